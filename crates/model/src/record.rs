@@ -1,0 +1,238 @@
+//! What is known of a trial when it has ended: the content of a bundle, as the program uses it.
+//!
+//! How it is stored is the `store` crate's business, which keeps versioned types of its own.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::message::{Interval, Latency};
+use crate::plan::Cell;
+
+/// Everything that one trial leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialRecord {
+    /// What was run and what came out.
+    pub trial: Trial,
+    /// The machine it ran on.
+    pub environment: Environment,
+    /// Every server setting as it was in force; empty where the server never answered.
+    pub settings: Vec<Setting>,
+    /// One entry a second of load, in order.
+    pub intervals: Vec<Interval>,
+    /// What happened beside the load, in order of time.
+    pub events: Vec<Event>,
+    /// Texts kept whole: the server's log, the driver's standard error.
+    pub logs: Vec<Log>,
+}
+
+/// The head of a [`TrialRecord`]: enough for tables, comparisons and validity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Unique and sortable by time: a ULID.
+    pub id: String,
+    /// The run of a campaign that it belongs to.
+    pub run: Run,
+    /// The combination of factor levels that was measured.
+    pub cell: Cell,
+    /// Which repeat of the cell, from 1.
+    pub repeat: u32,
+    /// Which try at this repeat, from 1.
+    pub attempt: u32,
+    /// Its place in the run's order, from 1.
+    pub position: u32,
+    /// When it began (server start included).
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// The server's own full version, such as `18.1`; none where it never answered.
+    pub server_version: Option<String>,
+    /// `version()` as the server prints it.
+    pub server_banner: Option<String>,
+    /// Size of the tested database when the load began, in bytes.
+    pub database_bytes: Option<u64>,
+    /// Whether it may be used.
+    pub validity: Validity,
+    /// What came out; none where no load ran.
+    pub summary: Option<Summary>,
+    /// The two counts of the same transactions.
+    pub accounting: Accounting,
+}
+
+/// One execution of a campaign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Unique and sortable by time: a ULID.
+    pub id: String,
+    /// The campaign's name.
+    pub campaign: String,
+    /// The campaign's text, to the letter.
+    pub campaign_toml: String,
+    /// Seed of the order of trials and of the driver's random numbers.
+    pub seed: u64,
+    /// The release of pgdyno that ran it.
+    pub pgdyno_version: String,
+}
+
+/// What a load brought.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Length of the measured window in microseconds.
+    pub window_us: u64,
+    /// Transactions that ended in the window.
+    pub transactions: u64,
+    /// Transactions that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions.
+    pub latency: Option<Latency>,
+    /// Time it took to connect all clients, in microseconds.
+    pub connect_us: u64,
+    /// CPU time of the driver process during the load, user and system, in microseconds.
+    pub driver_cpu_us: u64,
+    /// Largest share of an interval of the window in which a driver thread was not waiting, 0 to 1.
+    pub driver_busy_max: f64,
+    /// Largest driver lag in the window, in microseconds.
+    pub driver_lag_max_us: f64,
+}
+
+/// The transactions as both sides counted them, over the whole load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accounting {
+    /// Transactions that the driver saw succeed: warm-up, window and drain.
+    pub driver_transactions: Option<u64>,
+    /// Commits that pgdyno caused besides these: start-up of connections, preparing statements.
+    pub other_commits: Option<u64>,
+    /// Growth of the tested database's `xact_commit` in `pg_stat_database`.
+    pub server_commits: Option<u64>,
+}
+
+impl Accounting {
+    /// Commits that the server counted and the driver cannot explain; 0 where the two agree, none where one of them is
+    /// not known.
+    pub fn surplus(&self) -> Option<i64> {
+        let explained = self.driver_transactions? + self.other_commits?;
+        Some(self.server_commits? as i64 - explained as i64)
+    }
+}
+
+/// Whether a trial may be used. The order is from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// May be used.
+    Valid,
+    /// May be used with the evidence in mind.
+    Suspect,
+    /// Is kept, shown, and never used.
+    Invalid,
+}
+
+impl Status {
+    /// Every status there is.
+    pub const ALL: [Self; 3] = [Self::Valid, Self::Suspect, Self::Invalid];
+
+    /// Its name in tables and bundles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Suspect => "suspect",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// The status of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// A status with its reasons.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// The worst of the findings; `Valid` where there is none.
+    pub status: Status,
+    /// What the gates found.
+    pub findings: Vec<Finding>,
+}
+
+/// What one validity gate found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The gate's name, such as `transaction-count`.
+    pub gate: String,
+    /// What it makes of the trial.
+    pub status: Status,
+    /// The evidence, in figures.
+    pub evidence: String,
+}
+
+/// Something that happened beside the load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, wall clock.
+    pub at: Timestamp,
+    /// What kind of thing, such as `client-died` or `server-exited`.
+    pub kind: String,
+    /// What happened.
+    pub message: String,
+}
+
+/// One server setting as in `pg_settings`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Name.
+    pub name: String,
+    /// Value in the setting's base unit.
+    pub value: String,
+    /// Base unit.
+    pub unit: Option<String>,
+    /// Where the value comes from (`default`, `configuration file`, …).
+    pub source: String,
+}
+
+/// A text kept whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// File name without ending, such as `server`.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// The machine as it was: what a reader must know to trust or repeat a figure. Missing is none, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Host name.
+    pub hostname: Option<String>,
+    /// Kernel name and release, such as `Linux 6.1.0-37-amd64`.
+    pub kernel: Option<String>,
+    /// The kernel's full version line (`/proc/version`).
+    pub kernel_version: Option<String>,
+    /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
+    pub os: Option<String>,
+    /// Processor architecture, such as `x86_64`.
+    pub architecture: Option<String>,
+    /// Processor model.
+    pub cpu_model: Option<String>,
+    /// Logical processors that pgdyno may use.
+    pub cpus: Option<u32>,
+    /// Frequency governor of the first processor.
+    pub cpu_governor: Option<String>,
+    /// Main memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Swap in bytes; 0 means that there is none.
+    pub swap_bytes: Option<u64>,
+    /// Transparent huge pages: the mode in force.
+    pub transparent_hugepages: Option<String>,
+    /// Hypervisor or container, where one shows itself.
+    pub virtualization: Option<String>,
+    /// Filesystem type of the data directory.
+    pub data_filesystem: Option<String>,
+    /// Mount options of the data directory's filesystem.
+    pub data_mount_options: Option<String>,
+    /// Load average over one minute just before the trial, in hundredths.
+    pub load_average_1m_centi: Option<u32>,
+    /// Kernel parameters that matter to PostgreSQL (`vm.*`, `kernel.sched_*`, …), by name.
+    pub sysctl: BTreeMap<String, String>,
+}

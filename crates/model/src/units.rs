@@ -1,0 +1,127 @@
+//! Units that are written by people: durations such as `500ms`, `2s`, `5min`, `1h`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::{self, Deserialize, Deserializer};
+use serde::{Serialize, Serializer};
+
+/// A span of time as a campaign writes it; whole microseconds, never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    us: u64,
+}
+
+/// The units a [`Span`] may be written in, largest first, with their length in microseconds.
+const UNITS: [(&str, u64); 5] =
+    [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
+
+impl Span {
+    /// A span of `us` microseconds.
+    pub const fn from_us(us: u64) -> Self {
+        Self { us }
+    }
+
+    /// Length in microseconds.
+    pub const fn us(self) -> u64 {
+        self.us
+    }
+
+    /// Length in seconds.
+    pub fn seconds(self) -> f64 {
+        self.us as f64 / 1e6
+    }
+
+    /// The same length as a standard [`Duration`].
+    pub const fn duration(self) -> Duration {
+        Duration::from_micros(self.us)
+    }
+
+    /// True for the empty span.
+    pub const fn is_zero(self) -> bool {
+        self.us == 0
+    }
+}
+
+/// A duration that could not be read; says what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a duration: expected a number and a unit (us, ms, s, min or h), such as \"500ms\", \"2s\" or \"5min\""
+)]
+pub struct NotASpan(String);
+
+impl FromStr for Span {
+    type Err = NotASpan;
+
+    fn from_str(text: &str) -> Result<Self, NotASpan> {
+        let refuse = || NotASpan(text.to_owned());
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refuse)?;
+        let (number, unit) = text.split_at(digits);
+        let unit_us =
+            UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, us)| *us).ok_or_else(refuse)?;
+        let number: f64 = number.parse().map_err(|_| refuse())?;
+        let us = number * unit_us as f64;
+        if us > 1e15 {
+            return Err(refuse());
+        }
+        Ok(Self::from_us(us.round() as u64))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.us == 0 {
+            return f.write_str("0s");
+        }
+        let (name, unit_us) =
+            UNITS.into_iter().find(|(_, unit_us)| self.us.is_multiple_of(*unit_us)).unwrap_or(("us", 1));
+        write!(f, "{}{name}", self.us / unit_us)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Span;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration with its unit, such as \"500ms\", \"2s\" or \"5min\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_prints() {
+        for us in [0, 1, 999, 1_000, 1_500_000, 2_000_000, 90_000_000, 3_600_000_000] {
+            let span = Span::from_us(us);
+            assert_eq!(span.to_string().parse::<Span>(), Ok(span), "{span}");
+        }
+        assert_eq!("1.5s".parse::<Span>().unwrap().us(), 1_500_000);
+    }
+
+    #[test]
+    fn a_bare_number_or_foreign_unit_is_refused_with_the_units() {
+        for text in ["5", "", "s", "5 parsecs", "-1s", "1e99h", "1..2s"] {
+            let message = text.parse::<Span>().unwrap_err().to_string();
+            assert!(message.contains("\"500ms\""), "{message}");
+        }
+    }
+}
