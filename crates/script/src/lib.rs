@@ -1,0 +1,65 @@
+//! The pgbench script language: SQL commands and `\set` with its expressions, as in pgbench of PostgreSQL 18.
+//!
+//! Read in this order: [`Script::parse`] (`script`) cuts a text into SQL commands (`split`, then `sql` finds their
+//! variables) and backslash commands (`meta`), whose expressions go through `lexer` and `parse` into an [`Expr`];
+//! [`Expr::eval`] (`eval`, `apply`) computes it from one client's [`Variables`] and [`RandomState`].
+//!
+//! The meaning is the manual's (PostgreSQL 18, "pgbench", sections "Custom Scripts" to "Built-In Functions"); where
+//! the manual is silent it is that of pgbench itself, which is the oracle of the tests in `tests/`. Random numbers are
+//! those of pgbench 15 and later, bit by bit, drawn in its order ([`Seeds`]).
+//!
+//! No I/O and no threads. A [`Script`] is immutable and shared; everything that changes belongs to one client.
+//!
+//! ```
+//! use script::{Command, Script, Seeds, Value, Variables};
+//!
+//! let script = Script::parse("my.sql", "\\set aid random(1, 100000 * :scale)\nSELECT :aid;")?;
+//! let mut variables = Variables::for_script(&script);
+//! if let Some(scale) = script.slot("scale") {
+//!     variables.set(scale, Value::Int(10));
+//! }
+//! let mut random = Seeds::draw(42, 1, 1, false).clients.remove(0);
+//! let mut sent = Vec::new();
+//! for command in script.commands() {
+//!     match command {
+//!         Command::Set { slot, expr, .. } => variables.set(*slot, expr.eval(&variables, &mut random)?),
+//!         Command::Sql(sql) => variables.write_statement(sql, &mut sent),
+//!     }
+//! }
+//! assert_eq!(sent, b"SELECT 668251;");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod apply;
+mod builtin;
+mod distribution;
+mod error;
+mod eval;
+mod expr;
+mod functions;
+mod hash;
+mod lexer;
+mod meta;
+mod names;
+mod number;
+mod parse;
+mod print;
+mod random;
+mod script;
+mod seeds;
+mod source;
+mod split;
+mod sql;
+mod value;
+mod variables;
+
+pub use builtin::{Builtin, BuiltinError, builtin, builtin_by_prefix, builtins};
+pub use error::{EvalError, ScriptError};
+pub use expr::{Binary, Expr, Extremum, Ternary, Unary};
+pub use names::Slot;
+pub use random::RandomState;
+pub use script::{Command, Script};
+pub use seeds::{Seeds, ThreadSeeds};
+pub use sql::{MAX_PARAMS, Sql, SqlPart};
+pub use value::Value;
+pub use variables::Variables;

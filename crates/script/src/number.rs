@@ -1,0 +1,212 @@
+//! Numbers as text, in pgbench's forms: how they are written into statements and read from scripts and options.
+
+use std::fmt::{self, Write};
+
+/// Why a text is not an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IntError {
+    /// Something else than a sign and digits.
+    Syntax,
+    /// More than 64 bits.
+    Range,
+}
+
+/// Reads `[+-]digits`.
+pub(crate) fn parse_int(text: &str) -> Result<i64, IntError> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(IntError::Syntax);
+    }
+    text.parse().map_err(|_| IntError::Range)
+}
+
+/// Reads a double as C's `strtod` does in the C locale (but no hexadecimal ones), or `None` when the text is no double
+/// or is one beyond the range or the precision of normal doubles.
+pub(crate) fn parse_double(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
+    let named = !text.bytes().any(|byte| byte.is_ascii_digit());
+    let zero = !mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    (named || zero || value.is_normal()).then_some(value)
+}
+
+/// Appends an integer.
+pub(crate) fn write_int(value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a double as PostgreSQL's `%.15g` does: 15 significant digits without trailing zeros, with an exponent when
+/// it is below -4 or above 14.
+pub(crate) fn write_double(value: f64, out: &mut Vec<u8>) {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+        return;
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    if value.is_infinite() {
+        out.extend_from_slice(b"Infinity");
+        return;
+    }
+    let (digits, exponent) = significant_digits(value.abs());
+    let kept = 1 + digits.iter().rposition(|digit| *digit != b'0').unwrap_or(0);
+    let digits = &digits[..kept];
+    match exponent {
+        0..SIGNIFICANT => {
+            let whole = exponent as usize + 1;
+            out.extend_from_slice(&digits[..kept.min(whole)]);
+            out.resize(out.len() + whole.saturating_sub(kept), b'0');
+            if kept > whole {
+                out.push(b'.');
+                out.extend_from_slice(&digits[whole..]);
+            }
+        }
+        -4..0 => {
+            out.extend_from_slice(b"0.");
+            out.resize(out.len() + (-exponent - 1) as usize, b'0');
+            out.extend_from_slice(digits);
+        }
+        _ => {
+            out.push(digits[0]);
+            if kept > 1 {
+                out.push(b'.');
+                out.extend_from_slice(&digits[1..]);
+            }
+            out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+            if exponent.abs() < 10 {
+                out.push(b'0');
+            }
+            write_int(i64::from(exponent.abs()), out);
+        }
+    }
+}
+
+/// C's `DBL_DIG`.
+const SIGNIFICANT: i32 = 15;
+
+/// The first 15 decimal digits of a finite number, rounded, and the exponent of the first one.
+fn significant_digits(value: f64) -> ([u8; SIGNIFICANT as usize], i32) {
+    let mut text = Scratch { bytes: [0; 32], length: 0 };
+    // "d.dddddddddddddde-ddd" always fits.
+    let _ = write!(text, "{value:.14e}");
+    let mut digits = [b'0'; SIGNIFICANT as usize];
+    let mut exponent = 0;
+    let mut negative = false;
+    let mut at = 0;
+    let mut in_exponent = false;
+    for byte in &text.bytes[..text.length] {
+        match byte {
+            b'e' => in_exponent = true,
+            b'-' => negative = true,
+            b'0'..=b'9' if in_exponent => exponent = exponent * 10 + i32::from(byte - b'0'),
+            b'0'..=b'9' if at < digits.len() => {
+                digits[at] = *byte;
+                at += 1;
+            }
+            _ => {}
+        }
+    }
+    (digits, if negative { -exponent } else { exponent })
+}
+
+/// Room for one formatted number on the stack.
+struct Scratch {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Write for Scratch {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(value: i64) -> String {
+        let mut out = Vec::new();
+        write_int(value, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn double(value: f64) -> String {
+        let mut out = Vec::new();
+        write_double(value, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integers() {
+        for value in [0, 7, -7, 10, i64::MAX, i64::MIN] {
+            assert_eq!(int(value), value.to_string());
+        }
+    }
+
+    #[test]
+    fn doubles_as_printf_g() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-1.5, "-1.5"),
+            (100_000.0, "100000"),
+            (0.1 + 0.2, "0.3"),
+            (2.0 / 3.0, "0.666666666666667"),
+            (2_f64.sqrt(), "1.4142135623731"),
+            (1e14, "100000000000000"),
+            (1e15, "1e+15"),
+            (999_999_999_999_999.0, "999999999999999"),
+            (9_999_999_999_999_999.0, "1e+16"),
+            (123_456_789_012_345_678.0, "1.23456789012346e+17"),
+            (0.0001, "0.0001"),
+            (0.00012345, "0.00012345"),
+            (1e-5, "1e-05"),
+            (1.5e-300, "1.5e-300"),
+            (f64::from_bits(1), "4.94065645841247e-324"),
+            (f64::MAX, "1.79769313486232e+308"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(double(value), text);
+        }
+    }
+
+    #[test]
+    fn texts_read_as_strtod_reads_them() {
+        for (text, value) in [
+            ("1", 1.0),
+            ("1.", 1.0),
+            (".5", 0.5),
+            ("1.5E-3", 0.0015),
+            ("+7", 7.0),
+            ("inf", f64::INFINITY),
+            ("0e9", 0.0),
+        ] {
+            assert_eq!(parse_double(text), Some(value), "{text}");
+        }
+        for text in ["", ".", "1e", "1e400", "1e-400", "1e-320", "bla", "12 "] {
+            assert_eq!(parse_double(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The text of a script, and where in it something is.
+
+use crate::error::{Details, ScriptError};
+
+/// A script's text with the name under which messages speak of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// What is wrong, without the place.
+#[derive(Debug, Default)]
+pub(crate) struct Complaint<'a> {
+    /// pgbench's wording of the error.
+    pub(crate) message: &'a str,
+    /// The offending piece of text.
+    pub(crate) near: Option<&'a str>,
+    /// The backslash command it is in.
+    pub(crate) command: Option<&'a str>,
+    /// What would have been right.
+    pub(crate) expected: &'a str,
+}
+
+impl Source<'_> {
+    /// The line of a byte offset, counted from 1.
+    ///
+    /// Counts from the beginning, so callers that go through a text keep a [`LineCounter`] instead.
+    fn line(&self, offset: usize) -> u32 {
+        LineCounter::default().line(self.text, offset)
+    }
+
+    /// The error of one variable more than there are slots.
+    pub(crate) fn too_many_variables(&self, offset: usize) -> ScriptError {
+        self.error(
+            offset,
+            &Complaint {
+                message: "too many variables",
+                expected: "at most 65536 different ones in a script",
+                ..Complaint::default()
+            },
+        )
+    }
+
+    /// The error at a byte offset of the text.
+    pub(crate) fn error(&self, offset: usize, complaint: &Complaint<'_>) -> ScriptError {
+        let offset = self.text.floor_char_boundary(offset);
+        let start = self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = self.text[offset..].find('\n').map_or(self.text.len(), |newline| offset + newline);
+        ScriptError::new(Details {
+            script: self.name.to_owned(),
+            line: self.line(offset),
+            column: u32::try_from(self.text[start..offset].chars().count() + 1).unwrap_or(u32::MAX),
+            message: complaint.message.to_owned(),
+            near: complaint.near.map(str::to_owned),
+            command: complaint.command.map(str::to_owned),
+            source_line: self.text[start..end].trim_end_matches('\r').to_owned(),
+            expected: complaint.expected.to_owned(),
+        })
+    }
+}
+
+/// Counts lines up to offsets that never go back, each byte once.
+#[derive(Debug, Default)]
+pub(crate) struct LineCounter {
+    offset: usize,
+    newlines: u32,
+}
+
+impl LineCounter {
+    /// The line of `offset`, counted from 1.
+    pub(crate) fn line(&mut self, text: &str, offset: usize) -> u32 {
+        let passed = text.as_bytes().get(self.offset..offset).unwrap_or_default();
+        let newlines = passed.iter().filter(|byte| **byte == b'\n').count();
+        self.newlines = self.newlines.saturating_add(u32::try_from(newlines).unwrap_or(u32::MAX));
+        self.offset = self.offset.max(offset);
+        self.newlines.saturating_add(1)
+    }
+}
