@@ -1,0 +1,235 @@
+//! A bundle as a directory: it exists whole or not at all, and what is in it is what was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use model::record::{Trial, TrialRecord};
+
+use crate::content::{self, CAMPAIGN, Files};
+use crate::error::{Defect, StoreError};
+use crate::format::trial;
+use crate::{id, sums};
+
+/// How the name of a directory begins in which a bundle is being written, or was when its writer died.
+const PARTIAL: &str = ".partial-";
+/// Every writer holds a shared lock on this file, so that who gets it alone knows that no partial has an owner.
+const WRITERS: &str = ".writers";
+
+/// Writes the bundle of a record into the directory of trials: under a temporary name, synced, renamed, synced.
+///
+/// # Errors
+/// Nothing of the bundle is left then.
+pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, StoreError> {
+    let id = &record.trial.id;
+    let not_written = |source| StoreError::NotWritten { id: id.clone(), source: Box::new(source) };
+    let mut files = content::encode(record).map_err(not_written)?;
+    files.insert(sums::FILE.to_owned(), sums::list(&files).into_bytes());
+
+    sweep(trials);
+    let _writing = Writing::begin(trials).map_err(not_written)?;
+    let bundle = trials.join(id);
+    if bundle.exists() {
+        return Err(StoreError::Exists { id: id.clone(), path: trials.to_owned() });
+    }
+    let partial = trials.join(format!("{PARTIAL}{id}"));
+    make_directory(&partial).map_err(not_written)?;
+    publish(trials, &partial, &bundle, &files).map_err(|error| {
+        // What can't be removed now is swept later, and is never taken for a bundle.
+        let _ = fs::remove_dir_all(&partial);
+        not_written(error)
+    })?;
+    Ok(bundle)
+}
+
+/// Reads a bundle whole. Every file must be what was written.
+pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
+    let record = content::decode(files(bundle)?)?;
+    named_as_its_trial(bundle, &record.trial)?;
+    Ok(record)
+}
+
+/// Reads the head of a bundle.
+pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
+    let sums = list_of_files(bundle)?;
+    let mut files = Files::new();
+    for name in [trial::FILE, CAMPAIGN] {
+        let sum =
+            sums.get(name).ok_or_else(|| Defect::damaged(sums::FILE, format!("it does not list {name}")))?;
+        files.insert(name.to_owned(), file(bundle, name, sum)?);
+    }
+    let trial = content::head(&mut files)?;
+    named_as_its_trial(bundle, &trial)?;
+    Ok(trial)
+}
+
+/// Every file of a bundle that is missing or not what was written.
+pub(crate) fn changed(bundle: &Path) -> Vec<Defect> {
+    match list_of_files(bundle) {
+        Ok(listed) => listed.iter().filter_map(|(name, sum)| file(bundle, name, sum).err()).collect(),
+        Err(defect) => vec![defect],
+    }
+}
+
+/// Files in a bundle that were not there when it was written.
+pub(crate) fn strangers(bundle: &Path) -> Vec<String> {
+    let Ok(listed) = list_of_files(bundle) else { return Vec::new() };
+    let mut found = BTreeSet::new();
+    walk(bundle, "", &mut found);
+    found.into_iter().filter(|name| name != sums::FILE && !listed.contains_key(name)).collect()
+}
+
+/// Names of the bundles in the directory of trials, oldest first.
+pub(crate) fn list(trials: &Path) -> Result<Vec<String>, StoreError> {
+    let mut names: Vec<String> = entries(trials)?.into_iter().filter(|name| id::is_id(name)).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Everything else in the directory of trials: partials, and what does not belong there.
+pub(crate) fn others(trials: &Path) -> Result<Others, StoreError> {
+    let mut others = Others::default();
+    for name in entries(trials)?.into_iter().filter(|name| !id::is_id(name) && name != WRITERS) {
+        match name.starts_with(PARTIAL) {
+            true => others.partials.push(name),
+            false => others.strangers.push(name),
+        }
+    }
+    Ok(others)
+}
+
+/// What is in the directory of trials and is not a bundle.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    /// Bundles that are being written, or were when their writer died.
+    pub(crate) partials: Vec<String>,
+    /// What pgdyno did not put there.
+    pub(crate) strangers: Vec<String>,
+}
+
+/// Removes what dead writers left, where no writer is alive. A store that can't be written to is left as it is.
+pub(crate) fn sweep(trials: &Path) {
+    let Ok(others) = others(trials) else { return };
+    if others.partials.is_empty() {
+        return;
+    }
+    let Ok(alone) = lock_file(trials) else { return };
+    if alone.try_lock().is_ok() {
+        for partial in others.partials {
+            let _ = fs::remove_dir_all(trials.join(partial));
+        }
+    }
+}
+
+/// Whether a process is writing a bundle now.
+pub(crate) fn is_being_written(trials: &Path) -> bool {
+    let Ok(lock) = lock_file(trials) else { return false };
+    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// A writer's share of the lock, held until it is dropped or its process dies.
+struct Writing(#[expect(dead_code, reason = "holds the lock")] File);
+
+impl Writing {
+    fn begin(trials: &Path) -> Result<Self, StoreError> {
+        let lock = lock_file(trials)?;
+        lock.lock_shared().map_err(StoreError::io("lock", &trials.join(WRITERS)))?;
+        Ok(Self(lock))
+    }
+}
+
+fn lock_file(trials: &Path) -> Result<File, StoreError> {
+    let path = trials.join(WRITERS);
+    let opened = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+    opened.map_err(StoreError::io("open", &path))
+}
+
+fn publish(trials: &Path, partial: &Path, bundle: &Path, files: &Files) -> Result<(), StoreError> {
+    let mut directories = BTreeSet::from([partial.to_owned()]);
+    for (name, content) in files {
+        let path = partial.join(name);
+        if let Some(parent) = path.parent()
+            && directories.insert(parent.to_owned())
+        {
+            make_directory(parent)?;
+        }
+        write_synced(&path, content).map_err(StoreError::io("write", &path))?;
+    }
+    for directory in directories.iter().rev() {
+        sync_directory(directory)?;
+    }
+    fs::rename(partial, bundle).map_err(StoreError::io("rename", partial))?;
+    sync_directory(trials).inspect_err(|_| {
+        let _ = fs::remove_dir_all(bundle);
+    })
+}
+
+fn make_directory(path: &Path) -> Result<(), StoreError> {
+    fs::create_dir(path).map_err(StoreError::io("make the directory", path))
+}
+
+fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(StoreError::io("sync the directory", path))
+}
+
+fn entries(directory: &Path) -> Result<Vec<String>, StoreError> {
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    fs::read_dir(directory)
+        .and_then(|entries| entries.map(name).collect())
+        .map_err(StoreError::io("list", directory))
+}
+
+fn walk(directory: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk(&entry.path(), &format!("{name}/"), found),
+            _ => {
+                found.insert(name);
+            }
+        }
+    }
+}
+
+fn files(bundle: &Path) -> Result<Files, Defect> {
+    list_of_files(bundle)?
+        .into_iter()
+        .map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)))
+        .collect()
+}
+
+fn list_of_files(bundle: &Path) -> Result<BTreeMap<String, String>, Defect> {
+    let list = contents(bundle, sums::FILE)?;
+    sums::parse(&String::from_utf8_lossy(&list))
+}
+
+fn file(bundle: &Path, name: &str, sum: &str) -> Result<Vec<u8>, Defect> {
+    let content = contents(bundle, name)?;
+    sums::verify(name, &content, sum)?;
+    Ok(content)
+}
+
+fn contents(bundle: &Path, name: &str) -> Result<Vec<u8>, Defect> {
+    fs::read(bundle.join(name)).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Defect::damaged(name, "it is missing"),
+        _ => Defect::damaged(name, format!("it can't be read: {error}")),
+    })
+}
+
+fn named_as_its_trial(bundle: &Path, trial: &Trial) -> Result<(), Defect> {
+    match bundle.file_name().and_then(|name| name.to_str()) {
+        Some(name) if name == trial.id => Ok(()),
+        _ => Err(Defect::damaged(trial::FILE, format!("it is of trial {}, not of this bundle", trial.id))),
+    }
+}

@@ -1,0 +1,127 @@
+//! Is everything in the store what it should be? Reads all of it, and trusts nothing.
+
+use std::path::Path;
+
+use model::message::{Interval, Phase};
+use model::record::TrialRecord;
+
+use crate::error::{Defect, Problem, StoreError};
+use crate::format::trial;
+use crate::{bundle, hlog, index, series};
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Bundles that were read.
+    pub bundles: usize,
+    /// Everything that is wrong; empty where all is well.
+    pub problems: Vec<Problem>,
+}
+
+/// Checks a store.
+pub(crate) fn check(root: &Path, trials: &Path) -> Result<Check, StoreError> {
+    let ids = bundle::list(trials)?;
+    let mut problems: Vec<Problem> = ids
+        .iter()
+        .flat_map(|id| check_bundle(&trials.join(id)).into_iter().map(|defect| defect.in_bundle(id)))
+        .collect();
+    // Brings the index up to date; what it says of bundles that did not change is compared below.
+    index::listing(root, trials)?;
+    problems.extend(index::differing(root, trials).into_iter().map(|id| Problem {
+        bundle: None,
+        file: Some(index::FILE.to_owned()),
+        reason: format!("it says something else of trial {id} than its bundle"),
+        advice: "run `pgdyno store reindex`".to_owned(),
+    }));
+    problems.extend(leftovers(trials)?);
+    Ok(Check { bundles: ids.len(), problems })
+}
+
+fn check_bundle(bundle: &Path) -> Vec<Defect> {
+    let mut defects: Vec<Defect> =
+        bundle::strangers(bundle).into_iter().map(|file| Defect::stranger(&file)).collect();
+    let changed = bundle::changed(bundle);
+    if !changed.is_empty() {
+        defects.extend(changed);
+        return defects;
+    }
+    match bundle::read(bundle) {
+        Ok(record) => defects.extend(check_counts(&record)),
+        Err(defect) => defects.push(defect),
+    }
+    defects
+}
+
+/// The same transactions are counted in the histograms, in the series and in the summary.
+fn check_counts(record: &TrialRecord) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    let (mut window, mut all) = (0, 0);
+    for interval in &record.intervals {
+        match check_interval(interval) {
+            Ok(count) => {
+                all += count;
+                window += if interval.phase == Phase::Measure { count } else { 0 };
+            }
+            Err(defect) => defects.push(defect),
+        }
+    }
+    if !defects.is_empty() || record.intervals.is_empty() {
+        return defects;
+    }
+    let summary = record.trial.summary.as_ref().map(|summary| summary.transactions);
+    let accounting = record.trial.accounting.driver_transactions;
+    for (what, histograms, stated) in [("in the window", window, summary), ("in all", all, accounting)] {
+        if let Some(stated) = stated.filter(|stated| *stated != histograms) {
+            let reason = format!(
+                "the histograms hold {histograms} transactions {what}, and {} says {stated}",
+                trial::FILE
+            );
+            defects.push(Defect::damaged(hlog::FILE, reason));
+        }
+    }
+    defects
+}
+
+/// How many transactions the interval's histograms hold, which must be as many as the series says.
+fn check_interval(interval: &Interval) -> Result<u64, Defect> {
+    let mut total = 0;
+    for script in &interval.scripts {
+        let at = format!("script \"{}\" at {} µs of the load", script.script, interval.start_us);
+        let count = match script.latency_ns.as_str() {
+            "" => 0,
+            payload => hlog::count(payload)
+                .map_err(|reason| Defect::damaged(hlog::FILE, format!("{at}: {reason}")))?,
+        };
+        if count != script.transactions {
+            let reason = format!(
+                "{at}: the histogram holds {count} transactions, and {} says {}",
+                series::FILE,
+                script.transactions
+            );
+            return Err(Defect::damaged(hlog::FILE, reason));
+        }
+        total += count;
+    }
+    Ok(total)
+}
+
+fn leftovers(trials: &Path) -> Result<Vec<Problem>, StoreError> {
+    let others = bundle::others(trials)?;
+    let stranger = |name: String| Problem {
+        bundle: None,
+        file: Some(format!("trials/{name}")),
+        reason: "it is not a bundle".to_owned(),
+        advice: "move it out of the store".to_owned(),
+    };
+    let partial = |name: String| Problem {
+        bundle: None,
+        file: Some(format!("trials/{name}")),
+        reason: "it is what a writer left that died".to_owned(),
+        advice: "it is removed when a trial is next stored".to_owned(),
+    };
+    let mut problems: Vec<Problem> = others.strangers.into_iter().map(stranger).collect();
+    if !bundle::is_being_written(trials) {
+        problems.extend(others.partials.into_iter().map(partial));
+    }
+    Ok(problems)
+}

@@ -1,0 +1,156 @@
+//! A trial's record as the files of a bundle, and back: everything that is stored, in memory.
+
+use std::collections::BTreeMap;
+
+use model::message::Interval;
+use model::record::{Environment, Log, Setting, Trial, TrialRecord};
+
+use crate::error::{Defect, StoreError};
+use crate::format::{self, environment, event, setting, trial};
+use crate::{hlog, id, series};
+
+/// The campaign of the run, to the letter.
+pub(crate) const CAMPAIGN: &str = "campaign.toml";
+
+/// The content of each file, by its path within the bundle. A file without content is not there.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
+/// The files of a record, which are known to give the same record again.
+pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
+    if !id::is_id(&record.trial.id) {
+        return Err(StoreError::NotStorable { what: format!("\"{}\" is not a ULID", record.trial.id) });
+    }
+    let not_storable =
+        |defect: Defect| StoreError::NotStorable { what: format!("{}: {}", defect.file, defect.reason) };
+    let files = files(record).map_err(not_storable)?;
+    let mut expected = record.clone();
+    expected.logs.sort_by(|a, b| a.name.cmp(&b.name));
+    if decode(files.clone()).map_err(not_storable)? != expected {
+        // Such as a figure that is not a number, or a log that is there twice.
+        let what = "what would be read back differs from what was to be written".to_owned();
+        return Err(StoreError::NotStorable { what });
+    }
+    Ok(files)
+}
+
+/// The record of a bundle's files.
+pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
+    let head = head(&mut files)?;
+    let environment: format::Environment =
+        format::from_json(environment::FILE, &required(&mut files, environment::FILE)?)?;
+    let settings: Vec<format::Setting> = match files.remove(setting::FILE) {
+        Some(text) => format::from_json(setting::FILE, &text)?,
+        None => Vec::new(),
+    };
+    Ok(TrialRecord {
+        trial: head,
+        environment: Environment::from(environment),
+        settings: settings.into_iter().map(Setting::from).collect(),
+        intervals: intervals(&mut files)?,
+        events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
+        logs: logs(files)?,
+    })
+}
+
+/// The head of a bundle: needs `trial.json` and `campaign.toml` only.
+pub(crate) fn head(files: &mut Files) -> Result<Trial, Defect> {
+    let document = required(files, trial::FILE)?;
+    let campaign = text(CAMPAIGN, required(files, CAMPAIGN)?)?;
+    trial::read(&document, campaign)
+}
+
+fn files(record: &TrialRecord) -> Result<Files, Defect> {
+    let environment = format::Environment::from(record.environment.clone());
+    let mut files = Files::from([
+        (trial::FILE.to_owned(), trial::write(&record.trial)?),
+        (CAMPAIGN.to_owned(), record.trial.run.campaign_toml.clone().into_bytes()),
+        (environment::FILE.to_owned(), format::to_json(environment::FILE, &environment)?),
+    ]);
+    if !record.settings.is_empty() {
+        let settings: Vec<format::Setting> = record.settings.iter().cloned().map(Into::into).collect();
+        files.insert(setting::FILE.to_owned(), format::to_json(setting::FILE, &settings)?);
+    }
+    if !record.intervals.is_empty() {
+        files.insert(series::FILE.to_owned(), series::write(&record.trial.id, &record.intervals)?);
+    }
+    if let Some(log) = hlog::write(record.trial.started, &record.intervals)? {
+        files.insert(hlog::FILE.to_owned(), log.into_bytes());
+    }
+    if !record.events.is_empty() {
+        files.insert(event::FILE.to_owned(), event::write(&record.events)?);
+    }
+    for log in &record.logs {
+        files.insert(log_file(&log.name)?, compress(&log.text)?);
+    }
+    Ok(files)
+}
+
+fn required(files: &mut Files, name: &str) -> Result<Vec<u8>, Defect> {
+    files.remove(name).ok_or_else(|| Defect::damaged(name, "it is missing"))
+}
+
+fn text(file: &str, content: Vec<u8>) -> Result<String, Defect> {
+    String::from_utf8(content).map_err(|error| Defect::damaged(file, format!("it is not UTF-8: {error}")))
+}
+
+/// The series, each row with the histograms that `latency.hlog` has for it.
+fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
+    let mut intervals = files.remove(series::FILE).map_or(Ok(Vec::new()), series::read)?;
+    let Some(log) = files.remove(hlog::FILE) else { return Ok(intervals) };
+    let mut row = 0;
+    for line in hlog::read(&text(hlog::FILE, log)?)? {
+        // The lines are in the order of the rows.
+        while intervals.get(row).is_some_and(|interval| !line.is_of(interval)) {
+            row += 1;
+        }
+        let script =
+            intervals.get_mut(row).and_then(|i| i.scripts.iter_mut().find(|s| s.script == line.script));
+        let Some(script) = script else {
+            let reason = format!(
+                "{} has no row for script \"{}\" at {} µs, or not in this order",
+                series::FILE,
+                line.script,
+                line.start_us
+            );
+            return Err(Defect::damaged(hlog::FILE, reason));
+        };
+        script.latency_ns = line.payload;
+    }
+    Ok(intervals)
+}
+
+const LOGS: &str = "logs/";
+const LOG_ENDING: &str = ".log.zst";
+/// zstd's own default: logs are small and written beside the next trial's preparation.
+const LOG_LEVEL: i32 = 3;
+
+/// Where the log of this name is kept.
+fn log_file(name: &str) -> Result<String, Defect> {
+    let file = format!("{LOGS}{name}{LOG_ENDING}");
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(Defect::damaged(&file, "a log's name is made of letters, digits, `-`, `_` and `.`"));
+    }
+    Ok(file)
+}
+
+/// Every log among what is left of a bundle's files, by name.
+fn logs(files: Files) -> Result<Vec<Log>, Defect> {
+    files
+        .into_iter()
+        .filter_map(|(file, content)| {
+            let name = file.strip_prefix(LOGS)?.strip_suffix(LOG_ENDING)?.to_owned();
+            Some(decompress(&file, &content).map(|text| Log { name, text }))
+        })
+        .collect()
+}
+
+fn compress(text: &str) -> Result<Vec<u8>, Defect> {
+    zstd::encode_all(text.as_bytes(), LOG_LEVEL).map_err(|error| Defect::damaged(LOGS, error))
+}
+
+fn decompress(file: &str, content: &[u8]) -> Result<String, Defect> {
+    let plain = zstd::decode_all(content)
+        .map_err(|error| Defect::damaged(file, format!("it can't be decompressed: {error}")))?;
+    text(file, plain)
+}

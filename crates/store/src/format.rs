@@ -1,0 +1,58 @@
+//! The JSON files of a bundle, as they are stored: types of their own, so that the program may change without the
+//! bundles, and bundles may be read years later.
+//!
+//! One number, `format` in `trial.json`, versions the whole bundle. A reader ignores fields, columns and files that it
+//! does not know, so that additions need no new number; it refuses a bundle with another number than [`VERSION`] with
+//! a message that says so. A missing value is null, never zero.
+
+/// Conversion both ways between a stored type and the program's own of the same fields.
+macro_rules! mirrors {
+    ($stored:ident, $model:ty { $($field:ident),* }) => {
+        impl From<$model> for $stored {
+            fn from(value: $model) -> Self {
+                Self { $($field: value.$field),* }
+            }
+        }
+
+        impl From<$stored> for $model {
+            fn from(value: $stored) -> Self {
+                Self { $($field: value.$field),* }
+            }
+        }
+    };
+}
+
+pub(crate) mod environment;
+pub(crate) mod event;
+pub(crate) mod setting;
+pub(crate) mod trial;
+
+pub use environment::Environment;
+pub use event::Event;
+pub use setting::Setting;
+pub use trial::{Accounting, Cell, Finding, Latency, Run, SettingsVariant, Summary, Trial, Validity};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Defect;
+
+/// The format of bundles that this release writes, and the only one it reads.
+pub const VERSION: u32 = 1;
+
+/// A document as text: indented, for people read it too, with a line break at the end.
+pub(crate) fn to_json(file: &str, document: &impl Serialize) -> Result<Vec<u8>, Defect> {
+    let mut text = serde_json::to_vec_pretty(document).map_err(|error| Defect::damaged(file, error))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Reads a document.
+pub(crate) fn from_json<T: DeserializeOwned>(file: &str, text: &[u8]) -> Result<T, Defect> {
+    serde_json::from_slice(text).map_err(|error| Defect::damaged(file, format!("it can't be read: {error}")))
+}
+
+/// A name that stands for one of a fixed set of things.
+fn known<T>(file: &str, what: &str, name: &str, by_name: impl Fn(&str) -> Option<T>) -> Result<T, Defect> {
+    by_name(name).ok_or_else(|| Defect::newer(file, format!("this release knows no {what} \"{name}\"")))
+}

@@ -1,0 +1,48 @@
+//! `events.jsonl`: what happened beside the load, one JSON object a line, in order of time.
+
+use jiff::Timestamp;
+use model::record::Event as Model;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Defect;
+
+/// Name of the file within a bundle.
+pub(crate) const FILE: &str = "events.jsonl";
+
+/// One line of `events.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, RFC 3339, UTC.
+    pub at: Timestamp,
+    /// What kind of thing.
+    pub kind: String,
+    /// What happened.
+    pub message: String,
+}
+
+mirrors!(Event, Model { at, kind, message });
+
+/// The lines of these events.
+pub(crate) fn write(events: &[Model]) -> Result<Vec<u8>, Defect> {
+    let mut lines = Vec::new();
+    for event in events.iter().cloned() {
+        serde_json::to_writer(&mut lines, &Event::from(event))
+            .map_err(|error| Defect::damaged(FILE, error))?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+/// Reads the lines.
+pub(crate) fn read(lines: &[u8]) -> Result<Vec<Model>, Defect> {
+    lines
+        .split(|&byte| byte == b'\n')
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(number, line)| {
+            serde_json::from_slice::<Event>(line)
+                .map(Model::from)
+                .map_err(|error| Defect::damaged(FILE, format!("line {} can't be read: {error}", number + 1)))
+        })
+        .collect()
+}

@@ -1,0 +1,343 @@
+//! `trial.json`: the head of a bundle.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::plan;
+use model::record::{self, Status};
+use model::workload::{Protocol, Transport, Workload};
+use model::{message, record::Trial as Model};
+use serde::{Deserialize, Serialize};
+
+use super::{VERSION, from_json, known, to_json};
+use crate::error::Defect;
+
+/// Name of the file within a bundle.
+pub(crate) const FILE: &str = "trial.json";
+
+/// The document in `trial.json`; the campaign's text is in `campaign.toml` beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Format of the whole bundle: [`VERSION`].
+    pub format: u32,
+    /// ULID; also the name of the bundle's directory.
+    pub id: String,
+    /// The run it belongs to.
+    pub run: Run,
+    /// The combination of factor levels that was measured.
+    pub cell: Cell,
+    /// Which repeat of the cell, from 1.
+    pub repeat: u32,
+    /// Which try at this repeat, from 1.
+    pub attempt: u32,
+    /// Place in the run's order, from 1.
+    pub position: u32,
+    /// When it began, RFC 3339, UTC.
+    pub started: Timestamp,
+    /// When it ended, RFC 3339, UTC.
+    pub ended: Timestamp,
+    /// The server's full version.
+    pub server_version: Option<String>,
+    /// `version()` as the server prints it.
+    pub server_banner: Option<String>,
+    /// Size of the tested database when the load began, in bytes.
+    pub database_bytes: Option<u64>,
+    /// Whether it may be used.
+    pub validity: Validity,
+    /// What came out; null where no load ran.
+    pub summary: Option<Summary>,
+    /// The transactions as both sides counted them.
+    pub accounting: Accounting,
+}
+
+/// One execution of a campaign.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// ULID.
+    pub id: String,
+    /// The campaign's name.
+    pub campaign: String,
+    /// Seed of the order of trials and of the driver's random numbers.
+    pub seed: u64,
+    /// The release of pgdyno that ran it.
+    pub pgdyno_version: String,
+}
+
+/// A combination of factor levels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// PostgreSQL version as the campaign writes it.
+    pub server: String,
+    /// Server settings.
+    pub settings: SettingsVariant,
+    /// pgbench's name of the script.
+    pub workload: String,
+    /// pgbench scale factor.
+    pub scale: u32,
+    /// Number of clients.
+    pub clients: u32,
+    /// `simple`, `extended` or `prepared`.
+    pub protocol: String,
+    /// `unix` or `tcp`.
+    pub transport: String,
+}
+
+/// A named set of server settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsVariant {
+    /// Name in the campaign.
+    pub name: String,
+    /// Name → value, as for `postgresql.conf`.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A status with its reasons.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// `valid`, `suspect` or `invalid`.
+    pub status: String,
+    /// What the gates found.
+    pub findings: Vec<Finding>,
+}
+
+/// What one validity gate found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The gate's name.
+    pub gate: String,
+    /// `valid`, `suspect` or `invalid`.
+    pub status: String,
+    /// The evidence, in figures.
+    pub evidence: String,
+}
+
+/// What a load brought.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Length of the measured window in microseconds.
+    pub window_us: u64,
+    /// Transactions that ended in the window.
+    pub transactions: u64,
+    /// Transactions that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; null where there were none.
+    pub latency: Option<Latency>,
+    /// Time it took to connect all clients, in microseconds.
+    pub connect_us: u64,
+    /// CPU time of the driver process, in microseconds.
+    pub driver_cpu_us: u64,
+    /// Largest share of an interval in which a driver thread was not waiting, 0 to 1.
+    pub driver_busy_max: f64,
+    /// Largest driver lag in the window, in microseconds.
+    pub driver_lag_max_us: f64,
+}
+
+/// A latency distribution in figures, all in microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean_us: f64,
+    /// Standard deviation.
+    pub stddev_us: f64,
+    /// Smallest.
+    pub min_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 90th percentile.
+    pub p90_us: f64,
+    /// 95th percentile.
+    pub p95_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p999_us: f64,
+    /// Largest.
+    pub max_us: f64,
+}
+
+/// The transactions as both sides counted them, over the whole load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounting {
+    /// Transactions that the driver saw succeed: warm-up, window and drain.
+    pub driver_transactions: Option<u64>,
+    /// Commits that pgdyno caused besides these.
+    pub other_commits: Option<u64>,
+    /// Growth of the tested database's `xact_commit`.
+    pub server_commits: Option<u64>,
+}
+
+/// The document of a trial, as text.
+pub(crate) fn write(trial: &Model) -> Result<Vec<u8>, Defect> {
+    to_json(FILE, &Trial::from(trial))
+}
+
+/// Reads the document and the campaign's text into a trial.
+pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defect> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let Head { format } = from_json(FILE, document)?;
+    if format != VERSION {
+        let reason =
+            format!("it is of bundle format {format}, and this release of pgdyno reads format {VERSION}");
+        return Err(Defect::newer(FILE, reason));
+    }
+    from_json::<Trial>(FILE, document)?.into_model(campaign_toml)
+}
+
+impl From<&Model> for Trial {
+    fn from(trial: &Model) -> Self {
+        Self {
+            format: VERSION,
+            id: trial.id.clone(),
+            run: Run {
+                id: trial.run.id.clone(),
+                campaign: trial.run.campaign.clone(),
+                seed: trial.run.seed,
+                pgdyno_version: trial.run.pgdyno_version.clone(),
+            },
+            cell: Cell::from(&trial.cell),
+            repeat: trial.repeat,
+            attempt: trial.attempt,
+            position: trial.position,
+            started: trial.started,
+            ended: trial.ended,
+            server_version: trial.server_version.clone(),
+            server_banner: trial.server_banner.clone(),
+            database_bytes: trial.database_bytes,
+            validity: Validity {
+                status: trial.validity.status.name().to_owned(),
+                findings: trial.validity.findings.iter().map(Finding::from).collect(),
+            },
+            summary: trial.summary.as_ref().map(Summary::from),
+            accounting: trial.accounting.into(),
+        }
+    }
+}
+
+impl Trial {
+    fn into_model(self, campaign_toml: String) -> Result<Model, Defect> {
+        Ok(Model {
+            id: self.id,
+            run: record::Run {
+                id: self.run.id,
+                campaign: self.run.campaign,
+                campaign_toml,
+                seed: self.run.seed,
+                pgdyno_version: self.run.pgdyno_version,
+            },
+            cell: self.cell.into_model()?,
+            repeat: self.repeat,
+            attempt: self.attempt,
+            position: self.position,
+            started: self.started,
+            ended: self.ended,
+            server_version: self.server_version,
+            server_banner: self.server_banner,
+            database_bytes: self.database_bytes,
+            validity: record::Validity {
+                status: status(&self.validity.status)?,
+                findings: self
+                    .validity
+                    .findings
+                    .into_iter()
+                    .map(Finding::into_model)
+                    .collect::<Result<_, _>>()?,
+            },
+            summary: self.summary.map(Summary::into_model),
+            accounting: self.accounting.into(),
+        })
+    }
+}
+
+impl From<&plan::Cell> for Cell {
+    fn from(cell: &plan::Cell) -> Self {
+        Self {
+            server: cell.server.clone(),
+            settings: SettingsVariant {
+                name: cell.settings.name.clone(),
+                values: cell.settings.values.clone(),
+            },
+            workload: cell.workload.name().to_owned(),
+            scale: cell.scale,
+            clients: cell.clients,
+            protocol: cell.protocol.name().to_owned(),
+            transport: cell.transport.name().to_owned(),
+        }
+    }
+}
+
+impl Cell {
+    fn into_model(self) -> Result<plan::Cell, Defect> {
+        Ok(plan::Cell {
+            workload: known(FILE, "workload", &self.workload, Workload::by_name)?,
+            protocol: known(FILE, "protocol", &self.protocol, Protocol::by_name)?,
+            transport: known(FILE, "transport", &self.transport, Transport::by_name)?,
+            server: self.server,
+            settings: plan::SettingsVariant { name: self.settings.name, values: self.settings.values },
+            scale: self.scale,
+            clients: self.clients,
+        })
+    }
+}
+
+impl From<&record::Finding> for Finding {
+    fn from(finding: &record::Finding) -> Self {
+        Self {
+            gate: finding.gate.clone(),
+            status: finding.status.name().to_owned(),
+            evidence: finding.evidence.clone(),
+        }
+    }
+}
+
+impl Finding {
+    fn into_model(self) -> Result<record::Finding, Defect> {
+        Ok(record::Finding { status: status(&self.status)?, gate: self.gate, evidence: self.evidence })
+    }
+}
+
+fn status(name: &str) -> Result<Status, Defect> {
+    known(FILE, "validity status", name, Status::by_name)
+}
+
+impl From<&record::Summary> for Summary {
+    fn from(summary: &record::Summary) -> Self {
+        Self {
+            window_us: summary.window_us,
+            transactions: summary.transactions,
+            failed: summary.failed,
+            tps: summary.tps,
+            latency: summary.latency.clone().map(Latency::from),
+            connect_us: summary.connect_us,
+            driver_cpu_us: summary.driver_cpu_us,
+            driver_busy_max: summary.driver_busy_max,
+            driver_lag_max_us: summary.driver_lag_max_us,
+        }
+    }
+}
+
+impl Summary {
+    fn into_model(self) -> record::Summary {
+        record::Summary {
+            window_us: self.window_us,
+            transactions: self.transactions,
+            failed: self.failed,
+            tps: self.tps,
+            latency: self.latency.map(message::Latency::from),
+            connect_us: self.connect_us,
+            driver_cpu_us: self.driver_cpu_us,
+            driver_busy_max: self.driver_busy_max,
+            driver_lag_max_us: self.driver_lag_max_us,
+        }
+    }
+}
+
+mirrors!(Accounting, record::Accounting { driver_transactions, other_commits, server_commits });
+mirrors!(
+    Latency,
+    message::Latency { mean_us, stddev_us, min_us, p50_us, p90_us, p95_us, p99_us, p999_us, max_us }
+);

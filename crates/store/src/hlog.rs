@@ -1,0 +1,219 @@
+//! `latency.hlog`: an HdrHistogram interval log, format 1.3, as the Java `HistogramLogReader` and
+//! `HistogramLogProcessor` and every port of them read it.
+//!
+//! One line for each script of each interval. Its tag is the script's name in the measured window, `<name>:warmup`
+//! before and `<name>:drain` after it, so that `HistogramLogProcessor -tag <name>` sees what was measured and nothing
+//! else. Values are nanoseconds from the intended start; times are seconds after the log's `BaseTime`.
+//!
+//! Source of the format: HdrHistogram 2.2 (Java), `HistogramLogWriter` and `HistogramLogReader`.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use jiff::Timestamp;
+use model::message::{Interval, Phase};
+
+use crate::error::Defect;
+
+/// Name of the file within a bundle.
+pub(crate) const FILE: &str = "latency.hlog";
+
+/// One line: the histogram of one script in one interval.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) script: String,
+    pub(crate) phase: Phase,
+    /// Microseconds after the load's start.
+    pub(crate) start_us: u64,
+    pub(crate) width_us: u64,
+    /// The compressed histogram, base64.
+    pub(crate) payload: String,
+}
+
+impl Line {
+    /// Whether it is a line of this interval.
+    pub(crate) fn is_of(&self, interval: &Interval) -> bool {
+        (self.phase, self.start_us, self.width_us) == (interval.phase, interval.start_us, interval.width_us)
+    }
+}
+
+/// The log of these intervals; none where no script has a histogram.
+pub(crate) fn write(started: Timestamp, intervals: &[Interval]) -> Result<Option<String>, Defect> {
+    let mut log = header(started);
+    let mut lines = 0;
+    for interval in intervals {
+        // An interval without a histogram (a script that was not yet running) has no line.
+        for script in interval.scripts.iter().filter(|script| !script.latency_ns.is_empty()) {
+            let max_ns = decode(&script.latency_ns)
+                .map_err(|reason| {
+                    Defect::damaged(FILE, format!("histogram of script \"{}\": {reason}", script.script))
+                })?
+                .max();
+            let _ = writeln!(
+                log,
+                "Tag={},{},{},{:.6},{}",
+                tag(&script.script, interval.phase),
+                Seconds(interval.start_us),
+                Seconds(interval.width_us),
+                max_ns as f64 / NS_PER_MS,
+                script.latency_ns
+            );
+            lines += 1;
+        }
+    }
+    Ok((lines > 0).then_some(log))
+}
+
+/// Reads a log that [`write`] wrote.
+pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
+    let mut lines = Vec::new();
+    for (number, text) in log.lines().enumerate() {
+        if text.starts_with('#') || text.starts_with('"') || text.is_empty() {
+            continue;
+        }
+        let line = line(text).ok_or_else(|| {
+            Defect::damaged(FILE, format!("line {} is not an interval with a tag", number + 1))
+        })?;
+        lines.push(line);
+    }
+    Ok(lines)
+}
+
+/// How many values the histogram of a line holds.
+pub(crate) fn count(payload: &str) -> Result<u64, String> {
+    Ok(decode(payload)?.len())
+}
+
+/// The unit of the column `Interval_Max` is the millisecond, that of the values the nanosecond, as is usual.
+const NS_PER_MS: f64 = 1e6;
+
+fn header(started: Timestamp) -> String {
+    let seconds = started.as_millisecond() as f64 / 1e3;
+    format!(
+        "#[Latency from the intended start in nanoseconds, written by pgdyno]\n\
+         #[Histogram log format version 1.3]\n\
+         #[BaseTime: {seconds:.3} (seconds since epoch)]\n\
+         #[StartTime: {seconds:.3} (seconds since epoch), {started}]\n\
+         \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
+    )
+}
+
+fn line(text: &str) -> Option<Line> {
+    let fields: Vec<&str> = text.split(',').collect();
+    let [tag, start, width, _max, payload] = fields.as_slice() else { return None };
+    let (script, phase) = untag(tag.strip_prefix("Tag=")?)?;
+    Some(Line {
+        script,
+        phase,
+        start_us: Seconds::parse(start)?,
+        width_us: Seconds::parse(width)?,
+        payload: (*payload).to_owned(),
+    })
+}
+
+fn decode(payload: &str) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD.decode(payload).map_err(|error| format!("it is not base64: {error}"))?;
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| format!("it is not a compressed HdrHistogram: {error}"))
+}
+
+const WARMUP: &str = ":warmup";
+const DRAIN: &str = ":drain";
+
+/// The tag of a script in a phase. What would end the field or look like a phase is percent-encoded.
+fn tag(script: &str, phase: Phase) -> String {
+    let mut tag = String::with_capacity(script.len() + WARMUP.len());
+    for c in script.chars() {
+        match c {
+            ',' | ':' | '%' | '"' => {
+                let _ = write!(tag, "%{:02X}", c as u32);
+            }
+            c if c.is_ascii_control() || c == ' ' => {
+                let _ = write!(tag, "%{:02X}", c as u32);
+            }
+            c => tag.push(c),
+        }
+    }
+    tag.push_str(match phase {
+        Phase::Warmup => WARMUP,
+        Phase::Measure => "",
+        Phase::Drain => DRAIN,
+    });
+    tag
+}
+
+fn untag(tag: &str) -> Option<(String, Phase)> {
+    let (name, phase) = if let Some(name) = tag.strip_suffix(WARMUP) {
+        (name, Phase::Warmup)
+    } else if let Some(name) = tag.strip_suffix(DRAIN) {
+        (name, Phase::Drain)
+    } else {
+        (tag, Phase::Measure)
+    };
+    let mut parts = name.split('%');
+    let mut script = parts.next()?.to_owned();
+    for part in parts {
+        let code = u8::from_str_radix(part.get(..2)?, 16).ok()?;
+        script.push(char::from(code));
+        script.push_str(part.get(2..)?);
+    }
+    Some((script, phase))
+}
+
+/// Microseconds, written as seconds to the last one.
+struct Seconds(u64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl Seconds {
+    fn parse(text: &str) -> Option<u64> {
+        let (whole, fraction) = text.split_once('.')?;
+        if fraction.len() != 6 {
+            return None;
+        }
+        let whole: u64 = whole.parse().ok()?;
+        let fraction: u64 = fraction.parse().ok()?;
+        whole.checked_mul(1_000_000)?.checked_add(fraction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_script_name_survives_in_a_tag(script in ".*", drain: bool) {
+            let phase = if drain { Phase::Drain } else { Phase::Measure };
+            let tag = tag(&script, phase);
+            prop_assert!(!tag.contains([',', ' ', '\n', '\r']));
+            prop_assert_eq!(untag(&tag), Some((script, phase)));
+        }
+
+        #[test]
+        fn times_are_exact_to_the_microsecond(us in 0_u64..u64::MAX / 2) {
+            prop_assert_eq!(Seconds::parse(&Seconds(us).to_string()), Some(us));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(log in "(Tag=[a%:]{0,5},[0-9.]{0,9},[0-9.]{0,9},[0-9.]{0,3},[A-Za-z]{0,9}\n|.{0,20}\n){0,4}") {
+            let _ = read(&log);
+        }
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_phase_is_not_one() {
+        assert_eq!(tag("a:drain", Phase::Measure), "a%3Adrain");
+        assert_eq!(tag("tpcb-like", Phase::Warmup), "tpcb-like:warmup");
+    }
+}

@@ -1,0 +1,235 @@
+//! `index.sqlite`: the heads of the bundles in one file, so that a list of thousands of trials reads one file and not
+//! thousands.
+//!
+//! A pure cache. Before each use it is compared with the directory of trials and mended; where it is missing, damaged or
+//! of another version it is made anew; where it can't be used at all (a store that is mounted read-only) the bundles
+//! are read instead. Nothing is ever known from the index alone.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use model::record::Trial;
+use rusqlite::{Connection, Transaction, params};
+
+use crate::bundle;
+use crate::content::CAMPAIGN;
+use crate::error::{Problem, StoreError};
+use crate::format::trial;
+use crate::store::Listing;
+
+/// Name of the index within a store.
+pub(crate) const FILE: &str = "index.sqlite";
+/// Who holds a lock on this file has the index for itself.
+const LOCK: &str = "index.lock";
+/// Version of the tables below; an index of another version is made anew.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE trial (
+        id       TEXT PRIMARY KEY,
+        stamp    TEXT NOT NULL,  -- changes when the bundle's head does
+        head     BLOB NOT NULL,  -- trial.json
+        campaign TEXT NOT NULL   -- campaign.toml
+    ) WITHOUT ROWID;
+";
+
+/// What a rebuilt index holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reindexed {
+    /// Bundles in the index.
+    pub bundles: usize,
+    /// One problem for each bundle that can't be read, and so is not in it.
+    pub rejected: Vec<Problem>,
+}
+
+/// The heads of all bundles, by way of the index where that can be.
+pub(crate) fn listing(root: &Path, trials: &Path) -> Result<Listing, StoreError> {
+    let ids = bundle::list(trials)?;
+    let indexed = Index::lock(root).ok().and_then(|index| {
+        // What sqlite says is wrong with an index is of no interest: it is made anew, once.
+        index
+            .listing(trials, &ids)
+            .or_else(|_| index.remove().and_then(|()| index.listing(trials, &ids)))
+            .ok()
+    });
+    Ok(indexed.unwrap_or_else(|| read_all(trials, &ids)))
+}
+
+/// Makes the index anew.
+pub(crate) fn rebuild(root: &Path, trials: &Path) -> Result<Reindexed, StoreError> {
+    let ids = bundle::list(trials)?;
+    let index = Index::lock(root)?;
+    let failed =
+        |error: Failure| StoreError::Io { doing: "make", path: root.join(FILE), source: error.into() };
+    index.remove().map_err(failed)?;
+    let Listing { trials, rejected } = index.listing(trials, &ids).map_err(failed)?;
+    Ok(Reindexed { bundles: trials.len(), rejected })
+}
+
+/// The bundles of which the index says something else than they do.
+pub(crate) fn differing(root: &Path, trials: &Path) -> Vec<String> {
+    let Ok(index) = Index::lock(root) else { return Vec::new() };
+    let Ok(rows) = index.connect().and_then(|connection| rows(&connection)) else { return Vec::new() };
+    let says_otherwise = |(id, row): (String, Row)| {
+        let bundle = trials.join(&id);
+        let head = fs::read(bundle.join(trial::FILE));
+        let campaign = fs::read(bundle.join(CAMPAIGN));
+        let same = head.is_ok_and(|head| head == row.head)
+            && campaign.is_ok_and(|campaign| campaign == row.campaign.as_bytes());
+        (!same).then_some(id)
+    };
+    rows.into_iter().filter_map(says_otherwise).collect()
+}
+
+/// Why an index can't be used.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Sqlite(error) => Self::other(error),
+            Failure::Io(error) => error,
+        }
+    }
+}
+
+/// The index, for as long as no other process has it.
+struct Index {
+    path: PathBuf,
+    #[expect(dead_code, reason = "holds the lock")]
+    lock: File,
+}
+
+/// What the index holds of one bundle.
+struct Row {
+    stamp: String,
+    head: Vec<u8>,
+    campaign: String,
+}
+
+impl Index {
+    fn lock(root: &Path) -> Result<Self, StoreError> {
+        let path = root.join(LOCK);
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(StoreError::io("open", &path))?;
+        lock.lock().map_err(StoreError::io("lock", &path))?;
+        Ok(Self { path: root.join(FILE), lock })
+    }
+
+    fn remove(&self) -> Result<(), Failure> {
+        let mut journal = self.path.clone().into_os_string();
+        journal.push("-journal");
+        for path in [Path::new(&journal), &self.path] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Mends what is out of step, and answers from the rest.
+    fn listing(&self, trials: &Path, ids: &[String]) -> Result<Listing, Failure> {
+        let mut connection = self.connect()?;
+        let mut rows = rows(&connection)?;
+        let mut listing = Listing::default();
+        let changes = connection.transaction()?;
+        for id in ids {
+            let bundle = trials.join(id);
+            let stamp = stamp(&bundle);
+            if let Some(row) = rows.remove(id)
+                && Some(&row.stamp) == stamp.as_ref()
+                && let Ok(trial) = trial::read(&row.head, row.campaign)
+            {
+                listing.trials.push(trial);
+                continue;
+            }
+            match bundle::read_head(&bundle) {
+                Ok(trial) => {
+                    if let Some(stamp) = stamp {
+                        put(&changes, &bundle, &trial, &stamp)?;
+                    }
+                    listing.trials.push(trial);
+                }
+                Err(defect) => {
+                    // Not kept: a bundle that is mended must not be rejected on.
+                    changes.execute("DELETE FROM trial WHERE id = ?1", [id])?;
+                    listing.rejected.push(defect.in_bundle(id));
+                }
+            }
+        }
+        for gone in rows.keys() {
+            changes.execute("DELETE FROM trial WHERE id = ?1", [gone])?;
+        }
+        changes.commit()?;
+        Ok(listing)
+    }
+
+    fn connect(&self) -> Result<Connection, Failure> {
+        let connection = Connection::open(&self.path)?;
+        // Durability is the bundles' business: an index that a crash of the machine damages is made anew.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version == VERSION {
+            return Ok(connection);
+        }
+        drop(connection);
+        self.remove()?;
+        let mut connection = Connection::open(&self.path)?;
+        let changes = connection.transaction()?;
+        changes.execute_batch(TABLES)?;
+        changes.pragma_update(None, "user_version", VERSION)?;
+        changes.commit()?;
+        Ok(connection)
+    }
+}
+
+fn rows(connection: &Connection) -> Result<HashMap<String, Row>, Failure> {
+    let mut query = connection.prepare("SELECT id, stamp, head, campaign FROM trial")?;
+    let rows = query.query_map([], |row| {
+        Ok((row.get(0)?, Row { stamp: row.get(1)?, head: row.get(2)?, campaign: row.get(3)? }))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn put(changes: &Transaction<'_>, bundle: &Path, trial: &Trial, stamp: &str) -> Result<(), Failure> {
+    let head = fs::read(bundle.join(trial::FILE))?;
+    changes.execute(
+        "INSERT OR REPLACE INTO trial (id, stamp, head, campaign) VALUES (?1, ?2, ?3, ?4)",
+        params![trial.id, stamp, head, trial.run.campaign_toml],
+    )?;
+    Ok(())
+}
+
+/// Something that changes when the head of a bundle does; none where the bundle can't be looked at.
+fn stamp(bundle: &Path) -> Option<String> {
+    let of = |name| {
+        let file = fs::metadata(bundle.join(name)).ok()?;
+        Some(format!("{} {}.{:09} {}", file.len(), file.mtime(), file.mtime_nsec(), file.ino()))
+    };
+    Some(format!("{} {}", of(trial::FILE)?, of(CAMPAIGN)?))
+}
+
+fn read_all(trials: &Path, ids: &[String]) -> Listing {
+    let mut listing = Listing::default();
+    for id in ids {
+        match bundle::read_head(&trials.join(id)) {
+            Ok(trial) => listing.trials.push(trial),
+            Err(defect) => listing.rejected.push(defect.in_bundle(id)),
+        }
+    }
+    listing
+}

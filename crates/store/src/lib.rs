@@ -1,0 +1,24 @@
+//! The store: a directory of bundles, one a trial, and an index over them.
+//!
+//! The bundles are the truth; the index is a cache of their heads that is made anew whenever it is missing, damaged
+//! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
+//! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series` (each
+//! file's own form), and beside it `index` and `check`.
+
+mod bundle;
+mod check;
+mod content;
+mod error;
+pub mod format;
+mod hlog;
+mod id;
+mod index;
+mod series;
+mod store;
+mod sums;
+
+pub use check::Check;
+pub use error::{Problem, StoreError};
+pub use id::new_id;
+pub use index::Reindexed;
+pub use store::{Listing, Store};

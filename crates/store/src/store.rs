@@ -1,0 +1,135 @@
+//! The store as the rest of the program sees it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::record::{Trial, TrialRecord};
+
+use crate::bundle;
+use crate::check::{self, Check};
+use crate::error::{Problem, StoreError};
+use crate::index::{self, Reindexed};
+
+/// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use one store at
+/// the same time.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    trials: PathBuf,
+}
+
+/// What a store holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// The trials that can be read, oldest first.
+    pub trials: Vec<Trial>,
+    /// One problem for each bundle that can't.
+    pub rejected: Vec<Problem>,
+}
+
+impl Store {
+    /// Opens the store in `root`, and makes it where there is none. What dead writers left is swept.
+    ///
+    /// # Errors
+    /// The directories can't be made.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        let store = Self::at(root);
+        if !store.trials.is_dir() {
+            fs::create_dir_all(&store.trials).map_err(StoreError::io("make the directory", &store.trials))?;
+            bundle::sync_directory(root)?;
+        }
+        bundle::sweep(&store.trials);
+        Ok(store)
+    }
+
+    /// Opens the store in `root`, which must be there.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn existing(root: &Path) -> Result<Self, StoreError> {
+        let store = Self::at(root);
+        if !store.trials.is_dir() {
+            return Err(StoreError::NoStore { path: root.to_owned() });
+        }
+        bundle::sweep(&store.trials);
+        Ok(store)
+    }
+
+    fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), trials: root.join("trials") }
+    }
+
+    /// The store's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Writes the bundle of a trial and returns its directory. It exists whole, or not at all.
+    ///
+    /// # Errors
+    /// The record can't be stored (an id that is no ULID, a figure that is not a number), there is a bundle of this
+    /// trial already, or the directory can't be written; nothing of the bundle is left then.
+    pub fn write(&self, record: &TrialRecord) -> Result<PathBuf, StoreError> {
+        bundle::write(&self.trials, record)
+    }
+
+    /// Reads the trial whose id is, or alone begins with, `prefix`; upper and lower case are the same.
+    ///
+    /// # Errors
+    /// There is none or more than one, or its bundle can't be read.
+    pub fn load(&self, prefix: &str) -> Result<TrialRecord, StoreError> {
+        let id = self.find(prefix)?;
+        bundle::read(&self.trials.join(&id))
+            .map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(&id))))
+    }
+
+    /// The head of every trial that can be read, oldest first, by way of the index.
+    ///
+    /// # Errors
+    /// The directory of trials can't be listed. A bundle that can't be read, or an index, is not an error: see
+    /// [`Store::list`].
+    pub fn trials(&self) -> Result<Vec<Trial>, StoreError> {
+        Ok(self.list()?.trials)
+    }
+
+    /// As [`Store::trials`], and why the other bundles can't be read.
+    ///
+    /// # Errors
+    /// The directory of trials can't be listed.
+    pub fn list(&self) -> Result<Listing, StoreError> {
+        index::listing(&self.root, &self.trials)
+    }
+
+    /// Makes the index anew from the bundles alone.
+    ///
+    /// # Errors
+    /// The directory of trials can't be listed, or the index can't be written.
+    pub fn reindex(&self) -> Result<Reindexed, StoreError> {
+        index::rebuild(&self.root, &self.trials)
+    }
+
+    /// Reads every bundle whole and names all that is wrong with the store.
+    ///
+    /// # Errors
+    /// The directory of trials can't be listed.
+    pub fn check(&self) -> Result<Check, StoreError> {
+        check::check(&self.root, &self.trials)
+    }
+
+    fn find(&self, prefix: &str) -> Result<String, StoreError> {
+        let wanted = prefix.to_ascii_uppercase();
+        let mut ids = bundle::list(&self.trials)?;
+        let trials = ids.len();
+        ids.retain(|id| id.starts_with(&wanted));
+        match (ids.pop(), ids.len()) {
+            (Some(id), 0) => Ok(id),
+            (None, _) => {
+                Err(StoreError::NotFound { prefix: prefix.to_owned(), path: self.trials.clone(), trials })
+            }
+            (Some(last), _) => {
+                ids.push(last);
+                Err(StoreError::Ambiguous { prefix: prefix.to_owned(), candidates: ids })
+            }
+        }
+    }
+}

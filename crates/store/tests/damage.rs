@@ -1,0 +1,226 @@
+//! Damaged bundles and indexes: each is found and named, and none makes another trial unreadable.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod sample;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use sample::{bare, record, sign, stored};
+use store::{Problem, Store, StoreError, new_id};
+
+const FILES: [&str; 10] = [
+    "trial.json",
+    "campaign.toml",
+    "environment.json",
+    "settings.json",
+    "latency.hlog",
+    "series.parquet",
+    "events.jsonl",
+    "logs/server.log.zst",
+    "logs/driver.log.zst",
+    "SHA256SUMS",
+];
+
+/// A store of two trials: the id and the bundle of the first, the id of the second.
+fn two() -> (tempfile::TempDir, Store, String, PathBuf, String) {
+    let root = tempfile::tempdir().unwrap();
+    let store = Store::open(root.path()).unwrap();
+    let (first, second) = (new_id(), new_id());
+    let bundle = store.write(&record(&first)).unwrap();
+    store.write(&record(&second)).unwrap();
+    (root, store, first, bundle, second)
+}
+
+fn problems(store: &Store) -> Vec<Problem> {
+    store.check().unwrap().problems
+}
+
+#[test]
+fn every_damaged_file_is_found_by_name_and_the_other_trial_stays_readable() {
+    let flip = |path: &Path| {
+        let mut content = fs::read(path).unwrap();
+        let middle = content.len() / 2;
+        content[middle] ^= 0x01;
+        fs::write(path, content).unwrap();
+    };
+    let truncate = |path: &Path| {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    };
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    for damage in [flip, truncate, remove] as [fn(&Path); 3] {
+        for file in FILES {
+            let (_root, store, first, bundle, second) = two();
+            damage(&bundle.join(file));
+            let problems = problems(&store);
+            assert_eq!(problems.len(), 1, "{file}: {problems:?}");
+            assert_eq!(problems[0].bundle.as_deref(), Some(first.as_str()));
+            assert!(!problems[0].reason.is_empty() && problems[0].advice.contains("restore the bundle"));
+            if file != "SHA256SUMS" {
+                assert_eq!(problems[0].file.as_deref(), Some(file));
+            }
+            assert!(matches!(store.load(&first), Err(StoreError::Unreadable(_))), "{file}");
+            assert_eq!(store.load(&second).unwrap(), stored(record(&second)));
+            assert!(store.trials().unwrap().iter().any(|trial| trial.id == second));
+        }
+    }
+}
+
+#[test]
+fn all_damaged_files_of_a_bundle_are_named() {
+    let (_root, store, _, bundle, _) = two();
+    fs::write(bundle.join("settings.json"), "[]").unwrap();
+    fs::remove_file(bundle.join("logs/server.log.zst")).unwrap();
+    let files: Vec<Option<String>> = problems(&store).into_iter().map(|problem| problem.file).collect();
+    assert_eq!(files, [Some("logs/server.log.zst".to_owned()), Some("settings.json".to_owned())]);
+}
+
+#[test]
+fn counts_that_do_not_agree_are_found_though_the_sums_are_right() {
+    let edit = |bundle: &Path, file: &str, from: &str, to: &str| {
+        let path = bundle.join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{file} has no {from}");
+        fs::write(path, text.replacen(from, to, 1)).unwrap();
+        sign(bundle);
+    };
+    let (_root, store, _, bundle, _) = two();
+    edit(&bundle, "trial.json", "\"transactions\": 7", "\"transactions\": 8");
+    let found = problems(&store);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].reason.contains("hold 7 transactions in the window, and trial.json says 8"),
+        "{found:?}"
+    );
+
+    let (_root, store, _, bundle, _) = two();
+    edit(&bundle, "trial.json", "\"driver_transactions\": 11", "\"driver_transactions\": 12");
+    assert!(problems(&store)[0].reason.contains("hold 11 transactions in all"));
+
+    let (_root, store, _, bundle, _) = two();
+    let log = fs::read_to_string(bundle.join("latency.hlog")).unwrap();
+    let line = log.lines().find(|line| line.starts_with("Tag=tpcb-like,")).unwrap();
+    edit(&bundle, "latency.hlog", &format!("{line}\n"), "");
+    let found = problems(&store);
+    assert!(found[0].reason.contains("holds 0 transactions, and series.parquet says 3"), "{found:?}");
+
+    let (_root, store, _, bundle, _) = two();
+    edit(&bundle, "latency.hlog", "Tag=tpcb-like,1.000000", "Tag=tpcb-like,1.000001");
+    assert!(problems(&store)[0].reason.contains("no row"));
+}
+
+#[test]
+fn a_bundle_under_another_name_and_strangers_are_found() {
+    let (root, store, first, bundle, _) = two();
+    let elsewhere = new_id();
+    fs::rename(&bundle, bundle.with_file_name(&elsewhere)).unwrap();
+    fs::write(root.path().join("trials/notes.txt"), "mine").unwrap();
+    fs::write(bundle.with_file_name(&elsewhere).join("logs/mine.txt"), "mine").unwrap();
+    let found = problems(&store);
+    let all: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 3, "{all:?}");
+    assert!(all[0].starts_with(&format!("bundle {elsewhere}, logs/mine.txt: ")), "{all:?}");
+    assert!(all[1].contains(&format!("it is of trial {first}")), "{all:?}");
+    assert!(all[2].starts_with("trials/notes.txt: it is not a bundle"), "{all:?}");
+}
+
+#[test]
+fn an_index_that_is_lost_damaged_or_of_another_version_is_made_anew() {
+    let (root, store, ..) = two();
+    let index = root.path().join("index.sqlite");
+    let expected = store.trials().unwrap();
+    let sqlite =
+        |statement: &str| rusqlite::Connection::open(&index).unwrap().execute_batch(statement).unwrap();
+    let damages: [(&str, &dyn Fn()); 7] = [
+        ("lost", &|| fs::remove_file(&index).unwrap()),
+        ("empty", &|| fs::write(&index, "").unwrap()),
+        ("not a database", &|| fs::write(&index, "nonsense ".repeat(1000)).unwrap()),
+        ("truncated", &|| fs::File::options().write(true).open(&index).unwrap().set_len(4096).unwrap()),
+        ("of another version", &|| sqlite("PRAGMA user_version = 99; DROP TABLE trial; CREATE TABLE x (y)")),
+        ("without its table", &|| sqlite("DROP TABLE trial")),
+        ("full of nonsense", &|| sqlite("UPDATE trial SET head = 'x'")),
+    ];
+    for (what, damage) in damages {
+        damage();
+        assert_eq!(store.trials().unwrap(), expected, "{what}");
+        assert_eq!(store.trials().unwrap(), expected, "{what}, the second time");
+        assert_eq!(problems(&store), [], "{what}");
+    }
+}
+
+#[test]
+fn an_index_follows_the_bundles() {
+    let (_root, store, first, bundle, second) = two();
+    let ids = || store.trials().unwrap().into_iter().map(|trial| trial.id).collect::<Vec<_>>();
+    assert_eq!(ids(), [first.clone(), second.clone()]);
+    let third = new_id();
+    store.write(&bare(&third)).unwrap();
+    assert_eq!(ids(), [first.clone(), second.clone(), third.clone()]);
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let away = elsewhere.path().join("bundle");
+    assert!(std::process::Command::new("mv").arg(&bundle).arg(&away).status().unwrap().success());
+    assert_eq!(ids(), [second.clone(), third.clone()]);
+    assert!(std::process::Command::new("mv").arg(&away).arg(&bundle).status().unwrap().success());
+    assert_eq!(ids(), [first, second, third]);
+}
+
+#[test]
+fn a_bundle_that_is_mended_is_listed_again() {
+    let (_root, store, first, bundle, _) = two();
+    let head = fs::read(bundle.join("trial.json")).unwrap();
+    fs::write(bundle.join("trial.json"), "{").unwrap();
+    let listing = store.list().unwrap();
+    assert_eq!((listing.trials.len(), listing.rejected.len()), (1, 1));
+    assert_eq!(listing.rejected[0].bundle.as_deref(), Some(first.as_str()));
+    let reindexed = store.reindex().unwrap();
+    assert_eq!((reindexed.bundles, reindexed.rejected.len()), (1, 1));
+
+    fs::write(bundle.join("trial.json"), head).unwrap();
+    assert_eq!(store.trials().unwrap().len(), 2);
+}
+
+#[test]
+fn an_index_that_lies_is_found_by_check_and_mended_by_reindex() {
+    let (root, store, first, ..) = two();
+    let expected = store.trials().unwrap();
+    let index = rusqlite::Connection::open(root.path().join("index.sqlite")).unwrap();
+    index
+        .execute_batch(
+            "UPDATE trial SET head = CAST(replace(CAST(head AS TEXT), '\"repeat\": 2', '\"repeat\": 3') AS BLOB)
+             WHERE id = (SELECT min(id) FROM trial)",
+        )
+        .unwrap();
+    drop(index);
+    let found = problems(&store);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].reason.contains(&first) && found[0].advice.contains("reindex"), "{found:?}");
+    assert_eq!(store.reindex().unwrap().bundles, 2);
+    assert_eq!(problems(&store), []);
+    assert_eq!(store.trials().unwrap(), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A file that is damaged and yet has the right sum is refused or read, and nothing worse.
+    #[test]
+    fn no_content_of_a_file_brings_the_reader_down(
+        file in prop::sample::select(&FILES[..9]),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let (_root, store, first, bundle, _) = two();
+        let path = bundle.join(file);
+        let mut content = fs::read(&path).unwrap();
+        let at = at.index(content.len());
+        content[at] = byte;
+        fs::write(&path, content).unwrap();
+        sign(&bundle);
+        let _ = store.load(&first);
+        let _ = store.check().unwrap();
+        prop_assert!(!store.trials().unwrap().is_empty());
+    }
+}

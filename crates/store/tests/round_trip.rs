@@ -1,0 +1,176 @@
+//! What is stored is what is read back, and other programs read it too.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod sample;
+
+use std::fs;
+use std::process::Command;
+
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use model::record::TrialRecord;
+use proptest::prelude::*;
+use sample::{bare, record, sign, stored};
+use store::{Check, Store, StoreError, new_id};
+
+fn store() -> (tempfile::TempDir, Store) {
+    let root = tempfile::tempdir().unwrap();
+    let store = Store::open(root.path()).unwrap();
+    (root, store)
+}
+
+#[test]
+fn a_trial_comes_back_as_it_was() {
+    let (_root, store) = store();
+    for record in [record(&new_id()), bare(&new_id())] {
+        let bundle = store.write(&record).unwrap();
+        assert!(bundle.ends_with(format!("trials/{}", record.trial.id)));
+        assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
+    }
+    assert_eq!(store.check().unwrap(), Check { bundles: 2, problems: Vec::new() });
+    assert_eq!(store.trials().unwrap().len(), 2);
+}
+
+#[test]
+fn files_without_content_are_not_there() {
+    let (_root, store) = store();
+    let names = |record: &TrialRecord| {
+        let bundle = store.write(record).unwrap();
+        let mut names: Vec<String> =
+            fs::read_dir(bundle).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&bare(&new_id())), ["SHA256SUMS", "campaign.toml", "environment.json", "trial.json"]);
+    assert_eq!(
+        names(&record(&new_id())),
+        [
+            "SHA256SUMS",
+            "campaign.toml",
+            "environment.json",
+            "events.jsonl",
+            "latency.hlog",
+            "logs",
+            "series.parquet",
+            "settings.json",
+            "trial.json"
+        ]
+    );
+}
+
+#[test]
+fn sha256sum_agrees() {
+    let (_root, store) = store();
+    let bundle = store.write(&record(&new_id())).unwrap();
+    let check =
+        Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(bundle).output();
+    assert!(check.unwrap().status.success());
+}
+
+#[test]
+fn hdrhistograms_own_reader_reads_the_log() {
+    let (_root, store) = store();
+    let record = record(&new_id());
+    let bundle = store.write(&record).unwrap();
+    let log = fs::read(bundle.join("latency.hlog")).unwrap();
+    let entries: Vec<LogEntry<'_>> = IntervalLogIterator::new(&log).collect::<Result<_, _>>().unwrap();
+    let tags: Vec<&str> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            LogEntry::Interval(interval) => Some(interval.tag().unwrap().as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tags.len(), 10);
+    assert_eq!(tags.iter().filter(|tag| **tag == "tpcb-like").count(), 3, "the window only");
+    assert!(tags.contains(&"my%20script%2C%20v2%3A%2050%25:drain"), "{tags:?}");
+    assert!(entries.iter().any(|entry| matches!(entry, LogEntry::BaseTime(_))));
+    let slowest = entries.iter().filter_map(|entry| match entry {
+        LogEntry::Interval(interval) => Some(interval.max()),
+        _ => None,
+    });
+    assert_eq!(slowest.fold(0.0, f64::max).round(), 7000.0, "in ms");
+}
+
+#[test]
+fn what_a_newer_release_added_is_ignored_and_another_format_is_refused() {
+    let (_root, store) = store();
+    let record = bare(&new_id());
+    let bundle = store.write(&record).unwrap();
+    let head = fs::read_to_string(bundle.join("trial.json")).unwrap();
+    let replace_head = |text: &str| {
+        fs::write(bundle.join("trial.json"), text).unwrap();
+        sign(&bundle);
+    };
+
+    replace_head(&head.replacen('{', "{\n  \"added_later\": [1],", 1));
+    assert_eq!(store.load(&record.trial.id).unwrap(), record);
+
+    replace_head(&head.replace("\"format\": 1", "\"format\": 2"));
+    let error = store.load(&record.trial.id).unwrap_err().to_string();
+    assert!(error.contains("bundle format 2") && error.contains("newer release"), "{error}");
+}
+
+#[test]
+fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
+    let (root, store) = store();
+    let mut records = vec![record("not-an-id"), record("../../escape")];
+    for change in [
+        (|r| r.trial.summary.as_mut().unwrap().tps = f64::NAN) as fn(&mut TrialRecord),
+        |r| r.intervals[1].lag_max_us = f64::NAN,
+        |r| r.intervals[0].scripts[0].latency_ns = "no histogram".to_owned(),
+        |r| r.logs[0].name = "../server".to_owned(),
+        |r| r.logs[0].name = "driver".to_owned(),
+    ] {
+        let mut record = record(&new_id());
+        change(&mut record);
+        records.push(record);
+    }
+    for record in records {
+        let error = store.write(&record).unwrap_err();
+        assert!(matches!(&error, StoreError::NotWritten { .. }), "{error}");
+    }
+    assert!(!fs::read_dir(root.path().join("trials")).unwrap().any(|e| e.unwrap().path().is_dir()));
+}
+
+#[test]
+fn a_bundle_is_never_replaced() {
+    let (_root, store) = store();
+    let first = record(&new_id());
+    store.write(&first).unwrap();
+    assert!(matches!(store.write(&bare(&first.trial.id)), Err(StoreError::Exists { .. })));
+    assert_eq!(store.load(&first.trial.id).unwrap(), stored(first));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_text_and_any_figure_comes_back(
+        texts in prop::collection::vec(any::<String>(), 8),
+        figures in prop::collection::vec(prop::num::f64::NORMAL | prop::num::f64::ZERO | prop::num::f64::SUBNORMAL, 4),
+        count in any::<u64>(),
+        nothing in any::<bool>(),
+    ) {
+        let (_root, store) = store();
+        let mut record = record(&new_id());
+        record.trial.run.campaign_toml = texts[0].clone();
+        record.trial.server_banner = (!nothing).then(|| texts[1].clone());
+        record.trial.database_bytes = Some(count);
+        record.trial.run.seed = count;
+        record.environment.hostname = Some(texts[2].clone());
+        record.settings[0].value = texts[3].clone();
+        record.events[0].message = texts[4].clone();
+        record.logs[0].text = texts[5].clone();
+        for interval in &mut record.intervals {
+            interval.scripts[0].script = format!("a{}", texts[6]);
+            interval.scripts[1].script = format!("b{}", texts[7]);
+            interval.lag_mean_us = (!nothing).then_some(figures[0]);
+            interval.busy = figures[1];
+        }
+        let summary = record.trial.summary.as_mut().unwrap();
+        summary.tps = figures[2];
+        summary.latency.as_mut().unwrap().mean_us = figures[3];
+        store.write(&record).unwrap();
+        prop_assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
+    }
+}

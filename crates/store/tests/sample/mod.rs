@@ -1,0 +1,195 @@
+//! Trials to store: a rich one whose figures agree with each other, as those of a real one do.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use model::message::{Interval, Latency, Phase, ScriptInterval};
+use model::plan::{Cell, SettingsVariant};
+use model::record::{
+    Accounting, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
+};
+use model::workload::{Protocol, Transport, Workload};
+
+/// One second of warm-up, three of window, a drain; two scripts; every optional thing is there.
+pub(crate) fn record(id: &str) -> TrialRecord {
+    let script = |name: &str, latencies_us: &[u64]| ScriptInterval {
+        script: name.to_owned(),
+        transactions: latencies_us.len() as u64,
+        failed: 1,
+        latency_ns: histogram(latencies_us),
+    };
+    let interval = |start_us, width_us, phase, lag_mean_us, a: &[u64], b: &[u64]| Interval {
+        start_us,
+        width_us,
+        phase,
+        scripts: vec![script("tpcb-like", a), script("my script, v2: 50%", b)],
+        busy: 0.1 + 0.2,
+        lag_max_us: 17.25,
+        lag_mean_us,
+    };
+    let intervals = vec![
+        interval(0, 1_000_000, Phase::Warmup, Some(1.5), &[900, 1000], &[5]),
+        interval(1_000_000, 1_000_000, Phase::Measure, Some(0.1), &[800, 850, 900], &[5, 6]),
+        interval(2_000_000, 1_000_000, Phase::Measure, None, &[], &[]),
+        interval(3_000_000, 500_001, Phase::Measure, Some(2.0), &[7_000_000], &[4]),
+        interval(3_500_001, 1_234, Phase::Drain, Some(2.0), &[812], &[]),
+    ];
+    TrialRecord {
+        trial: Trial {
+            id: id.to_owned(),
+            run: Run {
+                id: "01JABCDEFGHJKMNPQRSTVWXYZ0".to_owned(),
+                campaign: "upgrade".to_owned(),
+                campaign_toml: "name = 'upgrade' # ünïcode\r\n\n[factors]\n".to_owned(),
+                seed: u64::MAX,
+                pgdyno_version: "0.1.0".to_owned(),
+            },
+            cell: Cell {
+                server: "18".to_owned(),
+                settings: SettingsVariant {
+                    name: "big".to_owned(),
+                    values: BTreeMap::from([("shared_buffers".to_owned(), "1GB".to_owned())]),
+                },
+                workload: Workload::TpcbLike,
+                scale: 10,
+                clients: 8,
+                protocol: Protocol::Prepared,
+                transport: Transport::Unix,
+            },
+            repeat: 2,
+            attempt: 1,
+            position: 7,
+            started: "2026-11-21T10:00:00.123456789Z".parse().unwrap(),
+            ended: "2026-11-21T10:00:09Z".parse().unwrap(),
+            server_version: Some("18.1".to_owned()),
+            server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
+            database_bytes: Some(123_456_789),
+            validity: Validity {
+                status: Status::Suspect,
+                findings: vec![Finding {
+                    gate: "driver-saturated".to_owned(),
+                    status: Status::Suspect,
+                    evidence: "busiest thread 99.0 %".to_owned(),
+                }],
+            },
+            summary: Some(Summary {
+                window_us: 2_500_001,
+                transactions: 7,
+                failed: 10,
+                tps: 7.0 / 2.500_001,
+                latency: Some(Latency {
+                    mean_us: 1.0 / 3.0,
+                    stddev_us: 0.1,
+                    min_us: 4.0,
+                    p50_us: 800.0,
+                    p90_us: 1e6,
+                    p95_us: 2e6,
+                    p99_us: 7e6,
+                    p999_us: 7e6,
+                    max_us: 7_000_000.5,
+                }),
+                connect_us: 4_321,
+                driver_cpu_us: 98_765,
+                driver_busy_max: 0.99,
+                driver_lag_max_us: 17.25,
+            }),
+            accounting: Accounting {
+                driver_transactions: Some(11),
+                other_commits: Some(9),
+                server_commits: Some(20),
+            },
+        },
+        environment: Environment {
+            hostname: Some("bench-1".to_owned()),
+            memory_bytes: Some(1 << 40),
+            swap_bytes: Some(0),
+            load_average_1m_centi: Some(12),
+            sysctl: BTreeMap::from([("vm.swappiness".to_owned(), "1".to_owned())]),
+            ..Environment::default()
+        },
+        settings: vec![
+            Setting {
+                name: "shared_buffers".to_owned(),
+                value: "131072".to_owned(),
+                unit: Some("8kB".to_owned()),
+                source: "configuration file".to_owned(),
+            },
+            Setting {
+                name: "fsync".to_owned(),
+                value: "on".to_owned(),
+                unit: None,
+                source: "default".to_owned(),
+            },
+        ],
+        intervals,
+        events: vec![Event {
+            at: "2026-11-21T10:00:05.5Z".parse().unwrap(),
+            kind: "client-died".to_owned(),
+            message: "client 3:\nserver closed the connection".to_owned(),
+        }],
+        logs: vec![
+            Log { name: "server".to_owned(), text: "LOG:  ready\n".repeat(100) },
+            Log { name: "driver".to_owned(), text: String::new() },
+        ],
+    }
+}
+
+/// What is left of a trial whose server never answered.
+pub(crate) fn bare(id: &str) -> TrialRecord {
+    let TrialRecord { trial, .. } = record(id);
+    TrialRecord {
+        trial: Trial {
+            server_version: None,
+            server_banner: None,
+            database_bytes: None,
+            validity: Validity { status: Status::Invalid, findings: Vec::new() },
+            summary: None,
+            accounting: Accounting::default(),
+            ..trial
+        },
+        environment: Environment::default(),
+        settings: Vec::new(),
+        intervals: Vec::new(),
+        events: Vec::new(),
+        logs: Vec::new(),
+    }
+}
+
+/// The record as it is read back: logs are kept by name.
+pub(crate) fn stored(mut record: TrialRecord) -> TrialRecord {
+    record.logs.sort_by(|a, b| a.name.cmp(&b.name));
+    record
+}
+
+/// Latencies as the payload of an interval log line.
+pub(crate) fn histogram(latencies_us: &[u64]) -> String {
+    let mut histogram = Histogram::<u64>::new(3).unwrap();
+    for latency in latencies_us {
+        histogram.record(latency * 1000).unwrap();
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
+    STANDARD.encode(bytes)
+}
+
+/// A text that does not compress well: `bytes` long.
+pub(crate) fn noise(bytes: usize) -> String {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b' ' + (state >> 58) as u8)
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// Makes the sums of a bundle anew, as a person does who changed it on purpose.
+pub(crate) fn sign(bundle: &Path) {
+    let script = "find . -type f ! -name SHA256SUMS | sed 's|^./||' | xargs sha256sum > SHA256SUMS";
+    assert!(Command::new("sh").args(["-c", script]).current_dir(bundle).status().unwrap().success());
+}
