@@ -43,6 +43,8 @@ pub struct Trial {
     pub position: u32,
     /// When it began (server start included).
     pub started: Timestamp,
+    /// When its load began, from where intervals are counted; none where no load ran.
+    pub load_started: Option<Timestamp>,
     /// When it ended.
     pub ended: Timestamp,
     /// The server's own full version, such as `18.1`; none where it never answered.

@@ -41,8 +41,8 @@ impl Line {
 }
 
 /// The log of these intervals; none where no script has a histogram.
-pub(crate) fn write(started: Timestamp, intervals: &[Interval]) -> Result<Option<String>, Defect> {
-    let mut log = header(started);
+pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<Option<String>, Defect> {
+    let mut log = header(load_started);
     let mut lines = 0;
     for interval in intervals {
         // An interval without a histogram (a script that was not yet running) has no line.
@@ -90,13 +90,13 @@ pub(crate) fn count(payload: &str) -> Result<u64, String> {
 /// The unit of the column `Interval_Max` is the millisecond, that of the values the nanosecond, as is usual.
 const NS_PER_MS: f64 = 1e6;
 
-fn header(started: Timestamp) -> String {
-    let seconds = started.as_millisecond() as f64 / 1e3;
+fn header(load_started: Timestamp) -> String {
+    let seconds = load_started.as_millisecond() as f64 / 1e3;
     format!(
         "#[Latency from the intended start in nanoseconds, written by pgdyno]\n\
          #[Histogram log format version 1.3]\n\
          #[BaseTime: {seconds:.3} (seconds since epoch)]\n\
-         #[StartTime: {seconds:.3} (seconds since epoch), {started}]\n\
+         #[StartTime: {seconds:.3} (seconds since epoch), {load_started}]\n\
          \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
     )
 }

@@ -34,6 +34,8 @@ pub struct Trial {
     pub position: u32,
     /// When it began, RFC 3339, UTC.
     pub started: Timestamp,
+    /// When its load began, RFC 3339, UTC; null where no load ran.
+    pub load_started: Option<Timestamp>,
     /// When it ended, RFC 3339, UTC.
     pub ended: Timestamp,
     /// The server's full version.
@@ -204,6 +206,7 @@ impl From<&Model> for Trial {
             attempt: trial.attempt,
             position: trial.position,
             started: trial.started,
+            load_started: trial.load_started,
             ended: trial.ended,
             server_version: trial.server_version.clone(),
             server_banner: trial.server_banner.clone(),
@@ -234,6 +237,7 @@ impl Trial {
             attempt: self.attempt,
             position: self.position,
             started: self.started,
+            load_started: self.load_started,
             ended: self.ended,
             server_version: self.server_version,
             server_banner: self.server_banner,

@@ -66,6 +66,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             attempt: 1,
             position: 7,
             started: "2026-11-21T10:00:00.123456789Z".parse().unwrap(),
+            load_started: Some("2026-11-21T10:00:02.5Z".parse().unwrap()),
             ended: "2026-11-21T10:00:09Z".parse().unwrap(),
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
@@ -149,6 +150,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
             server_banner: None,
             database_bytes: None,
             validity: Validity { status: Status::Invalid, findings: Vec::new() },
+            load_started: None,
             summary: None,
             accounting: Accounting::default(),
             ..trial

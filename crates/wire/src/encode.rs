@@ -1,0 +1,229 @@
+//! What a client says: each function appends one message to the caller's buffer.
+//!
+//! Names and texts must not contain a zero byte, which ends them in the protocol: callers check what comes from
+//! outside ([`crate::Login::start`] does).
+
+/// Protocol 3.0.
+const PROTOCOL_VERSION: u32 = 0x0003_0000;
+
+/// StartupMessage.
+pub fn startup<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>, out: &mut Vec<u8>) {
+    sized(out, |out| {
+        out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+        for (name, value) in parameters {
+            text(name, out);
+            text(value, out);
+        }
+        out.push(0);
+    });
+}
+
+/// PasswordMessage: a clear or hashed password.
+pub fn password(password: &str, out: &mut Vec<u8>) {
+    message(b'p', out, |out| text(password, out));
+}
+
+/// SASLInitialResponse.
+pub fn sasl_initial_response(mechanism: &str, data: &[u8], out: &mut Vec<u8>) {
+    message(b'p', out, |out| {
+        text(mechanism, out);
+        out.extend_from_slice(&(data.len() as u32).to_be_bytes());
+        out.extend_from_slice(data);
+    });
+}
+
+/// SASLResponse.
+pub fn sasl_response(data: &[u8], out: &mut Vec<u8>) {
+    message(b'p', out, |out| out.extend_from_slice(data));
+}
+
+/// Query, its text written by `write`.
+pub fn query(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    message(b'Q', out, |out| {
+        write(out);
+        out.push(0);
+    });
+}
+
+/// Parse, with the types of the parameters left to the server. The empty name is the unnamed statement.
+pub fn parse(name: &str, sql: &str, out: &mut Vec<u8>) {
+    message(b'P', out, |out| {
+        text(name, out);
+        text(sql, out);
+        out.extend_from_slice(&0_u16.to_be_bytes());
+    });
+}
+
+/// Describe of the unnamed portal.
+pub fn describe_portal(out: &mut Vec<u8>) {
+    message(b'D', out, |out| {
+        out.push(b'P');
+        text("", out);
+    });
+}
+
+/// Execute of the unnamed portal, without a limit of rows.
+pub fn execute(out: &mut Vec<u8>) {
+    message(b'E', out, |out| {
+        text("", out);
+        out.extend_from_slice(&0_u32.to_be_bytes());
+    });
+}
+
+/// Sync.
+pub fn sync(out: &mut Vec<u8>) {
+    message(b'S', out, |_| {});
+}
+
+/// Terminate.
+pub fn terminate(out: &mut Vec<u8>) {
+    message(b'X', out, |_| {});
+}
+
+/// Bind of the unnamed portal, its parts before and after the values made once; values and results are text.
+#[derive(Clone, Debug)]
+pub struct Bind {
+    head: Vec<u8>,
+}
+
+/// The length of a null: -1.
+const NULL: u32 = u32::MAX;
+
+/// Text results of every column: no format codes.
+const RESULT_FORMATS: [u8; 2] = [0, 0];
+
+impl Bind {
+    /// A Bind of that many values to a statement; the empty name is the unnamed one.
+    pub fn new(statement: &str, values: u16) -> Self {
+        let mut head = vec![b'B', 0, 0, 0, 0];
+        text("", &mut head);
+        text(statement, &mut head);
+        head.extend_from_slice(&0_u16.to_be_bytes());
+        head.extend_from_slice(&values.to_be_bytes());
+        Self { head }
+    }
+
+    /// Appends the message. `write` is called for each of `values` in turn and appends its text, or returns false for
+    /// null.
+    pub fn write<V>(
+        &self,
+        values: impl IntoIterator<Item = V>,
+        out: &mut Vec<u8>,
+        mut write: impl FnMut(V, &mut Vec<u8>) -> bool,
+    ) {
+        let length_at = out.len() + 1;
+        out.extend_from_slice(&self.head);
+        for value in values {
+            let at = begin_length(out);
+            let start = out.len();
+            let length = if write(value, out) {
+                // The length of a value does not count itself, unlike that of a message.
+                (out.len() - start) as u32
+            } else {
+                out.truncate(start);
+                NULL
+            };
+            out[at..start].copy_from_slice(&length.to_be_bytes());
+        }
+        out.extend_from_slice(&RESULT_FORMATS);
+        end_length(length_at, out);
+    }
+}
+
+fn message(tag: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    sized(out, body);
+}
+
+fn sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let at = begin_length(out);
+    body(out);
+    end_length(at, out);
+}
+
+fn begin_length(out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    at
+}
+
+fn end_length(at: usize, out: &mut [u8]) {
+    let length = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn text(text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use bytes::BytesMut;
+    use postgres_protocol::IsNull;
+    use postgres_protocol::message::frontend;
+
+    use super::*;
+
+    fn ours(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = b"before".to_vec();
+        write(&mut out);
+        out.split_off(6)
+    }
+
+    fn theirs(write: impl FnOnce(&mut BytesMut)) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        write(&mut out);
+        out.to_vec()
+    }
+
+    #[test]
+    fn messages_are_those_of_postgres_protocol() {
+        let parameters = [("user", "me"), ("database", "bench")];
+        assert_eq!(
+            ours(|o| startup(parameters, o)),
+            theirs(|o| frontend::startup_message(parameters, o).unwrap())
+        );
+        assert_eq!(ours(|o| password("s3", o)), theirs(|o| frontend::password_message(b"s3", o).unwrap()));
+        assert_eq!(
+            ours(|o| sasl_initial_response("M", b"data", o)),
+            theirs(|o| frontend::sasl_initial_response("M", b"data", o).unwrap())
+        );
+        assert_eq!(ours(|o| sasl_response(b"d", o)), theirs(|o| frontend::sasl_response(b"d", o).unwrap()));
+        assert_eq!(
+            ours(|o| query(o, |o| o.extend_from_slice(b"SELECT 1"))),
+            theirs(|o| frontend::query("SELECT 1", o).unwrap())
+        );
+        assert_eq!(
+            ours(|o| parse("s", "SELECT $1", o)),
+            theirs(|o| frontend::parse("s", "SELECT $1", [], o).unwrap())
+        );
+        assert_eq!(ours(describe_portal), theirs(|o| frontend::describe(b'P', "", o).unwrap()));
+        assert_eq!(ours(execute), theirs(|o| frontend::execute("", 0, o).unwrap()));
+        assert_eq!(ours(sync), theirs(frontend::sync));
+        assert_eq!(ours(terminate), theirs(frontend::terminate));
+    }
+
+    #[test]
+    fn bind_is_that_of_postgres_protocol() {
+        for values in [vec![], vec![Some("7")], vec![Some(""), None, Some("a longer value")]] {
+            let bind = Bind::new("P0_1", values.len() as u16);
+            let write = |value: &Option<&str>, out: &mut Vec<u8>| {
+                out.extend_from_slice(value.unwrap_or("left over").as_bytes());
+                value.is_some()
+            };
+            let serialise = |value: Option<&str>, out: &mut BytesMut| {
+                let Some(value) = value else { return Ok(IsNull::Yes) };
+                out.extend_from_slice(value.as_bytes());
+                Ok::<_, Box<dyn Error + Sync + Send>>(IsNull::No)
+            };
+            let expected = theirs(|o| {
+                let bound = frontend::bind("", "P0_1", [], values.iter().copied(), serialise, [], o);
+                assert!(bound.is_ok());
+            });
+            assert_eq!(ours(|o| bind.write(&values, o, write)), expected);
+        }
+    }
+}
