@@ -1,0 +1,133 @@
+//! Clusters: data directories that belong to one pgdyno process and go with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::cache::{Cache, remove_tree};
+use crate::copy::copy_tree;
+use crate::error::{Doing, TargetError};
+use crate::initdb::initdb;
+use crate::install::Installation;
+use crate::lock::Lock;
+use crate::server::Server;
+use crate::sockets;
+use crate::user::ServerUser;
+
+/// Held by the owner of a cluster as long as it lives.
+pub(crate) const OWNER_LOCK: &str = "owner.lock";
+/// The data directory within a cluster's directory.
+pub(crate) const DATA: &str = "data";
+
+/// A stopped server's data directory, with a place for its sockets and its log. It is deleted when this is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    directory: PathBuf,
+    installation: Installation,
+    user: ServerUser,
+    sockets: PathBuf,
+    _owner: Lock,
+    _installation_in_use: Lock,
+}
+
+impl Cluster {
+    /// A new cluster as `initdb` makes it, without the tested database.
+    ///
+    /// # Errors
+    /// The installation is gone, the directory can't be made, `initdb` fails.
+    pub fn empty(cache: &Cache, installation: &Installation) -> Result<Self, TargetError> {
+        let cluster = Self::frame(cache, installation)?;
+        initdb(
+            installation,
+            &cluster.user,
+            &cluster.data_directory(),
+            &cluster.directory.join("initdb.log"),
+        )?;
+        Ok(cluster)
+    }
+
+    /// A copy of a data directory that no server runs on.
+    pub(crate) fn copy_of(
+        cache: &Cache,
+        installation: &Installation,
+        data: &Path,
+    ) -> Result<Self, TargetError> {
+        let cluster = Self::frame(cache, installation)?;
+        copy_tree(data, &cluster.data_directory(), &cluster.user)?;
+        Ok(cluster)
+    }
+
+    /// Everything but the data directory.
+    fn frame(cache: &Cache, installation: &Installation) -> Result<Self, TargetError> {
+        let installation_in_use = installation.in_use(cache)?;
+        let _lock = cache.clusters_lock()?;
+        let directory = tempfile::Builder::new()
+            .prefix("c-")
+            .tempdir_in(cache.clusters())
+            .doing("make a directory in", &cache.clusters())?;
+        let owner = Lock::exclusive(&directory.path().join(OWNER_LOCK))?;
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
+            .doing("open to all", directory.path())?;
+        let sockets = sockets::make(directory.path(), cache.user())?;
+        Ok(Self {
+            directory: directory.keep(),
+            installation: installation.clone(),
+            user: cache.user().clone(),
+            sockets,
+            _owner: owner,
+            _installation_in_use: installation_in_use,
+        })
+    }
+
+    /// Starts a server on it with these settings, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// A setting that can't be used; a server that does not start, with the end of its log.
+    pub fn start(self, settings: &BTreeMap<String, String>) -> Result<Server, TargetError> {
+        Server::start(self, settings)
+    }
+
+    /// PostgreSQL's data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.directory.join(DATA)
+    }
+
+    /// The version whose server it is for.
+    pub fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    pub(crate) fn user(&self) -> &ServerUser {
+        &self.user
+    }
+
+    pub(crate) fn sockets(&self) -> &Path {
+        &self.sockets
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.directory.join("server.log")
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Err(error) = remove_cluster(&self.directory) {
+            // What stays is found by the next sweep.
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+/// Takes away a cluster on which no server runs.
+pub(crate) fn remove_cluster(directory: &Path) -> Result<(), TargetError> {
+    sockets::remove(directory)?;
+    remove_tree(directory)
+}
+
+/// Brings everything of the file system that holds `path` to the disk.
+pub(crate) fn sync_file_system(path: &Path) -> Result<(), TargetError> {
+    let opened = fs::File::open(path).doing("open", path)?;
+    rustix::fs::syncfs(&opened).doing("sync", path)
+}

@@ -1,0 +1,219 @@
+//! What can go wrong with a target, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a server could not be got, filled, started, asked or stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// Not the form of a PostgreSQL version.
+    #[error(
+        "\"{text}\" is not a PostgreSQL version: expected a major such as \"18\" or \"9.6\", or a full version such as \
+         \"16.4\""
+    )]
+    NotAVersion {
+        /// What was given.
+        text: String,
+    },
+    /// No archive has this version.
+    #[error(
+        "there is no embedded PostgreSQL {wanted}; available are {}, and earlier minor releases of these",
+        available.join(", ")
+    )]
+    NoSuchVersion {
+        /// The version that was asked for.
+        wanted: String,
+        /// The newest release of each major.
+        available: Vec<String>,
+    },
+    /// The archive could not be asked, or broke off.
+    #[error(
+        "could not {doing} from {archive}: {why}; check the network (HTTPS_PROXY is honoured), or set PGDYNO_MIRROR to \
+         a mirror of that Maven repository"
+    )]
+    Download {
+        /// What was tried.
+        doing: String,
+        /// Where.
+        archive: String,
+        /// Why it failed.
+        why: String,
+    },
+    /// What came is not what the archive's checksum says; nothing of it was kept.
+    #[error(
+        "the download of PostgreSQL {version} from {archive} is corrupt ({why}) and was thrown away; try again, or \
+         use another mirror (PGDYNO_MIRROR)"
+    )]
+    Corrupt {
+        /// Which version.
+        version: String,
+        /// Where from.
+        archive: String,
+        /// How that shows.
+        why: String,
+    },
+    /// The version is not installed.
+    #[error("PostgreSQL {version} is not installed; `pgdyno server list` shows what is")]
+    NotInstalled {
+        /// Which version.
+        version: String,
+    },
+    /// Something is used by a running server or another pgdyno.
+    #[error("{what} is in use by {by}; stop that first")]
+    InUse {
+        /// What.
+        what: String,
+        /// Who uses it.
+        by: String,
+    },
+    /// A data set was asked for that was never made.
+    #[error("there is no template of scale {scale} for PostgreSQL {server}: it has to be made first")]
+    NoTemplate {
+        /// The server version.
+        server: String,
+        /// pgbench's scale factor.
+        scale: u32,
+    },
+    /// pgbench has no such scale.
+    #[error("scale {scale} can't be loaded: expected 1 to {}", crate::pgbench_tables::MAX_SCALE)]
+    Scale {
+        /// The scale that was asked for.
+        scale: u32,
+    },
+    /// No user to run servers as.
+    #[error(
+        "PostgreSQL does not run as root, and there is no user \"{name}\" to run it as; set PGDYNO_SERVER_USER to an \
+         unprivileged user of this machine"
+    )]
+    NoServerUser {
+        /// The user that was looked for.
+        name: String,
+    },
+    /// The cache can't be used by the user that servers run as.
+    #[error(
+        "PGDYNO_CACHE is {path}, which the user \"{user}\" can't reach, as whom servers run when pgdyno is root; make \
+         its directories accessible (chmod o+x) or choose another place"
+    )]
+    CacheOutOfReach {
+        /// The cache.
+        path: PathBuf,
+        /// The server user.
+        user: String,
+    },
+    /// No place for the cache is known.
+    #[error(
+        "there is no place for the cache: none of PGDYNO_CACHE, XDG_CACHE_HOME and HOME is set; set PGDYNO_CACHE"
+    )]
+    NoCache,
+    /// A server setting that can't be written, or that pgdyno must set itself.
+    #[error("the server setting \"{name}\" can't be used: {why}")]
+    Setting {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// `initdb` failed.
+    #[error("initdb of PostgreSQL {version} failed on {directory} ({status}); its last lines:\n{output}")]
+    Initdb {
+        /// Which version.
+        version: String,
+        /// The data directory to be.
+        directory: PathBuf,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        output: String,
+    },
+    /// The server ended, or was not ready in time.
+    #[error(
+        "PostgreSQL {version} did not start on {directory}: {why}; check the settings it was given. Last lines of its \
+         log:\n{log}"
+    )]
+    Start {
+        /// Which version.
+        version: String,
+        /// Its data directory.
+        directory: PathBuf,
+        /// How that shows.
+        why: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// The server was asked something and did not answer.
+    #[error("could not {doing} on the server in {directory}: {why}; see its log")]
+    Sql {
+        /// What was tried.
+        doing: String,
+        /// The server's data directory.
+        directory: PathBuf,
+        /// What came back.
+        why: String,
+    },
+    /// Processes that do not end even when killed.
+    #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them by hand, or look at dmesg")]
+    WontStop {
+        /// Their ids.
+        pids: Vec<u32>,
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// A standing server is not there, or not as it is wanted.
+    #[error("{0}")]
+    Standing(String),
+    /// A file or directory could not be worked with.
+    #[error("could not {doing} {path}: {source}{}", advice(source))]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl TargetError {
+    /// An error of a statement on the server in `directory`.
+    pub(crate) fn sql(doing: impl Into<String>, directory: &Path, error: &postgres::Error) -> Self {
+        Self::Sql { doing: doing.into(), directory: directory.to_owned(), why: sql_text(error) }
+    }
+}
+
+/// The server's own words where there are any: the client library's text for these is only "db error".
+pub(crate) fn sql_text(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => format!("{}: {}", said.severity(), said.message()),
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room, or set PGDYNO_CACHE to a directory on a larger file system"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; set PGDYNO_CACHE to a directory that you may write to"
+        }
+        _ => "",
+    }
+}
+
+/// Adds to an I/O error what was tried, on what.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: &'static str, path: &Path) -> Result<T, TargetError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, what: &'static str, path: &Path) -> Result<T, TargetError> {
+        self.map_err(|error| TargetError::File { doing: what, path: path.to_owned(), source: error.into() })
+    }
+}

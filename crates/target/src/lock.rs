@@ -1,0 +1,63 @@
+//! Locks between processes: `flock`, which the kernel takes away from the dead.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{Doing, TargetError};
+
+/// A lock that is held as long as this lives. Children do not inherit it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits until nobody else has it.
+    pub(crate) fn exclusive(path: &Path) -> Result<Self, TargetError> {
+        Self::wait(path, FlockOperation::LockExclusive)
+    }
+
+    /// Waits until nobody has it exclusively.
+    pub(crate) fn shared(path: &Path) -> Result<Self, TargetError> {
+        Self::wait(path, FlockOperation::LockShared)
+    }
+
+    /// None where somebody has it.
+    pub(crate) fn try_exclusive(path: &Path) -> Result<Option<Self>, TargetError> {
+        let file = open(path)?;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Self { _file: file })),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error)).doing("lock", path),
+            }
+        }
+    }
+
+    fn wait(path: &Path, how: FlockOperation) -> Result<Self, TargetError> {
+        let file = open(path)?;
+        loop {
+            match flock(&file, how) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error)).doing("lock", path),
+            }
+        }
+    }
+}
+
+/// Lock files stay for good: one that is deleted could be locked by two.
+fn open(path: &Path) -> Result<File, TargetError> {
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o644)
+        .open(path)
+        .doing("open the lock file", path)
+}

@@ -1,0 +1,165 @@
+//! A running server: a child of ours, which ends when we do.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use model::message::{Connection, Endpoint};
+use model::workload::Transport;
+use rustix::process::Signal;
+
+use crate::cluster::Cluster;
+use crate::error::TargetError;
+use crate::launch::{Launch, Launched, client_config, read_log};
+use crate::process::{end_all, signal, until};
+use crate::version::{Major, Version};
+
+/// A fast stop writes all that is dirty to the disk.
+const FAST_WITHIN: Duration = Duration::from_secs(120);
+
+/// How a server is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopMode {
+    /// Disconnects clients, writes everything down, ends (`SIGINT`). The data directory is clean then. A server that
+    /// takes longer than two minutes is stopped at once.
+    Fast,
+    /// Ends at once (`SIGQUIT`); the next start has to recover.
+    Immediate,
+}
+
+/// A server that is running. Dropping it stops it at once and deletes its cluster.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// None only while it is being taken apart.
+    cluster: Option<Cluster>,
+    data: PathBuf,
+    sockets: PathBuf,
+    log: PathBuf,
+    log_from: usize,
+    port: u16,
+    version: Version,
+}
+
+impl Server {
+    pub(crate) fn start(cluster: Cluster, settings: &BTreeMap<String, String>) -> Result<Self, TargetError> {
+        let (data, log) = (cluster.data_directory(), cluster.log());
+        let Launched { child, port, log_from } = Launch {
+            installation: cluster.installation(),
+            user: cluster.user(),
+            data: &data,
+            sockets: cluster.sockets(),
+            log: &log,
+            settings,
+            port: None,
+            detached: false,
+        }
+        .run()?;
+        let sockets = cluster.sockets().to_owned();
+        let version = cluster.installation().version();
+        Ok(Self { child, cluster: Some(cluster), data, sockets, log, log_from, port, version })
+    }
+
+    /// Where it listens.
+    pub fn endpoint(&self, transport: Transport) -> Endpoint {
+        match transport {
+            Transport::Unix => {
+                Endpoint::Unix { directory: self.sockets.display().to_string(), port: self.port }
+            }
+            Transport::Tcp => Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: self.port },
+        }
+    }
+
+    /// How clients connect to the tested database.
+    pub fn connection(&self, transport: Transport) -> Connection {
+        Connection {
+            endpoint: self.endpoint(transport),
+            user: crate::USER.to_owned(),
+            database: crate::DATABASE.to_owned(),
+            password: None,
+        }
+    }
+
+    /// Connects to the database `postgres`, where pgdyno's own statements do not count in the tested database.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn control(&self) -> Result<postgres::Client, TargetError> {
+        self.connect("postgres")
+    }
+
+    pub(crate) fn connect(&self, database: &str) -> Result<postgres::Client, TargetError> {
+        client_config(&self.sockets, self.port, database).connect(postgres::NoTls).map_err(|error| {
+            TargetError::sql(format!("connect to the database {database}"), &self.data, &error)
+        })
+    }
+
+    /// Process id of the postmaster.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// PostgreSQL's data directory.
+    pub fn data_directory(&self) -> &Path {
+        &self.data
+    }
+
+    /// What it has written to its log since this start.
+    ///
+    /// # Errors
+    /// The log can't be read.
+    pub fn log(&self) -> Result<String, TargetError> {
+        read_log(&self.log, self.log_from)
+    }
+
+    pub(crate) fn installed_version(&self) -> Version {
+        self.version
+    }
+
+    pub(crate) fn installed_major(&self) -> Major {
+        self.version.major()
+    }
+
+    /// How it ended, if it has. Does not wait.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Stops it and gives its cluster back.
+    ///
+    /// # Errors
+    /// It does not end even when killed.
+    pub fn stop(mut self, mode: StopMode) -> Result<Cluster, TargetError> {
+        self.end(mode)?;
+        self.cluster
+            .take()
+            .ok_or_else(|| TargetError::WontStop { pids: vec![], directory: self.data.clone() })
+    }
+
+    /// Whether it went down cleanly.
+    pub(crate) fn end(&mut self, mode: StopMode) -> Result<bool, TargetError> {
+        if mode == StopMode::Fast && self.exited().is_none() {
+            signal(self.pid(), Signal::INT);
+            until(FAST_WITHIN, || self.exited().is_some());
+        }
+        let clean = self.exited().is_some_and(|status| mode == StopMode::Fast && status.success());
+        if self.exited().is_none() {
+            signal(self.pid(), Signal::QUIT);
+        }
+        // Also where the postmaster is gone: its children may not be.
+        let ended = end_all(&self.data);
+        let _ = self.child.wait();
+        ended.map(|_| clean)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.cluster.is_some()
+            && let Err(error) = self.end(StopMode::Immediate)
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Taking away what a killed pgdyno left: data directories, servers that still run on them, half-done installations.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::cache::{Cache, entries};
+use crate::cluster::{DATA, OWNER_LOCK, remove_cluster};
+use crate::error::TargetError;
+use crate::install::sweep_partial;
+use crate::lock::Lock;
+use crate::process::end_all;
+
+/// What a sweep found and took away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Directories that were removed.
+    pub removed: Vec<PathBuf>,
+    /// Number of PostgreSQL processes that still ran on them.
+    pub processes: usize,
+}
+
+/// Takes away what dead pgdyno processes left behind. Whatever has a living owner is not touched.
+///
+/// # Errors
+/// Something can't be removed, or a server does not end.
+pub fn sweep(cache: &Cache) -> Result<Swept, TargetError> {
+    let mut swept = Swept { removed: sweep_partial(cache)?, processes: 0 };
+    for (directory, _owner) in left_behind(cache)? {
+        swept.processes += end_all(&directory.join(DATA))?;
+        remove_cluster(&directory)?;
+        swept.removed.push(directory);
+    }
+    Ok(swept)
+}
+
+/// Clusters without a living owner, with the locks that make us their owner.
+fn left_behind(cache: &Cache) -> Result<Vec<(PathBuf, Option<Lock>)>, TargetError> {
+    // No cluster is half made while this is held.
+    let _lock = cache.clusters_lock()?;
+    let mut found = Vec::new();
+    for (_, directory) in entries(&cache.clusters())? {
+        match ownership(&directory)? {
+            Ownership::Alive => {}
+            Ownership::Ours(lock) => found.push((directory, Some(lock))),
+            Ownership::Lost => found.push((directory, None)),
+        }
+    }
+    Ok(found)
+}
+
+enum Ownership {
+    /// Somebody else's.
+    Alive,
+    /// Its owner is dead.
+    Ours(Lock),
+    /// Its maker died before it had an owner, or it is just being removed.
+    Lost,
+}
+
+fn ownership(directory: &Path) -> Result<Ownership, TargetError> {
+    let lock = directory.join(OWNER_LOCK);
+    if !lock.exists() {
+        return Ok(Ownership::Lost);
+    }
+    match Lock::try_exclusive(&lock) {
+        Ok(lock) => Ok(lock.map_or(Ownership::Alive, Ownership::Ours)),
+        Err(TargetError::File { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Ownership::Lost),
+        Err(error) => Err(error),
+    }
+}
