@@ -1,0 +1,162 @@
+//! Where the trials were measured: facts of the machine with every value they had, and the settings worth knowing.
+
+use std::collections::BTreeMap;
+
+use model::record::{self, Trial};
+
+use crate::analyse::{ColumnKey, Surroundings};
+use crate::figures;
+use crate::view::{Environment, Fact, FactValue, Setting, SettingValue};
+
+/// Describes the surroundings of these trials.
+pub(crate) fn describe(
+    columns: &[ColumnKey],
+    trials: &[&Trial],
+    surroundings: &BTreeMap<String, Surroundings>,
+) -> Environment {
+    let environments: Vec<&record::Environment> =
+        trials.iter().filter_map(|trial| surroundings.get(&trial.id)).map(|s| &s.environment).collect();
+    Environment {
+        machine: machine(&environments),
+        facts: facts(&environments),
+        settings: settings(columns, trials, surroundings),
+    }
+}
+
+/// The machine in one line, where there was but one.
+fn machine(environments: &[&record::Environment]) -> Option<String> {
+    let mut lines = environments.iter().map(|environment| {
+        let parts = [
+            environment.cpu_model.clone(),
+            environment.cpus.map(|cpus| figures::counted(cpus as usize, "CPU")),
+            environment.memory_bytes.map(|bytes| format!("{} RAM", figures::bytes(bytes))),
+            environment.data_filesystem.clone(),
+            environment.kernel.clone(),
+            environment.virtualization.clone(),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    });
+    let first = lines.next().filter(|line| !line.is_empty())?;
+    lines.all(|line| line == first).then_some(first)
+}
+
+fn facts(environments: &[&record::Environment]) -> Vec<Fact> {
+    if environments.is_empty() {
+        return Vec::new();
+    }
+    let machine = |name: &str, value: fn(&record::Environment) -> Option<String>| Fact {
+        group: "machine",
+        name: name.to_owned(),
+        values: tally(environments.iter().map(|environment| value(environment))),
+    };
+    let mut facts = vec![
+        machine("host", |e| e.hostname.clone()),
+        machine("processor", |e| e.cpu_model.clone()),
+        machine("architecture", |e| e.architecture.clone()),
+        machine("CPUs", |e| e.cpus.map(|cpus| cpus.to_string())),
+        machine("frequency governor", |e| e.cpu_governor.clone()),
+        machine("memory", |e| e.memory_bytes.map(figures::bytes)),
+        machine("swap", |e| {
+            e.swap_bytes.map(|swap| if swap == 0 { "none".into() } else { figures::bytes(swap) })
+        }),
+        machine("transparent huge pages", |e| e.transparent_hugepages.clone()),
+        machine("virtualization", |e| e.virtualization.clone()),
+        machine("operating system", |e| e.os.clone()),
+        machine("kernel", |e| e.kernel.clone()),
+        machine("kernel build", |e| e.kernel_version.clone()),
+        machine("data filesystem", |e| e.data_filesystem.clone()),
+        machine("mount options", |e| e.data_mount_options.clone()),
+        Fact { group: "machine", name: "load average before a trial".to_owned(), values: load(environments) },
+    ];
+    let mut sysctl: Vec<&String> = environments.iter().flat_map(|e| e.sysctl.keys()).collect();
+    sysctl.sort_unstable();
+    sysctl.dedup();
+    facts.extend(sysctl.into_iter().map(|name| Fact {
+        group: "sysctl",
+        name: name.clone(),
+        values: tally(environments.iter().map(|e| e.sysctl.get(name).cloned())),
+    }));
+    facts
+}
+
+/// Distinct values with their frequencies, the most frequent first.
+fn tally(values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
+    let mut tally: Vec<FactValue> = Vec::new();
+    for value in values {
+        match tally.iter_mut().find(|known| known.value == value) {
+            Some(known) => known.trials += 1,
+            None => tally.push(FactValue { value, trials: 1 }),
+        }
+    }
+    tally.sort_by_key(|value| std::cmp::Reverse(value.trials));
+    tally
+}
+
+/// The load average is another one in every trial by nature: its range is what matters.
+fn load(environments: &[&record::Environment]) -> Vec<FactValue> {
+    let known: Vec<u32> = environments.iter().filter_map(|e| e.load_average_1m_centi).collect();
+    let text = |centi: u32| format!("{:.2}", f64::from(centi) / 100.0);
+    let value = match (known.iter().min(), known.iter().max()) {
+        (Some(least), Some(most)) if least == most => Some(text(*least)),
+        (Some(least), Some(most)) => Some(format!("{} to {}", text(*least), text(*most))),
+        _ => None,
+    };
+    vec![FactValue { value, trials: environments.len() }]
+}
+
+/// Settings that say where a server is, not how it works.
+const PLACES: [&str; 9] = [
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "port",
+    "server_version",
+    "server_version_num",
+    "unix_socket_directories",
+];
+
+/// The settings that were set, and those whose values the columns do not share.
+fn settings(
+    columns: &[ColumnKey],
+    trials: &[&Trial],
+    surroundings: &BTreeMap<String, Surroundings>,
+) -> Vec<Setting> {
+    let mut settings: BTreeMap<String, Setting> = BTreeMap::new();
+    for trial in trials {
+        let Some(column) = columns.iter().position(|column| column.holds(&trial.cell)) else { continue };
+        for seen in surroundings.get(&trial.id).map_or(&[][..], |surroundings| &surroundings.settings) {
+            let setting = settings.entry(seen.name.clone()).or_insert_with(|| Setting {
+                name: seen.name.clone(),
+                unit: seen.unit.clone(),
+                values: vec![None; columns.len()],
+            });
+            let value = setting.values[column]
+                .get_or_insert_with(|| SettingValue { values: Vec::new(), default: true });
+            value.default &= is_default(&seen.source);
+            if !value.values.contains(&seen.value) {
+                value.values.push(seen.value.clone());
+            }
+        }
+    }
+    settings.into_values().filter(worth_knowing).collect()
+}
+
+/// `override` is what the server finds for itself (such as `data_checksums`), `client` and `session` what our own
+/// connection asks for.
+///
+/// Source: PostgreSQL manual, `pg_settings`; `GucSource` in guc.h.
+fn is_default(source: &str) -> bool {
+    matches!(source, "default" | "override" | "client" | "session")
+}
+
+fn worth_knowing(setting: &Setting) -> bool {
+    if PLACES.contains(&setting.name.as_str()) {
+        return false;
+    }
+    let mut known = setting.values.iter().flatten();
+    let was_set = known.clone().any(|value| !value.default);
+    let first = known.next();
+    was_set || known.any(|value| Some(&value.values) != first.map(|first| &first.values))
+}

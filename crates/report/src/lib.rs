@@ -1,0 +1,17 @@
+//! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
+//! and [`html()`] puts into one file that needs nothing else.
+
+mod analyse;
+mod environment;
+mod figures;
+mod html;
+mod source;
+pub mod table;
+mod tables;
+pub mod view;
+
+pub use analyse::{Surroundings, analyse};
+pub use html::html;
+pub use source::{ReadError, Selection, of_run, read};
+pub use tables::tables;
+pub use view::View;

@@ -1,0 +1,230 @@
+//! The view as text: one table a panel for people, one row a trial for a spreadsheet, or the whole of it as JSON.
+
+use crate::figures::{self, counted};
+use crate::table::{Format, Table};
+use crate::view::{Panel, Point, Run, Trial, View};
+
+/// Marks a cell that has a suspect trial among those used.
+const SUSPECT: &str = "†";
+/// Marks a cell that has a trial which is not used.
+const INVALID: &str = "‡";
+/// Stands where a cell has no trial, or none that may be used.
+const GAP: &str = "–";
+
+/// Prints the view: for people as a table or Markdown; `Csv` is the long form, one row a trial with full precision;
+/// `Json` is the view itself.
+pub fn tables(view: &View, format: Format) -> String {
+    match format {
+        Format::Json => view.json_pretty() + "\n",
+        Format::Csv => long(view).render(Format::Csv),
+        Format::Table | Format::Markdown => page(view, format),
+    }
+}
+
+fn page(view: &View, format: Format) -> String {
+    let heading = |text: &str| match format {
+        Format::Markdown => format!("### {text}\n\n"),
+        _ => format!("{text}\n"),
+    };
+    let mut out = String::new();
+    for line in view.runs.iter().map(run_line).chain(view.environment.machine.clone()) {
+        out.push_str(&line);
+        out.push_str(if format == Format::Markdown { "  \n" } else { "\n" });
+    }
+    for panel in &view.panels {
+        out.push('\n');
+        out.push_str(&heading(&title(panel)));
+        let shown: Vec<usize> = (0..view.columns.len()).filter(|column| has_trials(panel, *column)).collect();
+        out.push_str(&table(view, panel, &shown).render(format));
+        out.push_str(&legend(view, panel, &shown, format));
+    }
+    out
+}
+
+fn run_line(run: &Run) -> String {
+    let trials = match &run.plan {
+        Some(plan) if plan.trials != run.trials => format!("{} of {} trials", run.trials, plan.trials),
+        _ => counted(run.trials, "trial"),
+    };
+    let started = run.started.strftime("%Y-%m-%d %H:%M UTC");
+    format!("{} · {started} · {trials} · run {} · seed {}", run.campaign, run.id, run.seed)
+}
+
+fn title(panel: &Panel) -> String {
+    let database =
+        panel.database_bytes.map(|bytes| format!(" ({})", figures::bytes(bytes))).unwrap_or_default();
+    format!(
+        "{} · scale {}{database} · {} · {} · transactions per second",
+        panel.workload, panel.scale, panel.protocol, panel.transport
+    )
+}
+
+fn has_trials(panel: &Panel, column: usize) -> bool {
+    panel.rows.iter().any(|row| row.points[column].is_some())
+}
+
+/// The number of runs is a column only where it is not the same everywhere: then it matters.
+fn common_n(panel: &Panel) -> Option<usize> {
+    let mut n = panel.rows.iter().flat_map(|row| row.points.iter().flatten()).map(|point| point.n);
+    let first = n.next()?;
+    n.all(|n| n == first).then_some(first)
+}
+
+fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
+    let with_n = common_n(panel).is_none();
+    let mut heads = vec!["#clients".to_owned()];
+    for &column in shown {
+        heads.push(format!("#{}", view.columns[column].label));
+        heads.push("#min – max".to_owned());
+        heads.extend(with_n.then(|| "#n".to_owned()));
+        heads.extend((column > 0).then(|| "#Δ".to_owned()));
+    }
+    let mut table = Table::new(heads);
+    for row in &panel.rows {
+        let mut fields = vec![row.clients.to_string()];
+        for &column in shown {
+            let point = row.points[column].as_ref();
+            fields.push(median(point, room_for_marks(panel, column)));
+            fields.push(range(point));
+            fields.extend(with_n.then(|| point.map_or(GAP.to_owned(), |point| point.n.to_string())));
+            let change = point.and_then(|point| point.change).map_or(GAP.to_owned(), figures::change);
+            fields.extend((column > 0).then_some(change));
+        }
+        table.push(fields);
+    }
+    table
+}
+
+/// With room for the marks in every row of a column that has any, so that digits stay below digits.
+fn median(point: Option<&Point>, room: usize) -> String {
+    let figure = point.and_then(|point| point.median).map_or(GAP.to_owned(), figures::tps);
+    let marks = point.map(marks).unwrap_or_default().concat();
+    format!("{figure}{marks:<room$}")
+}
+
+fn room_for_marks(panel: &Panel, column: usize) -> usize {
+    let points = panel.rows.iter().filter_map(|row| row.points[column].as_ref());
+    points.map(|point| marks(point).len()).max().unwrap_or(0)
+}
+
+fn range(point: Option<&Point>) -> String {
+    match point.and_then(|point| point.min.zip(point.max)) {
+        Some((min, max)) => format!("{} – {}", figures::tps(min), figures::tps(max)),
+        None => GAP.to_owned(),
+    }
+}
+
+fn marks(point: &Point) -> Vec<&'static str> {
+    let has = |validity: &str| point.runs.iter().any(|trial| trial.validity == validity);
+    let marks = [(has("suspect"), SUSPECT), (has("invalid"), INVALID)];
+    marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
+}
+
+/// What the columns are, and what the marks stand for: every suspect or invalid trial with its reasons.
+fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String {
+    let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
+    let mut lines = vec![format!("median and range{n}")];
+    if let [0, _, ..] = shown {
+        lines[0] += &format!("; Δ: change of the median against {}", view.columns[0].label);
+    }
+    for (validity, mark, what) in
+        [("suspect", SUSPECT, "suspect, used"), ("invalid", INVALID, "invalid, not used")]
+    {
+        for row in &panel.rows {
+            for (column, point) in view.columns.iter().zip(&row.points) {
+                let runs = point.iter().flat_map(|point| &point.runs);
+                for trial in runs.filter(|trial| trial.validity == validity) {
+                    let at = format!("{}, {}", counted(row.clients as usize, "client"), column.label);
+                    lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
+                }
+            }
+        }
+    }
+    match format {
+        Format::Markdown => format!("\n{}\n", lines.join("  \n")),
+        _ => lines.iter().map(|line| format!("  {line}\n")).collect(),
+    }
+}
+
+/// The findings that made a trial what it is.
+fn reasons(trial: &Trial) -> String {
+    let findings: Vec<String> = trial
+        .findings
+        .iter()
+        .filter(|finding| finding.validity != "valid")
+        .map(|finding| format!("{}: {}", finding.gate, finding.evidence))
+        .collect();
+    if findings.is_empty() { "no reason recorded".to_owned() } else { findings.join("; ") }
+}
+
+fn long(view: &View) -> Table {
+    let mut table = Table::new([
+        "campaign",
+        "run",
+        "trial",
+        "position",
+        "started",
+        "server",
+        "version",
+        "settings",
+        "workload",
+        "scale",
+        "protocol",
+        "transport",
+        "clients",
+        "repeat",
+        "attempt",
+        "validity",
+        "reasons",
+        "tps",
+        "transactions",
+        "failed",
+        "latency_mean_us",
+        "latency_p50_us",
+        "latency_p95_us",
+        "latency_p99_us",
+        "commit_surplus",
+    ]);
+    let campaign = |run: &str| view.runs.iter().find(|known| known.id == run).map(|run| run.campaign.clone());
+    for panel in &view.panels {
+        for row in &panel.rows {
+            for (column, point) in view.columns.iter().zip(&row.points) {
+                for trial in point.iter().flat_map(|point| &point.runs) {
+                    let latency = trial.latency.as_ref();
+                    table.push(vec![
+                        campaign(&trial.run).unwrap_or_default(),
+                        trial.run.clone(),
+                        trial.id.clone(),
+                        trial.position.to_string(),
+                        trial.started.to_string(),
+                        column.server.clone(),
+                        column.versions.join(" "),
+                        column.settings.clone(),
+                        panel.workload.to_owned(),
+                        panel.scale.to_string(),
+                        panel.protocol.to_owned(),
+                        panel.transport.to_owned(),
+                        row.clients.to_string(),
+                        trial.repeat.to_string(),
+                        trial.attempt.to_string(),
+                        trial.validity.to_owned(),
+                        if trial.validity == "valid" { String::new() } else { reasons(trial) },
+                        or_empty(trial.tps),
+                        or_empty(trial.transactions),
+                        or_empty(trial.failed),
+                        or_empty(latency.map(|latency| latency.mean_us)),
+                        or_empty(latency.map(|latency| latency.p50_us)),
+                        or_empty(latency.map(|latency| latency.p95_us)),
+                        or_empty(latency.map(|latency| latency.p99_us)),
+                        or_empty(trial.commit_surplus),
+                    ]);
+                }
+            }
+        }
+    }
+    table
+}
+
+fn or_empty<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,248 @@
+//! What a report shows, as plain data: the JSON of `pgdyno report --format json`, and what the page is drawn from.
+//!
+//! Missing is null, never zero. `web/src/view.ts` says the same in TypeScript; the type checker compares the two on the
+//! page's test data.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// Version of this schema: raised when a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// Everything that a report shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct View {
+    /// [`SCHEMA`] of the pgdyno that wrote it.
+    pub schema: u32,
+    /// The runs that the trials belong to, oldest first.
+    pub runs: Vec<Run>,
+    /// What is set side by side, in the campaign's order; the first is the baseline.
+    pub columns: Vec<Column>,
+    /// One for each combination of the factors that are neither column nor row.
+    pub panels: Vec<Panel>,
+    /// Where it was measured.
+    pub environment: Environment,
+}
+
+impl View {
+    /// The view as JSON in one line.
+    pub fn json(&self) -> String {
+        never_fails(serde_json::to_string(self))
+    }
+
+    /// The view as JSON for people.
+    pub fn json_pretty(&self) -> String {
+        never_fails(serde_json::to_string_pretty(self))
+    }
+}
+
+/// Only maps whose keys are no texts, and `Serialize` written by hand, can fail to become JSON: a view has neither, and
+/// a number that JSON can't hold becomes null.
+#[expect(clippy::expect_used, reason = "no value of the type can fail, so no input can")]
+fn never_fails(json: serde_json::Result<String>) -> String {
+    json.expect("a view is plain data")
+}
+
+/// One execution of a campaign.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    /// The run's ULID.
+    pub id: String,
+    /// The campaign's name.
+    pub campaign: String,
+    /// The campaign's text, to the letter.
+    pub campaign_toml: String,
+    /// Seed of the order of trials and of the scripts' random numbers; a text, for JavaScript can't hold all of them.
+    pub seed: String,
+    /// The release of pgdyno that ran it.
+    pub pgdyno_version: String,
+    /// When its first trial began.
+    pub started: Timestamp,
+    /// When its last trial ended.
+    pub ended: Timestamp,
+    /// Trials that are shown.
+    pub trials: usize,
+    /// What the campaign asked for; null where its text can't be read by this release.
+    pub plan: Option<PlanFacts>,
+}
+
+/// How a run was to be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanFacts {
+    /// Trials in the plan.
+    pub trials: usize,
+    /// Length of the measured window, in microseconds.
+    pub duration_us: u64,
+    /// Load before the window, in microseconds.
+    pub warmup_us: u64,
+    /// Trials of each cell.
+    pub repeats: u32,
+    /// Order of the trials.
+    pub order: model::plan::Order,
+    /// Threads of the driver.
+    pub threads: u32,
+}
+
+/// A server with its settings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// What to call it: unique among the columns.
+    pub label: String,
+    /// The version as the campaign writes it.
+    pub server: String,
+    /// The name of its settings in the campaign.
+    pub settings: String,
+    /// The full versions that answered, more than one only if a server was updated between runs.
+    pub versions: Vec<String>,
+    /// What `version()` printed.
+    pub banners: Vec<String>,
+}
+
+/// A table of clients × columns, under equal conditions otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Panel {
+    /// pgbench's name of the workload.
+    pub workload: &'static str,
+    /// pgbench's scale factor.
+    pub scale: u32,
+    /// How statements are sent.
+    pub protocol: &'static str,
+    /// What carries them.
+    pub transport: &'static str,
+    /// The largest size of the tested database among its trials when the load began.
+    pub database_bytes: Option<u64>,
+    /// Ascending by clients.
+    pub rows: Vec<Row>,
+}
+
+/// One number of clients.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Number of clients.
+    pub clients: u32,
+    /// One for each of [`View::columns`]; null where it has no trial here.
+    pub points: Vec<Option<Point>>,
+}
+
+/// The trials of one cell and what they come to. Invalid trials are among `runs` and in no figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Number of trials that the figures are made of.
+    pub n: usize,
+    /// Median of their TPS.
+    pub median: Option<f64>,
+    /// Smallest TPS.
+    pub min: Option<f64>,
+    /// Largest TPS.
+    pub max: Option<f64>,
+    /// `median` relative to that of the first column, less 1; null in the first column, and where one of them is.
+    pub change: Option<f64>,
+    /// Every trial, by repeat.
+    pub runs: Vec<Trial>,
+}
+
+/// One measured execution of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// Its ULID: the name of its bundle.
+    pub id: String,
+    /// ULID of the run it belongs to.
+    pub run: String,
+    /// Which repeat of the cell, from 1.
+    pub repeat: u32,
+    /// Which try at this repeat, from 1.
+    pub attempt: u32,
+    /// Its place in the run's order, from 1.
+    pub position: u32,
+    /// When it began.
+    pub started: Timestamp,
+    /// `valid`, `suspect` or `invalid`.
+    pub validity: &'static str,
+    /// What the validity gates found, notes on valid trials included.
+    pub findings: Vec<Finding>,
+    /// Transactions per second in the measured window.
+    pub tps: Option<f64>,
+    /// Transactions that ended in the window.
+    pub transactions: Option<u64>,
+    /// Transactions that failed.
+    pub failed: Option<u64>,
+    /// Latency of the window's transactions.
+    pub latency: Option<Latency>,
+    /// Commits that the server counted beyond what the driver can explain; 0 where both agree.
+    pub commit_surplus: Option<i64>,
+}
+
+/// Latency in figures, microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 95th percentile.
+    pub p95_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+}
+
+/// What one validity gate found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The gate's name.
+    pub gate: String,
+    /// What it makes of the trial.
+    pub validity: &'static str,
+    /// The evidence, in figures.
+    pub evidence: String,
+}
+
+/// Where it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Environment {
+    /// The machine in one line; null where the trials had more than one, or none is known.
+    pub machine: Option<String>,
+    /// What is known of the machine and its kernel.
+    pub facts: Vec<Fact>,
+    /// Settings that are not at their default, or that the columns do not share.
+    pub settings: Vec<Setting>,
+}
+
+/// One fact about the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// `machine` or `sysctl`.
+    pub group: &'static str,
+    /// What it is.
+    pub name: String,
+    /// Its values, the most frequent first: more than one where it was not the same in every trial.
+    pub values: Vec<FactValue>,
+}
+
+/// A fact's value in some of the trials.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FactValue {
+    /// The value; null where it could not be found out.
+    pub value: Option<String>,
+    /// In how many trials.
+    pub trials: usize,
+}
+
+/// One server setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// The base unit of its values.
+    pub unit: Option<String>,
+    /// One for each of [`View::columns`]; null where the server does not have it, or was not asked.
+    pub values: Vec<Option<SettingValue>>,
+}
+
+/// The value of a setting on one server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingValue {
+    /// The distinct values of its trials, in order of appearance: usually one.
+    pub values: Vec<String>,
+    /// Whether all of them are PostgreSQL's own default.
+    pub default: bool,
+}

@@ -1,0 +1,200 @@
+//! What a reader of the report sees, on a run with an invalid trial, a suspect one and a gap.
+
+#![allow(clippy::unwrap_used)]
+
+mod fixture;
+
+use std::collections::BTreeMap;
+
+use model::record::{Status, Trial, TrialRecord};
+use report::table::Format;
+use report::view::Point;
+use report::{Selection, Surroundings, View, analyse, of_run, read, tables};
+use store::Store;
+
+/// The point of a panel's row at a column.
+fn point<'a>(view: &'a View, workload: &str, clients: u32, column: usize) -> Option<&'a Point> {
+    let panel = view.panels.iter().find(|panel| panel.workload == workload).unwrap();
+    let row = panel.rows.iter().find(|row| row.clients == clients).unwrap();
+    row.points[column].as_ref()
+}
+
+#[test]
+fn columns_and_panels_are_in_the_order_of_the_campaign() {
+    let view = fixture::view();
+    let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
+    assert_eq!(labels, ["PostgreSQL 13.23", "PostgreSQL 18.1"]);
+    let panels: Vec<&str> = view.panels.iter().map(|panel| panel.workload).collect();
+    assert_eq!(panels, ["select-only", "tpcb-like"]);
+    let clients: Vec<u32> = view.panels[0].rows.iter().map(|row| row.clients).collect();
+    assert_eq!(clients, [1, 2, 4, 8, 16]);
+}
+
+#[test]
+fn without_a_campaign_that_can_be_read_versions_are_in_their_own_order() {
+    let (mut trials, _) = fixture::trials();
+    for trial in &mut trials {
+        trial.run.campaign_toml = "written by a later release".to_owned();
+        if trial.cell.server == "13" {
+            trial.cell.server = "9.6".to_owned();
+            trial.server_version = None;
+        }
+    }
+    let view = analyse(&trials, &BTreeMap::new());
+    let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
+    assert_eq!(labels, ["PostgreSQL 9.6", "PostgreSQL 18.1"]);
+    assert_eq!(view.runs[0].plan, None);
+    assert_eq!(view.environment, report::view::Environment::default());
+}
+
+#[test]
+fn an_invalid_trial_is_shown_and_in_no_figure() {
+    let view = fixture::view();
+    let point = point(&view, "tpcb-like", 8, 0).unwrap();
+    let invalid = point.runs.iter().find(|trial| trial.validity == "invalid").unwrap();
+    assert_eq!((point.n, point.runs.len()), (2, 3));
+    assert!(invalid.tps.unwrap() < point.min.unwrap());
+    let used: Vec<f64> = point
+        .runs
+        .iter()
+        .filter(|trial| trial.validity != "invalid")
+        .map(|trial| trial.tps.unwrap())
+        .collect();
+    assert_eq!(point.median, Some(used[0] / 2.0 + used[1] / 2.0));
+}
+
+#[test]
+fn a_suspect_trial_is_used() {
+    let view = fixture::view();
+    assert_eq!(point(&view, "select-only", 4, 1).unwrap().n, 3);
+}
+
+#[test]
+fn a_change_needs_both_sides() {
+    let view = fixture::view();
+    let (old, new) = (point(&view, "select-only", 1, 0).unwrap(), point(&view, "select-only", 1, 1).unwrap());
+    assert_eq!(old.change, None);
+    assert_eq!(new.change, Some(new.median.unwrap() / old.median.unwrap() - 1.0));
+    assert_eq!(point(&view, "tpcb-like", 16, 1), None);
+
+    let (mut trials, _) = fixture::trials();
+    let baseline = |trial: &&mut Trial| trial.cell.server == "13" && trial.cell.clients == 1;
+    trials.iter_mut().filter(baseline).for_each(|trial| trial.validity.status = Status::Invalid);
+    let view = analyse(&trials, &BTreeMap::new());
+    let (old, new) = (point(&view, "select-only", 1, 0).unwrap(), point(&view, "select-only", 1, 1).unwrap());
+    assert_eq!((old.n, old.median, old.min, old.max), (0, None, None, None));
+    assert_eq!((new.n, new.change), (3, None));
+}
+
+#[test]
+fn settings_name_the_columns_only_where_they_vary() {
+    let (mut trials, _) = fixture::trials();
+    for trial in trials.iter_mut().filter(|trial| trial.cell.server == "18") {
+        trial.cell.server = "13".to_owned();
+        trial.server_version = Some("13.23".to_owned());
+        trial.cell.settings.name = "big".to_owned();
+        trial.cell.settings.values.insert("shared_buffers".to_owned(), "1GB".to_owned());
+    }
+    let view = analyse(&trials, &BTreeMap::new());
+    let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
+    assert_eq!(labels, ["PostgreSQL 13.23 default", "PostgreSQL 13.23 big"]);
+}
+
+#[test]
+fn servers_that_turn_out_to_be_the_same_are_told_apart() {
+    let (mut trials, _) = fixture::trials();
+    for trial in trials.iter_mut().filter(|trial| trial.cell.server == "13") {
+        trial.cell.server = "18.1".to_owned();
+        trial.server_version = Some("18.1".to_owned());
+    }
+    let view = analyse(&trials, &BTreeMap::new());
+    let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
+    assert_eq!(labels, ["PostgreSQL 18.1", "PostgreSQL 18.1 (as 18.1)"]);
+}
+
+#[test]
+fn the_settings_shown_were_set_or_differ() {
+    let view = fixture::view();
+    let names: Vec<&str> = view.environment.settings.iter().map(|setting| setting.name.as_str()).collect();
+    assert!(names.contains(&"shared_buffers") && names.contains(&"data_checksums"), "{names:?}");
+    assert!(!names.contains(&"work_mem") && !names.contains(&"port"), "{names:?}");
+}
+
+#[test]
+fn a_fact_that_changed_between_trials_shows_each_value() {
+    let (trials, mut surroundings) = fixture::trials();
+    surroundings.values_mut().take(7).for_each(|s| s.environment.kernel = Some("Linux 6.12.1".to_owned()));
+    let environment = analyse(&trials, &surroundings).environment;
+    assert_eq!(environment.machine, None);
+    let kernel = environment.facts.iter().find(|fact| fact.name == "kernel").unwrap();
+    assert_eq!(kernel.values.iter().map(|value| value.trials).collect::<Vec<_>>(), [50, 7]);
+}
+
+#[test]
+fn every_trial_is_a_row_of_the_csv() {
+    let (trials, _) = fixture::trials();
+    let csv = tables(&fixture::view(), Format::Csv);
+    assert_eq!(csv.lines().count(), 1 + trials.len());
+    for trial in &trials {
+        let tps = trial.summary.as_ref().unwrap().tps.to_string();
+        assert!(csv.lines().any(|line| line.contains(&trial.id) && line.contains(&tps)), "{}", trial.id);
+    }
+}
+
+#[test]
+fn missing_is_null() {
+    let (mut trials, _) = fixture::trials();
+    trials.truncate(1);
+    trials[0].summary = None;
+    trials[0].database_bytes = None;
+    let json = analyse(&trials, &BTreeMap::new()).json();
+    for missing in ["\"tps\":null", "\"median\":null", "\"database_bytes\":null", "\"machine\":null"] {
+        assert!(json.contains(missing), "{missing} in {json}");
+    }
+}
+
+#[test]
+fn what_the_store_gives_back_makes_the_same_view() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let (trials, surroundings) = fixture::trials();
+    for trial in &trials {
+        let Surroundings { environment, settings } = surroundings[&trial.id].clone();
+        let record = TrialRecord {
+            trial: trial.clone(),
+            environment,
+            settings,
+            intervals: Vec::new(),
+            events: Vec::new(),
+            logs: Vec::new(),
+        };
+        store.write(&record).unwrap();
+    }
+    let run = &trials[0].run.id;
+    assert_eq!(read(&store, &Selection::Latest).unwrap(), fixture::view());
+    assert_eq!(of_run(&store, run).unwrap(), Some(fixture::view()));
+    assert_eq!(of_run(&store, "01KAK3W8XQ5T2M9HC4ZP7VRB0F").unwrap(), None);
+}
+
+#[test]
+fn nothing_at_all_is_a_view_too() {
+    let view = analyse(&[], &BTreeMap::new());
+    assert_eq!(tables(&view, Format::Table), "");
+    assert!(view.panels.is_empty() && view.columns.is_empty());
+}
+
+#[test]
+fn as_a_table() {
+    insta::assert_snapshot!(tables(&fixture::view(), Format::Table));
+}
+
+#[test]
+fn as_markdown() {
+    insta::assert_snapshot!(tables(&fixture::view(), Format::Markdown));
+}
+
+#[test]
+fn as_csv() {
+    let csv = tables(&fixture::view(), Format::Csv);
+    insta::assert_snapshot!(csv.lines().take(4).collect::<Vec<_>>().join("\n"));
+}

@@ -1,0 +1,13 @@
+import { mount } from 'svelte';
+import App from './App.svelte';
+import { readView } from './data';
+import './style.css';
+
+const target = document.getElementById('app');
+if (!target) throw new Error('the page has no place to draw in');
+
+try {
+  mount(App, { target, props: { view: await readView() } });
+} catch (error) {
+  target.textContent = `This report can't be shown: ${error instanceof Error ? error.message : String(error)}`;
+}

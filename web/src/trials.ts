@@ -1,0 +1,32 @@
+/** The trials of a view one by one, each with the cell it measured. */
+
+import type { Column, Panel, Trial, View } from './view';
+
+export interface Placed {
+  trial: Trial;
+  panel: Panel;
+  clients: number;
+  column: Column;
+  /** Index of `column` in the view. */
+  at: number;
+}
+
+/** Every trial of a panel: by column, then clients, then repeat. */
+export function trialsOf(panel: Panel, columns: Column[]): Placed[] {
+  return columns.flatMap((column, at) =>
+    panel.rows.flatMap((row) =>
+      (row.points[at]?.runs ?? []).map((trial) => ({ trial, panel, clients: row.clients, column, at })),
+    ),
+  );
+}
+
+export function allTrials(view: View): Placed[] {
+  return view.panels.flatMap((panel) => trialsOf(panel, view.columns));
+}
+
+/** The number of usable trials that most cells of a panel have; 0 where no cell has any. */
+export function usualN(panel: Panel): number {
+  const cells = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.n ?? [])).filter((n) => n > 0);
+  const times = (n: number) => cells.filter((other) => other === n).length;
+  return cells.reduce((usual, n) => (times(n) > times(usual) ? n : usual), cells[0] ?? 0);
+}

@@ -1,0 +1,118 @@
+/**
+ * What a report shows. The same as crates/report/src/view.rs, where every field is explained; the type checker compares
+ * the two on the view that `npm run fixture` writes.
+ */
+
+export type Validity = 'valid' | 'suspect' | 'invalid';
+
+export interface View {
+  schema: number;
+  runs: Run[];
+  columns: Column[];
+  panels: Panel[];
+  environment: Environment;
+}
+
+export interface Run {
+  id: string;
+  campaign: string;
+  campaign_toml: string;
+  seed: string;
+  pgdyno_version: string;
+  started: string;
+  ended: string;
+  trials: number;
+  plan: PlanFacts | null;
+}
+
+export interface PlanFacts {
+  trials: number;
+  duration_us: number;
+  warmup_us: number;
+  repeats: number;
+  order: 'randomised-blocks' | 'as-written';
+  threads: number;
+}
+
+export interface Column {
+  label: string;
+  server: string;
+  settings: string;
+  versions: string[];
+  banners: string[];
+}
+
+export interface Panel {
+  workload: string;
+  scale: number;
+  protocol: string;
+  transport: string;
+  database_bytes: number | null;
+  rows: Row[];
+}
+
+export interface Row {
+  clients: number;
+  points: (Point | null)[];
+}
+
+export interface Point {
+  n: number;
+  median: number | null;
+  min: number | null;
+  max: number | null;
+  change: number | null;
+  runs: Trial[];
+}
+
+export interface Trial {
+  id: string;
+  run: string;
+  repeat: number;
+  attempt: number;
+  position: number;
+  started: string;
+  validity: Validity;
+  findings: Finding[];
+  tps: number | null;
+  transactions: number | null;
+  failed: number | null;
+  latency: Latency | null;
+  commit_surplus: number | null;
+}
+
+export interface Latency {
+  mean_us: number;
+  p50_us: number;
+  p95_us: number;
+  p99_us: number;
+}
+
+export interface Finding {
+  gate: string;
+  validity: Validity;
+  evidence: string;
+}
+
+export interface Environment {
+  machine: string | null;
+  facts: Fact[];
+  settings: Setting[];
+}
+
+export interface Fact {
+  group: 'machine' | 'sysctl';
+  name: string;
+  values: { value: string | null; trials: number }[];
+}
+
+export interface Setting {
+  name: string;
+  unit: string | null;
+  values: (SettingValue | null)[];
+}
+
+export interface SettingValue {
+  values: string[];
+  default: boolean;
+}

@@ -1,0 +1,266 @@
+/**
+ * The report as a reader opens it: from a file, in a real browser, without a network.
+ *
+ * REPORT_HTML names the report (default: the one of `npm run fixture`), CHROMIUM the browser. Screenshots are left in
+ * test-results/.
+ */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { chromium, type BrowserContext, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { change, tps } from '../../src/format';
+import type { Trial, View } from '../../src/view';
+
+const path = resolve(process.env.REPORT_HTML ?? 'test-results/report.html');
+if (!existsSync(path)) throw new Error(`there is no report in ${path}: run \`npm run fixture\` first`);
+const address = pathToFileURL(path).href;
+const view = viewIn(readFileSync(path, 'utf8'));
+const trials: Trial[] = view.panels.flatMap((panel) =>
+  panel.rows.flatMap((row) => row.points.flatMap((point) => point?.runs ?? [])),
+);
+const drawn = trials.filter((trial) => trial.tps !== null);
+
+let browser: BrowserContext;
+let profile: string;
+/** What the page asked for, and what it complained about. */
+let requests: string[] = [];
+let complaints: string[] = [];
+
+beforeAll(async () => {
+  profile = mkdtempSync(join(tmpdir(), 'pgdyno-report-'));
+  browser = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    offline: true,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+  browser.on('request', (request) => requests.push(request.url()));
+  browser.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  browser.on('weberror', (error) => complaints.push(error.error().message));
+});
+
+afterAll(async () => {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+});
+
+afterEach(() => {
+  expect(complaints).toEqual([]);
+  complaints = [];
+  requests = [];
+});
+
+/** Opens the report in a tab that is closed when the test ends. */
+async function open(fragment = '', width = 1280, height = 900): Promise<Page> {
+  const page = await browser.newPage();
+  onTestFinished(() => page.close());
+  await page.setViewportSize({ width, height });
+  await page.goto(`${address}${fragment}`);
+  await page.waitForSelector('main');
+  await page.waitForFunction(() => [...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg')));
+  return page;
+}
+
+/** The view inside a report. */
+function viewIn(html: string): View {
+  const data = /<script id="view"[^>]*>([^<]*)<\/script>/.exec(html)?.[1] ?? '';
+  return JSON.parse(gunzipSync(Buffer.from(data, 'base64')).toString()) as View;
+}
+
+function drawnIn(page: Page): Promise<(string | null)[]> {
+  return page.locator('[data-trial]').evaluateAll((marks) => marks.map((mark) => mark.getAttribute('data-trial')));
+}
+
+test('the file is all that is read', async () => {
+  const page = await open();
+  expect(requests.filter((url) => !url.startsWith('data:'))).toEqual([address]);
+  expect(await page.title()).toContain(view.runs[0]?.campaign);
+});
+
+test('the page may ask the network for nothing', async () => {
+  const page = await open();
+  const refused = await page.evaluate(() => fetch('http://127.0.0.1:9/').then(() => 'allowed', () => 'refused'));
+  expect(refused).toBe('refused');
+  expect(complaints.join()).toContain('Content Security Policy');
+  complaints = [];
+});
+
+test('every run is a mark in a chart', async () => {
+  const page = await open();
+  expect((await drawnIn(page)).toSorted()).toEqual(drawn.map((trial) => trial.id).toSorted());
+  const invalid = drawn.filter((trial) => trial.validity === 'invalid');
+  expect(await page.locator('[data-validity="invalid"]').count()).toBe(invalid.length);
+});
+
+test('marks stand where their figures are, on a scale that begins at zero', async () => {
+  const page = await open();
+  for (const [at, panel] of view.panels.entries()) {
+    const chart = page.locator('.chart').nth(at);
+    const middles = await chart.locator('[data-trial]').evaluateAll((marks) =>
+      marks.map((mark): [string | null, number] => {
+        const { top, bottom } = mark.getBoundingClientRect();
+        return [mark.getAttribute('data-trial'), (top + bottom) / 2];
+      }),
+    );
+    const height = new Map(middles);
+    const zero = await chart.locator('[aria-label="rule"] line').first().boundingBox();
+    const shown = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.runs ?? []));
+    const figures = shown.flatMap(({ id, tps }) => (tps ? [{ tps, above: (zero?.y ?? 0) - (height.get(id) ?? 0) }] : []));
+    const most = figures.toSorted((a, b) => b.tps - a.tps)[0];
+    for (const { tps, above } of figures) {
+      expect(Math.abs(above - (most?.above ?? 0) * (tps / (most?.tps ?? 1)))).toBeLessThan(3);
+    }
+  }
+});
+
+test('behind every chart is a table with its figures', async () => {
+  const page = await open();
+  for (const [at, panel] of view.panels.entries()) {
+    const rows = page.locator('table.figures').nth(at).locator('tbody tr');
+    expect(await rows.count()).toBe(panel.rows.length);
+    for (const [nth, row] of panel.rows.entries()) {
+      const text = await rows.nth(nth).innerText();
+      for (const point of row.points) {
+        if (point?.median != null) expect(text).toContain(tps(point.median));
+        if (point?.change != null) expect(text).toContain(change(point.change));
+      }
+    }
+  }
+});
+
+test('every trial that is not valid is named with its reason', async () => {
+  const page = await open();
+  const section = await page.locator('section.validity').innerText();
+  for (const trial of trials.filter((trial) => trial.validity !== 'valid')) {
+    for (const finding of trial.findings) expect(section).toContain(finding.evidence);
+  }
+});
+
+test('the environment has facts, settings, builds and the campaign', async () => {
+  const page = await open();
+  const section = await page.locator('section.environment').innerText();
+  for (const fact of view.environment.facts) expect(section).toContain(fact.name);
+  for (const setting of view.environment.settings) expect(section).toContain(setting.name);
+  for (const column of view.columns) for (const banner of column.banners) expect(section).toContain(banner);
+  expect(await page.locator('pre').first().textContent()).toBe(view.runs[0]?.campaign_toml);
+});
+
+describe('by keyboard', () => {
+  test('every control and every chart can be reached', async () => {
+    const page = await open();
+    const stops = await page.locator('button, [tabindex="0"]').count();
+    const reached = new Set<string>();
+    for (let stop = 0; stop < stops; stop += 1) {
+      await page.keyboard.press('Tab');
+      const name = await page.evaluate(() => {
+        const element = document.activeElement;
+        return `${element?.className ?? ''} ${element?.getAttribute('aria-label') ?? ''} ${element?.textContent ?? ''}`;
+      });
+      reached.add(name);
+    }
+    const names = [...reached].join('\n');
+    for (const column of view.columns) expect(names).toContain(column.label);
+    for (const theme of ['auto', 'light', 'dark']) expect(names).toContain(theme);
+    expect([...reached].filter((name) => name.includes('Arrow keys')).length).toBe(view.panels.length);
+  });
+
+  test('arrow keys go from trial to trial and show it', async () => {
+    const page = await open();
+    await page.locator('.chart').first().focus();
+    await page.keyboard.press('ArrowRight');
+    const first = await page.locator('.details code').innerText();
+    expect(page.url()).toContain(`trial=${first}`);
+    await page.keyboard.press('ArrowRight');
+    expect(await page.locator('.details code').innerText()).not.toBe(first);
+    await page.keyboard.press('Escape');
+    expect(await page.locator('.details').count()).toBe(0);
+    expect(page.url()).not.toContain('trial');
+  });
+});
+
+describe('what is selected', () => {
+  test('is in the address, and the address restores it', async () => {
+    const page = await open();
+    await page.locator('.legend button').first().click();
+    await page.getByRole('group', { name: 'theme' }).getByText('dark').click();
+    const factor = page.locator('.choice:not(.theme)').first();
+    if ((await factor.count()) > 0) await factor.locator('button').last().click();
+    await page.waitForFunction(() => location.hash.includes('theme=dark'));
+    const state = async (page: Page) => ({
+      marks: await drawnIn(page),
+      pressed: await page.locator('button[aria-pressed="true"]').allInnerTexts(),
+      ground: await page.evaluate(() => getComputedStyle(document.body).backgroundColor),
+    });
+    const chosen = await state(page);
+    expect(chosen.marks.length).toBeLessThan(drawn.length);
+    const restored = await open(new URL(page.url()).hash);
+    expect(await state(restored)).toEqual(chosen);
+  });
+
+  test('changes when the address does', async () => {
+    const page = await open();
+    const before = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.evaluate(() => (location.hash = '#theme=dark'));
+    await page.waitForFunction((before) => getComputedStyle(document.body).backgroundColor !== before, before);
+  });
+});
+
+test('a trial that a link names is shown', async () => {
+  const trial = drawn.find((trial) => trial.findings.length > 0) ?? drawn[0];
+  const page = await open(`#trial=${trial?.id ?? ''}`);
+  const details = await page.locator('.details').innerText();
+  expect(details).toContain(tps(trial?.tps ?? null));
+  expect(details).toContain(trial?.findings[0]?.evidence ?? '');
+});
+
+test('the pointer shows the nearest trial', async () => {
+  const page = await open();
+  await page.locator('[data-trial]').first().hover({ force: true });
+  await page.waitForSelector('.details');
+});
+
+describe.each([
+  [1280, 900],
+  [390, 844],
+])('at %i pixels', (width, height) => {
+  test.each(['light', 'dark'] as const)('in %s nothing is wider than the page', async (theme) => {
+    const page = await open(`#theme=${theme}`, width, height);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide).toBeLessThanOrEqual(width);
+    const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const [red = 0] = (/\d+/.exec(ground) ?? []).map(Number);
+    expect(red > 128).toBe(theme === 'light');
+    await page.screenshot({ path: `test-results/report-${width}-${theme}.png`, fullPage: true });
+  });
+});
+
+test('the system decides between dark and light until the reader does', async () => {
+  const page = await open();
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const dark = await ground();
+  await page.emulateMedia({ colorScheme: 'light' });
+  expect(await ground()).not.toBe(dark);
+});
+
+test('on paper it is light and has no controls', async () => {
+  const page = await open('#theme=dark');
+  await page.emulateMedia({ media: 'print' });
+  const ground = await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
+  expect(ground).toBe('light');
+  expect(await page.locator('.choice').first().isVisible()).toBe(false);
+});
