@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, remove_tree};
-use crate::copy::copy_tree;
+use crate::copy::make_alike;
 use crate::error::{Doing, TargetError};
 use crate::initdb::initdb;
 use crate::install::Installation;
@@ -54,8 +54,13 @@ impl Cluster {
         data: &Path,
     ) -> Result<Self, TargetError> {
         let cluster = Self::frame(cache, installation)?;
-        copy_tree(data, &cluster.data_directory(), &cluster.user)?;
+        cluster.put_back(data)?;
         Ok(cluster)
+    }
+
+    /// Makes its data directory what this one is.
+    pub(crate) fn put_back(&self, data: &Path) -> Result<(), TargetError> {
+        make_alike(data, &self.data_directory(), &self.user)
     }
 
     /// Everything but the data directory.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, entries, make_open, remove_tree};
 use crate::cluster::DATA;
-use crate::copy::copy_tree;
+use crate::copy::make_alike;
 use crate::error::{Doing, TargetError};
 use crate::initdb::initdb;
 use crate::install::Installation;
@@ -211,7 +211,7 @@ fn make(cache: &Cache, start: &Start<'_>, home: &Path) -> Result<(), TargetError
     sockets::make(home, cache.user())?;
     let data = home.join(DATA);
     match start.template {
-        Some(template) => copy_tree(template.directory(), &data, cache.user()),
+        Some(template) => make_alike(template.directory(), &data, cache.user()),
         None => initdb(start.installation, cache.user(), &data, &home.join("initdb.log")),
     }
 }

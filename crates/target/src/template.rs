@@ -93,6 +93,14 @@ impl Template {
         }
     }
 
+    /// Puts a copy back to what it was when it was made, by writing what has changed since.
+    ///
+    /// # Errors
+    /// The copy can't be written.
+    pub fn restore(&self, copy: &Cluster) -> Result<(), TargetError> {
+        copy.put_back(&self.directory)
+    }
+
     /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory

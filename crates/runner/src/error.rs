@@ -1,0 +1,31 @@
+//! Why a campaign can't go on.
+
+/// Why a campaign can't go on. Whatever has been measured is in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A server could not be got, filled or started.
+    #[error(transparent)]
+    Target(#[from] target::TargetError),
+    /// A bundle could not be written.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
+    /// The driver process could not be started.
+    #[error(transparent)]
+    Driver(#[from] driver::DriverError),
+    /// One trial after the other failed before its load began.
+    #[error(
+        "{count} trials in a row failed before their load began, the last one ({cell}) so: {reason}\n\
+         The trials that ran are kept. Mend the cause and run the campaign again"
+    )]
+    GivingUp {
+        /// How many.
+        count: u32,
+        /// The cell of the last one.
+        cell: String,
+        /// Why the last one failed.
+        reason: String,
+    },
+    /// The user ended the campaign before its first trial.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,43 @@
+//! What happens while a campaign runs, told as it happens.
+
+use model::message::Interval;
+use model::plan::{Cell, PlannedTrial};
+use model::record::Trial;
+use model::units::Span;
+
+/// Something worth telling the user.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Before the first trial: fetching a server, filling a data set.
+    Preparing {
+        /// What is being done, on what.
+        what: &'a str,
+        /// How much of it is done.
+        done: u64,
+        /// How much there is, where that is known.
+        total: Option<u64>,
+    },
+    /// Something to know though the work goes on.
+    Notice(&'a str),
+    /// A trial begins.
+    TrialBegins {
+        /// Which.
+        trial: &'a PlannedTrial,
+        /// Its cell.
+        cell: &'a Cell,
+        /// Number of trials in the plan.
+        of: usize,
+        /// About how long this and the trials after it will take.
+        remaining: Span,
+    },
+    /// An interval of the load has ended.
+    Load(&'a Interval),
+    /// A trial has ended and is in the store.
+    TrialEnded(&'a Trial),
+}
+
+/// Who is told. Called from several threads while servers are prepared.
+pub trait Observer: Sync {
+    /// Takes note of an event.
+    fn see(&self, event: &Event);
+}
