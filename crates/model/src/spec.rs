@@ -121,6 +121,7 @@ impl Campaign {
 fn split_expectation(message: &str) -> (String, Option<String>) {
     let message = message.trim_end();
     match message.split_once(", expected ") {
+        Some((what, "a sequence")) => (what.to_owned(), Some("expected a list in [brackets]".to_owned())),
         Some((what, expected)) => (what.to_owned(), Some(format!("expected {expected}"))),
         None => (message.to_owned(), None),
     }
@@ -160,7 +161,7 @@ mod tests {
         assert!(error.message.contains("string \"two\""), "{error}");
         let (error, at) = refused(&GOOD.replace("[1, 2]", "8"));
         assert_eq!(at, "8");
-        assert!(error.help.unwrap_or_default().contains("a sequence"));
+        assert!(error.help.unwrap_or_default().contains("a list"));
     }
 
     #[test]

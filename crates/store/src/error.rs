@@ -41,7 +41,7 @@ pub enum StoreError {
     },
     /// There is no store in this directory.
     #[error(
-        "there is no store in {}: name another directory with --store or PGDYNO_STORE, or make one with `pgdyno run`",
+        "there is no store in {}: `pgdyno run` makes one beside its campaign; name that with --store or PGDYNO_STORE",
         path.display()
     )]
     NoStore {

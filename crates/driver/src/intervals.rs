@@ -1,0 +1,76 @@
+//! The records of several threads, put together interval by interval.
+
+use std::collections::BTreeMap;
+
+use crate::error::LoadError;
+use crate::record::Record;
+
+/// Intervals that wait for the threads that have not yet passed them.
+pub(crate) struct Intervals {
+    pending: BTreeMap<u64, Box<Record>>,
+    /// By thread, the first interval of which it may still have something to tell.
+    next: Vec<u64>,
+}
+
+impl Intervals {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { pending: BTreeMap::new(), next: vec![0; threads] }
+    }
+
+    /// Takes in a thread's record; gives back the box if it is not needed any longer.
+    pub(crate) fn add(
+        &mut self,
+        thread: usize,
+        record: Box<Record>,
+    ) -> Result<Option<Box<Record>>, LoadError> {
+        self.next[thread] = record.number + 1;
+        match self.pending.get_mut(&record.number) {
+            Some(sum) => {
+                sum.add(&record)?;
+                Ok(Some(record))
+            }
+            None => {
+                self.pending.insert(record.number, record);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A thread has nothing more to tell.
+    pub(crate) fn end(&mut self, thread: usize) {
+        self.next[thread] = u64::MAX;
+    }
+
+    /// The next interval that every thread has passed.
+    pub(crate) fn pop_complete(&mut self) -> Option<Box<Record>> {
+        let entry = self.pending.first_entry()?;
+        self.next.iter().all(|next| next > entry.key()).then(|| entry.remove())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: u64, latency_ns: u64) -> Box<Record> {
+        let mut record = Record::new(1).unwrap();
+        record.number = number;
+        record.scripts[0].latency.saturating_record(latency_ns);
+        Box::new(record)
+    }
+
+    #[test]
+    fn an_interval_is_complete_when_every_thread_has_passed_it() {
+        let mut intervals = Intervals::new(2);
+        assert!(intervals.add(0, record(0, 5)).unwrap().is_none());
+        assert!(intervals.add(0, record(1, 6)).unwrap().is_none());
+        assert!(intervals.pop_complete().is_none());
+        assert!(intervals.add(1, record(0, 7)).unwrap().is_some(), "the box comes back for reuse");
+        let first = intervals.pop_complete().unwrap();
+        assert_eq!((first.number, first.scripts[0].latency.len()), (0, 2));
+        assert!(intervals.pop_complete().is_none());
+        intervals.end(1);
+        assert_eq!(intervals.pop_complete().unwrap().number, 1);
+        assert!(intervals.pop_complete().is_none());
+    }
+}

@@ -1,0 +1,431 @@
+//! What the tests of loads have in common: a server with the pgbench tables, and a driver whose every word is kept.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use driver::{Next, Process};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use model::message::{
+    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
+};
+use model::workload::{Protocol, Transport, Workload};
+use postgres::{Client, Config, NoTls};
+use rustix::process::{Pid, Signal, kill_process};
+use target::{Cache, Cluster, Progress, Server, StopMode};
+
+/// The longest silence of a driver that is not a hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The majors of tests that depend on the server's: 13 counts transactions by datagrams to a collector process, 18 in
+/// shared memory.
+pub(crate) const MAJORS: [&str; 2] = ["13", NEWEST];
+
+/// The major of tests that any server would do for.
+const NEWEST: &str = "18";
+
+/// Everybody is let in as the superuser or by the socket; others are asked for their password, as their name says.
+const HBA: &str = "local all all trust
+host all postgres all trust
+host all scram all scram-sha-256
+host all md5 all md5
+host all clear all password
+";
+
+/// A database of one's own with the pgbench tables of scale 1, to which only drivers connect.
+pub(crate) struct Bench {
+    server: Arc<Server>,
+    database: String,
+    /// What of the server's count of commits is accounted for.
+    counted: Cell<u64>,
+}
+
+impl Bench {
+    /// On the server that tests of this process share while any of them needs it.
+    pub(crate) fn shared() -> Self {
+        Self::shared_of(NEWEST)
+    }
+
+    pub(crate) fn shared_of(major: &'static str) -> Self {
+        static SERVERS: Mutex<BTreeMap<&str, Weak<Server>>> = Mutex::new(BTreeMap::new());
+        let mut servers = SERVERS.lock().unwrap();
+        let server = servers.get(major).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let server = Arc::new(start(cluster(major), &[]));
+            servers.insert(major, Arc::downgrade(&server));
+            server
+        });
+        drop(servers);
+        Self::on(server)
+    }
+
+    /// On a server of its own with these settings.
+    pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
+        Self::on(Arc::new(start(cluster(NEWEST), settings)))
+    }
+
+    /// On a server of its own, whose cluster is wanted back.
+    pub(crate) fn with_cluster(cluster: Cluster) -> Self {
+        Self::on(Arc::new(start(cluster, &[])))
+    }
+
+    fn on(server: Arc<Server>) -> Self {
+        let database = copy_of(&server, target::DATABASE);
+        Self { server, database, counted: Cell::new(0) }
+    }
+
+    pub(crate) fn unix(&self) -> Connection {
+        self.connection(self.server.endpoint(Transport::Unix))
+    }
+
+    /// By a name that has to be looked up.
+    pub(crate) fn tcp(&self) -> Connection {
+        self.connection(Endpoint::Tcp { host: "localhost".to_owned(), port: self.port() })
+    }
+
+    fn connection(&self, endpoint: Endpoint) -> Connection {
+        Connection { database: self.database.clone(), ..connection(endpoint) }
+    }
+
+    /// By a way on which every byte of the server's is a segment.
+    pub(crate) fn byte_by_byte(&self) -> Connection {
+        self.connection(byte_by_byte(self.port()))
+    }
+
+    fn port(&self) -> u16 {
+        let (Endpoint::Tcp { port, .. } | Endpoint::Unix { port, .. }) = self.server.endpoint(Transport::Tcp);
+        port
+    }
+
+    /// Runs statements in the database, from which its count begins anew.
+    pub(crate) fn sql(&mut self, sql: &str) {
+        self.client().batch_execute(sql).unwrap();
+        self.database = copy_of(&self.server, &self.database);
+        self.counted.set(0);
+    }
+
+    /// Asserts that the server has counted that many commits in the database since the last call.
+    pub(crate) fn assert_commits(&self, expected: u64, what: &str) {
+        let mut client = self.server.control().unwrap();
+        let count = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1::text";
+        let mut counted = 0;
+        // Before version 15 counts reach the reader with a delay.
+        let met = within(Duration::from_secs(5), || {
+            let all = client.query_one(count, &[&self.database]).unwrap().get::<_, i64>(0) as u64;
+            counted = all - self.counted.get();
+            counted == expected
+        });
+        assert!(met, "{what}: the server counts {counted} commits, the driver {expected}");
+        self.counted.set(self.counted.get() + counted);
+    }
+
+    pub(crate) fn wait_for_sessions_to_end(&self) {
+        let mut client = self.server.control().unwrap();
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1::text";
+        let none = || client.query_one(count, &[&self.database]).unwrap().get::<_, i64>(0) == 0;
+        assert!(within(PATIENCE, none));
+    }
+
+    /// A session beside the drivers' in the database. It counts.
+    pub(crate) fn client(&self) -> Client {
+        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
+            panic!("not a socket")
+        };
+        let mut config = Config::new();
+        config.host_path(directory).port(port).user(target::USER).dbname(&self.database);
+        config.connect(NoTls).unwrap()
+    }
+
+    /// Sends the server's first process a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.server.pid() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// What the server of its own was started on. Another start finds it as a crash left it.
+    pub(crate) fn into_cluster(self) -> Cluster {
+        Arc::into_inner(self.server).unwrap().stop(StopMode::Immediate).unwrap()
+    }
+}
+
+/// A copy of the template, which is made where this machine has none yet.
+pub(crate) fn cluster(major: &str) -> Cluster {
+    let cache = Cache::open().unwrap();
+    let installation = target::install(&cache, major, &Quiet).unwrap();
+    target::template(&cache, &installation, 1, &Quiet).unwrap().clone_cluster(&cache).unwrap()
+}
+
+fn start(cluster: Cluster, settings: &[(&str, &str)]) -> Server {
+    fs::write(cluster.data_directory().join("pg_hba.conf"), HBA).unwrap();
+    // No session but the drivers' may come into the database.
+    let settings = [("autovacuum", "off"), ("fsync", "off")].iter().chain(settings);
+    cluster.start(&settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()).unwrap()
+}
+
+/// A new database in which no session has been, so that its count of commits is 0.
+fn copy_of(server: &Server, database: &str) -> String {
+    static COPIES: AtomicU32 = AtomicU32::new(0);
+    let copy = format!("bench_{}", COPIES.fetch_add(1, Ordering::Relaxed));
+    let create = format!("CREATE DATABASE {copy} TEMPLATE {database}");
+    server.control().unwrap().batch_execute(&create).unwrap();
+    copy
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+fn connection(endpoint: Endpoint) -> Connection {
+    Connection {
+        endpoint,
+        user: target::USER.to_owned(),
+        database: target::DATABASE.to_owned(),
+        password: None,
+    }
+}
+
+/// Tries again until it is so, for that long.
+fn within(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while !so() {
+        if begun.elapsed() > limit {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    true
+}
+
+/// A short load by four clients in two threads.
+pub(crate) fn load(connection: Connection) -> Load {
+    Load {
+        connection,
+        workload: Workload::SelectOnly,
+        scale: 1,
+        protocol: Protocol::Prepared,
+        clients: 4,
+        threads: 2,
+        seed: 42,
+        warmup_us: 100_000,
+        duration_us: 300_000,
+        interval_us: 100_000,
+    }
+}
+
+/// A load that does not end by itself within a test.
+pub(crate) fn unlimited(connection: Connection) -> Load {
+    Load { duration_us: 60_000_000, ..load(connection) }
+}
+
+/// A driver process, and what it said so far.
+pub(crate) struct Driver {
+    process: Process,
+    said: Vec<Reply>,
+}
+
+/// All that a driver tells of a load that has ended.
+pub(crate) struct Told {
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) deaths: Vec<ClientDeath>,
+    pub(crate) outcome: Outcome,
+    pub(crate) stderr: String,
+}
+
+impl Driver {
+    pub(crate) fn spawn() -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_driver-child"));
+        Self { process: Process::spawn(program, &[]).unwrap(), said: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, request: &Request) {
+        self.process.send(request).unwrap();
+    }
+
+    /// A load that runs to its outcome.
+    pub(crate) fn run(load: &Load) -> Told {
+        let mut driver = Self::spawn();
+        driver.send(&Request::Run(Box::new(load.clone())));
+        driver.told()
+    }
+
+    /// The reason for which a load cannot be run.
+    pub(crate) fn refused(load: &Load) -> String {
+        let mut driver = Self::spawn();
+        driver.send(&Request::Run(Box::new(load.clone())));
+        driver.listen_to_the_end();
+        match driver.said.pop() {
+            Some(Reply::Failed { message }) => message,
+            last => panic!("the load was to fail, and the driver's last word is {last:?}"),
+        }
+    }
+
+    /// The outcome of a load that never began.
+    pub(crate) fn outcome_without_load(mut self) -> Outcome {
+        self.listen_to_the_end();
+        match self.said.as_slice() {
+            [Reply::Hello { .. }, Reply::Finished(outcome)] => outcome.clone(),
+            said => panic!("{said:?}"),
+        }
+    }
+
+    /// Listens until it says this.
+    pub(crate) fn until(&mut self, so: impl Fn(&Reply) -> bool) {
+        while !self.said.last().is_some_and(&so) {
+            match self.process.next(PATIENCE).unwrap() {
+                Next::Reply(reply) => self.said.push(reply),
+                other => panic!("{other:?} after {:?}", self.said),
+            }
+        }
+    }
+
+    fn listen_to_the_end(&mut self) -> String {
+        loop {
+            match self.process.next(PATIENCE).unwrap() {
+                Next::Reply(reply) => self.said.push(reply),
+                Next::TimedOut => panic!("silence after {:?}", self.said),
+                Next::Exited { stderr, .. } => return stderr,
+            }
+        }
+    }
+
+    /// Listens to the end of a load, and checks that all is said in its order, and adds up.
+    pub(crate) fn told(mut self) -> Told {
+        let stderr = self.listen_to_the_end();
+        let mut said = self.said.into_iter();
+        assert_eq!(said.next(), Some(Reply::Hello { version: VERSION }));
+        assert!(matches!(said.next(), Some(Reply::Connected { .. })));
+        assert!(matches!(said.next(), Some(Reply::Started { .. })));
+        let (mut intervals, mut deaths, mut outcome) = (Vec::new(), Vec::new(), None);
+        for reply in said {
+            match reply {
+                _ if outcome.is_some() => panic!("{reply:?} after the end"),
+                Reply::Interval(interval) => intervals.push(interval),
+                Reply::ClientDied(death) => deaths.push(death),
+                Reply::Finished(last) => outcome = Some(last),
+                reply => panic!("{reply:?} in the course of a load"),
+            }
+        }
+        let told = Told { intervals, deaths, outcome: outcome.expect("an outcome"), stderr };
+        told.check();
+        told
+    }
+}
+
+impl Told {
+    /// Transactions that succeeded, in any phase.
+    pub(crate) fn transactions(&self) -> u64 {
+        let Outcome { warmup_transactions, window_transactions, drain_transactions, .. } = self.outcome;
+        warmup_transactions + window_transactions + drain_transactions
+    }
+
+    fn check(&self) {
+        let sum = |phase: Phase| -> u64 {
+            let of_phase = self.intervals.iter().filter(|interval| interval.phase == phase);
+            of_phase.flat_map(|interval| &interval.scripts).map(|script| script.transactions).sum()
+        };
+        let Outcome { warmup_transactions, window_transactions, drain_transactions, .. } = self.outcome;
+        assert_eq!(sum(Phase::Warmup), warmup_transactions);
+        assert_eq!(sum(Phase::Measure), window_transactions);
+        assert_eq!(sum(Phase::Drain), drain_transactions);
+        let failed: u64 =
+            self.intervals.iter().flat_map(|interval| &interval.scripts).map(|script| script.failed).sum();
+        assert_eq!(failed, self.outcome.failed_transactions);
+        for pair in self.intervals.windows(2) {
+            assert_eq!(pair[0].start_us + pair[0].width_us, pair[1].start_us, "{pair:?}");
+        }
+        for script in self.intervals.iter().flat_map(|interval| &interval.scripts) {
+            let bytes = STANDARD.decode(&script.latency_ns).unwrap();
+            let latency: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            assert_eq!(latency.len(), script.transactions);
+        }
+    }
+}
+
+/// Whether a driver process with a running load ends when its standard input does.
+pub(crate) fn ends_with_its_input(request: &Request) -> bool {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_driver-child"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
+    writeln!(input, "{}", serde_json::to_string(request).unwrap()).unwrap();
+    assert!(replies.any(|reply| reply.unwrap().contains("interval")));
+    drop(input);
+    replies.for_each(drop);
+    within(PATIENCE, || child.try_wait().unwrap().is_some())
+}
+
+/// How often a driver process allocated memory, by its last words.
+pub(crate) fn allocations(stderr: &str) -> u64 {
+    let count = stderr.trim().strip_prefix("allocations ");
+    count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("no count in {stderr:?}"))
+}
+
+/// A way to a local server on which its every byte is a segment.
+fn byte_by_byte(port: u16) -> Endpoint {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let own_port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let client = client.unwrap();
+            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            client.set_nodelay(true).unwrap();
+            server.set_nodelay(true).unwrap();
+            let (client_in, server_out) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            thread::spawn(move || pass_on(client_in, server_out, 8192));
+            thread::spawn(move || pass_on(server, client, 1));
+        }
+    });
+    Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: own_port }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, piece: usize) {
+    let mut buffer = [0; 8192];
+    while let Ok(read @ 1..) = from.read(&mut buffer) {
+        if buffer[..read].chunks(piece).any(|bytes| to.write_all(bytes).is_err()) {
+            break;
+        }
+    }
+    // The other side may be gone already.
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+/// A server that accepts everybody and says nothing.
+pub(crate) fn silent() -> Connection {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    connection(Endpoint::Tcp { host: "127.0.0.1".to_owned(), port })
+}
+
+/// A server that says this to everybody, and closes.
+pub(crate) fn says(words: &'static [u8]) -> Connection {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            // It reads the start-up message first, so that its words are not lost in a reset.
+            let _ = client.read(&mut [0; 1024]);
+            let _ = client.write_all(words);
+        }
+    });
+    connection(Endpoint::Tcp { host: "127.0.0.1".to_owned(), port })
+}

@@ -1,0 +1,301 @@
+//! Loads on a real server, by a driver process as the runner has it.
+
+#[cfg(test)]
+mod harness;
+
+use model::message::{Endpoint, Phase, Reply, Request};
+use model::workload::{Protocol, Workload};
+use rustix::process::Signal;
+
+use harness::{Bench, Driver, MAJORS, allocations, load, unlimited};
+
+#[test]
+fn the_server_counts_the_same_transactions_13() {
+    counts_the_same_transactions("13");
+}
+
+#[test]
+fn the_server_counts_the_same_transactions_18() {
+    counts_the_same_transactions("18");
+}
+
+/// The server's count of commits is the driver's, to the last one, for each script and protocol.
+fn counts_the_same_transactions(major: &'static str) {
+    let bench = Bench::shared_of(major);
+    for protocol in Protocol::ALL {
+        for workload in Workload::ALL {
+            let mut load = load(bench.unix());
+            (load.workload, load.protocol) = (workload, protocol);
+            let told = Driver::run(&load);
+            let outcome = &told.outcome;
+            let what = format!("{major} {} {}", workload.name(), protocol.name());
+            assert!(outcome.window_transactions > 0, "{what}: {outcome:?}");
+            assert!(outcome.warmup_transactions > 0, "{what}: {outcome:?}");
+            assert_eq!((outcome.failed_transactions, outcome.stopped_early), (0, false), "{what}");
+            assert_eq!(outcome.window_us, load.duration_us, "{what}");
+            assert_eq!(outcome.connections, u64::from(load.clients), "{what}");
+            bench.assert_commits(told.transactions() + outcome.other_commits, &what);
+        }
+    }
+}
+
+/// Interval by interval, and in every phase.
+#[test]
+fn intervals_tile_the_load_and_add_up_to_its_outcome() {
+    let bench = Bench::shared();
+    let mut load = load(bench.tcp());
+    (load.warmup_us, load.duration_us, load.interval_us) = (250_000, 450_000, 100_000);
+    let told = Driver::run(&load);
+    let planned: Vec<_> =
+        told.intervals.iter().filter(|i| i.phase != Phase::Drain).map(|i| (i.start_us, i.width_us)).collect();
+    assert_eq!(
+        planned,
+        [
+            (0, 100_000),
+            (100_000, 100_000),
+            (200_000, 50_000),
+            (250_000, 100_000),
+            (350_000, 100_000),
+            (450_000, 100_000),
+            (550_000, 100_000),
+            (650_000, 50_000),
+        ]
+    );
+    for interval in &told.intervals {
+        assert!((0.0..=1.0).contains(&interval.busy), "{interval:?}");
+        let handled = interval.scripts[0].transactions > 0;
+        assert!(
+            !handled || interval.lag_mean_us.is_some_and(|mean| mean <= interval.lag_max_us),
+            "{interval:?}"
+        );
+    }
+    let latency = told.outcome.latency.as_ref().unwrap();
+    assert!(latency.min_us > 0.0 && latency.min_us <= latency.p50_us && latency.p50_us <= latency.p99_us);
+    // Little's law: each client is always in a transaction.
+    let clients = told.outcome.window_transactions as f64 * latency.mean_us / told.outcome.window_us as f64;
+    assert!((clients / f64::from(load.clients) - 1.0).abs() < 0.05, "{clients} of {} clients", load.clients);
+}
+
+#[test]
+fn a_stop_ends_the_load_early_and_loses_nothing() {
+    let bench = Bench::shared();
+    let mut driver = Driver::spawn();
+    driver.send(&Request::Run(Box::new(unlimited(bench.unix()))));
+    driver.until(|reply| matches!(reply, Reply::Interval(interval) if interval.phase == Phase::Measure));
+    driver.send(&Request::Stop);
+    let told = driver.told();
+    assert!(told.outcome.stopped_early);
+    assert!(told.outcome.window_us > 0 && told.outcome.window_us < 60_000_000, "{:?}", told.outcome);
+    assert_eq!(told.outcome.failed_transactions, 0);
+    bench.assert_commits(told.transactions() + told.outcome.other_commits, "stopped");
+}
+
+#[test]
+fn a_stop_ends_a_vain_attempt_to_connect() {
+    let mut driver = Driver::spawn();
+    driver.send(&Request::Run(Box::new(load(harness::silent()))));
+    driver.send(&Request::Stop);
+    let outcome = driver.outcome_without_load();
+    assert!(outcome.stopped_early);
+    assert_eq!((outcome.window_us, outcome.connections, outcome.latency), (0, 0, None));
+}
+
+#[test]
+fn a_transaction_that_does_not_end_is_cut_off() {
+    let bench = Bench::shared();
+    let mut locker = bench.client();
+    let mut lock = locker.transaction().unwrap();
+    let mut load = load(bench.unix());
+    // The lock would keep statements from being prepared, too.
+    (load.warmup_us, load.workload, load.protocol) = (0, Workload::TpcbLike, Protocol::Simple);
+    lock.batch_execute("LOCK pgbench_branches").unwrap();
+    let told = Driver::run(&load);
+    assert_eq!((told.outcome.stopped_early, told.outcome.window_transactions), (false, 0));
+    assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
+    for death in &told.deaths {
+        assert!(
+            death.message.contains("line 9 of script tpcb-like still ran 5 s after the end"),
+            "{death:?}"
+        );
+    }
+}
+
+#[test]
+fn a_driver_whose_runner_is_gone_ends_at_once() {
+    let bench = Bench::shared();
+    let request = Request::Run(Box::new(unlimited(bench.unix())));
+    assert!(harness::ends_with_its_input(&request));
+    bench.wait_for_sessions_to_end();
+}
+
+#[test]
+fn every_client_tells_that_its_server_has_died() {
+    for major in MAJORS {
+        let mut cluster = harness::cluster(major);
+        // The last start leaves nothing of the killed server's.
+        for signal in [Signal::KILL, Signal::QUIT] {
+            let bench = Bench::with_cluster(cluster);
+            let mut driver = Driver::spawn();
+            let load = unlimited(bench.tcp());
+            driver.send(&Request::Run(Box::new(load.clone())));
+            driver.until(|reply| matches!(reply, Reply::Interval(_)));
+            bench.signal(signal);
+            let told = driver.told();
+            assert!(told.outcome.stopped_early);
+            assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
+            let mut dead: Vec<u32> = told.deaths.iter().map(|death| death.client).collect();
+            dead.sort_unstable();
+            assert_eq!(dead, (0..load.clients).collect::<Vec<_>>());
+            for death in &told.deaths {
+                assert!(death.message.contains("connection"), "{death:?}");
+            }
+            cluster = bench.into_cluster();
+        }
+    }
+}
+
+#[test]
+fn a_client_dies_of_an_error_and_the_others_go_on() {
+    for major in MAJORS {
+        let mut bench = Bench::shared_of(major);
+        // The balance cannot leave its type's range, unless by this account.
+        bench.sql("UPDATE pgbench_tellers SET tbalance = 2147483647 - 100 WHERE tid % 10 = 0");
+        let mut load = load(bench.unix());
+        (load.workload, load.clients) = (Workload::TpcbLike, 8);
+        let told = Driver::run(&load);
+        assert!(!told.deaths.is_empty(), "{:?}", told.outcome);
+        assert_eq!(told.outcome.failed_transactions, told.deaths.len() as u64);
+        for death in &told.deaths {
+            assert_eq!(death.sqlstate.as_deref(), Some("22003"), "{death:?}");
+            assert!(death.message.contains("line 8 of script tpcb-like"), "{death:?}");
+        }
+        bench.assert_commits(
+            told.transactions() + told.outcome.other_commits,
+            &format!("with errors, {major}"),
+        );
+    }
+}
+
+#[test]
+fn without_the_tables_the_reason_is_told() {
+    let bench = Bench::shared();
+    let mut load = load(bench.unix());
+    load.connection.database = "postgres".to_owned();
+    let message = Driver::refused(&load);
+    assert!(message.contains("pgbench_accounts") && message.contains("data set"), "{message}");
+    load.protocol = Protocol::Simple;
+    let told = Driver::run(&load);
+    assert!(told.outcome.stopped_early);
+    assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
+    assert_eq!(told.deaths[0].sqlstate.as_deref(), Some("42P01"));
+}
+
+#[test]
+fn a_refused_login_is_told_in_the_servers_words() {
+    let bench = Bench::with(&[("max_connections", "20")]);
+    let mut wrong = load(bench.unix());
+    wrong.connection.database = "nowhere".to_owned();
+    let message = Driver::refused(&wrong);
+    assert!(message.contains("database \"nowhere\" does not exist (SQLSTATE 3D000)"), "{message}");
+
+    let mut many = load(bench.unix());
+    many.clients = 100;
+    let message = Driver::refused(&many);
+    assert!(message.contains("53300") && message.contains("raise max_connections"), "{message}");
+
+    let mut nobody = load(bench.unix());
+    nobody.connection.endpoint = Endpoint::Unix { directory: "/nonexistent".to_owned(), port: 5432 };
+    let message = Driver::refused(&nobody);
+    assert!(message.contains("/nonexistent/.s.PGSQL.5432"), "{message}");
+
+    let mut none = load(bench.unix());
+    none.clients = 0;
+    assert!(Driver::refused(&none).contains("clients"));
+    none.clients = 2_000_000;
+    assert!(Driver::refused(&none).contains("ulimit -Hn"));
+}
+
+#[test]
+fn passwords_are_given_as_the_server_asks() {
+    let bench = Bench::shared();
+    let mut client = bench.client();
+    // The server asks each in another way.
+    for user in ["scram", "md5", "clear"] {
+        let encryption = if user == "md5" { "md5" } else { "scram-sha-256" };
+        let create = format!(
+            "SET password_encryption = '{encryption}'; CREATE USER {user} PASSWORD 'sécret'; \
+             GRANT ALL ON ALL TABLES IN SCHEMA public TO {user}"
+        );
+        client.batch_execute(&create).unwrap();
+        let mut load = load(bench.tcp());
+        load.connection.user = user.to_owned();
+        load.connection.password = Some("sécret".to_owned());
+        assert!(Driver::run(&load).outcome.window_transactions > 0, "{user}");
+        load.connection.password = Some("wrong".to_owned());
+        let message = Driver::refused(&load);
+        assert!(message.contains("28P01") && message.contains("check user and password"), "{message}");
+        load.connection.password = None;
+        assert!(Driver::refused(&load).contains("asks for a password"), "{user}");
+    }
+}
+
+#[test]
+fn many_clients_connect_through_a_short_backlog() {
+    // The backlog of the server's sockets is twice its max_connections or so.
+    let bench = Bench::with(&[("max_connections", "310"), ("shared_buffers", "16MB")]);
+    for connection in [bench.unix(), bench.tcp()] {
+        let mut load = load(connection);
+        load.clients = 300;
+        let told = Driver::run(&load);
+        assert_eq!((told.outcome.connections, told.deaths.len()), (300, 0));
+        bench.wait_for_sessions_to_end();
+    }
+}
+
+/// Whatever the network makes of the server's answers.
+#[test]
+fn answers_may_come_byte_by_byte() {
+    let bench = Bench::shared();
+    for protocol in Protocol::ALL {
+        let mut load = load(bench.byte_by_byte());
+        (load.workload, load.protocol, load.clients, load.threads) = (Workload::TpcbLike, protocol, 2, 1);
+        let told = Driver::run(&load);
+        assert!(told.outcome.window_transactions > 0);
+        assert_eq!(told.outcome.failed_transactions, 0, "{:?}", told.deaths);
+        bench.assert_commits(told.transactions() + told.outcome.other_commits, protocol.name());
+    }
+}
+
+#[test]
+fn what_is_no_postgresql_is_told() {
+    let message = Driver::refused(&load(harness::says(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
+    assert!(message.contains("is it PostgreSQL?"), "{message}");
+    let message = Driver::refused(&load(harness::says(b"")));
+    assert!(message.contains("closed the connection during the login"), "{message}");
+}
+
+/// Twice the transactions are not one allocation more.
+#[test]
+fn a_transaction_allocates_nothing() {
+    let bench = Bench::shared();
+    for protocol in Protocol::ALL {
+        let mut load = load(bench.unix());
+        load.protocol = protocol;
+        (load.warmup_us, load.interval_us) = (0, 10_000_000);
+        let mut counts = [200_000, 1_000_000].map(|duration_us| {
+            load.duration_us = duration_us;
+            let told = Driver::run(&load);
+            (told.transactions(), allocations(&told.stderr))
+        });
+        counts.sort_unstable();
+        let [(few, allocations_of_few), (many, allocations_of_many)] = counts;
+        assert!(many > few + 1000, "{few} and {many} transactions");
+        let more = allocations_of_many.abs_diff(allocations_of_few);
+        assert!(
+            more < 100,
+            "{more} allocations more in {} transactions more, {}",
+            many - few,
+            protocol.name()
+        );
+    }
+}
