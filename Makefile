@@ -1,0 +1,72 @@
+# Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
+
+.DEFAULT_GOAL := build
+.PHONY: build web demo test lint unit browser bench clean compiler chromium cargo-deny
+
+PGDYNO := target/release/pgdyno
+REPORT := report.html
+CARGO_DENY_VERSION := 0.20.2
+
+# Where the report's front end keeps what it is built from: node_modules is up to date when this file is.
+WEB_MODULES := web/node_modules/.package-lock.json
+WEB_PAGE := web/dist/index.html
+WEB_SOURCES := $(shell find web/src web/index.html web/*.ts web/*.json -type f 2>/dev/null)
+
+## build: the program, target/release/pgdyno
+build: compiler $(WEB_PAGE)
+	cargo build --release --locked
+
+## demo: the quick campaign on two PostgreSQL majors, its tables and its report
+demo: build
+	$(PGDYNO) run campaigns/quick.toml
+	$(PGDYNO) report --store campaigns/.pgdyno -o $(REPORT)
+	@echo "The report is in $(REPORT)"
+
+## test: every check there is
+test: lint unit browser
+
+## lint: formatting, clippy, dependencies, types and floors
+lint: compiler $(WEB_PAGE) cargo-deny
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo deny --log-level error check bans licenses sources
+	cd web && npm run --silent lint && npm run --silent check
+
+## unit: Rust and front-end tests, against real PostgreSQL servers
+unit: compiler $(WEB_PAGE)
+	cargo test --workspace --locked
+	cd web && npm run --silent test
+
+## browser: the report in a real browser
+browser: build chromium
+	cd web && npm run --silent test:browser
+
+## bench: the driver's cost beside pgbench's, in one run
+bench: compiler $(WEB_PAGE)
+	setup/packages pgbench:postgresql
+	cargo run --release --locked -p driver-cost
+
+## clean: what was built, not what was measured
+clean:
+	rm -rf target web/dist web/node_modules
+
+web: $(WEB_PAGE)
+
+$(WEB_MODULES): web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(WEB_PAGE): $(WEB_MODULES) $(WEB_SOURCES)
+	cd web && npm run --silent build
+	@touch $@
+
+compiler:
+	@setup/packages cc:build-essential
+	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
+
+chromium:
+	@setup/packages chromium:chromium
+
+cargo-deny: compiler
+	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \
+		cargo install cargo-deny --locked --version $(CARGO_DENY_VERSION)

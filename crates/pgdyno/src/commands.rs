@@ -1,0 +1,52 @@
+//! The commands, one file each.
+
+mod driver;
+mod plan;
+mod report;
+mod run;
+mod server;
+mod store;
+
+pub(crate) use plan::about;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::Exit;
+
+/// A dynamometer for PostgreSQL
+///
+/// Puts a server under a known load, measures what comes out, and says whether it changed: between versions, settings,
+/// kernels, builds and machines.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, disable_help_subcommand = true)]
+#[command(
+    after_help = "Start with:\n  pgdyno run campaigns/quick.toml\n  pgdyno report --store campaigns/.pgdyno -o report.html"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Plan(plan::PlanArgs),
+    Report(report::ReportArgs),
+    Server(server::ServerArgs),
+    Store(store::StoreArgs),
+    #[command(hide = true)]
+    Driver(driver::DriverArgs),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match self.command {
+            Command::Run(args) => args.run(),
+            Command::Plan(args) => args.run(),
+            Command::Report(args) => args.run(),
+            Command::Server(args) => args.run(),
+            Command::Store(args) => args.run(),
+            Command::Driver(args) => args.run(),
+        }
+    }
+}

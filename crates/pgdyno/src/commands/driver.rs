@@ -1,0 +1,22 @@
+//! `pgdyno driver`: the load generator as a process of its own. Started by `pgdyno run`, not by people.
+
+use std::io;
+
+use clap::Args;
+use driver::Ended;
+
+use crate::exit::Exit;
+
+/// Be a driver process: read a load from standard input, run it, report on standard output
+#[derive(Debug, Args)]
+pub(crate) struct DriverArgs {}
+
+impl DriverArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match driver::serve(io::stdin(), io::stdout()) {
+            Ended::Finished => Ok(Exit::Ok),
+            // The runner has been told why, or is gone.
+            Ended::Failed | Ended::Abandoned => Ok(Exit::Error),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Progress of installing and filling on standard error: a bar on a terminal, one line a step elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use target::Progress;
+
+use crate::output::note;
+
+/// Shows one step at a time.
+pub(super) struct Bar {
+    bar: Option<ProgressBar>,
+    /// The step that is shown.
+    step: Mutex<String>,
+}
+
+impl Bar {
+    /// A bar that fits standard error.
+    pub(super) fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
+        Self { bar, step: Mutex::new(String::new()) }
+    }
+
+    /// Takes the bar away, so that something can be printed.
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.disable_steady_tick();
+            bar.finish_and_clear();
+        }
+        self.step.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+    }
+}
+
+impl Progress for Bar {
+    fn step(&self, what: &str, done: u64, total: Option<u64>) {
+        let mut step = self.step.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let is_new = *step != what;
+        if is_new {
+            what.clone_into(&mut step);
+        }
+        let Some(bar) = &self.bar else {
+            if is_new {
+                note(&format!("{what}\n"));
+            }
+            return;
+        };
+        if is_new {
+            bar.reset();
+            bar.set_style(style(total.is_some()));
+            bar.set_message(what.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+        if let Some(total) = total {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    }
+
+    fn notice(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => note(&format!("{text}\n")),
+        }
+    }
+}
+
+/// The templates are constants; one that did not parse would fall back to indicatif's own.
+fn style(with_bar: bool) -> ProgressStyle {
+    let template = if with_bar {
+        "{spinner} {msg} [{bar:30}] {percent}% {eta} left"
+    } else {
+        "{spinner} {msg} {elapsed}"
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

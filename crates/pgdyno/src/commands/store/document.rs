@@ -1,0 +1,330 @@
+//! The JSON that `pgdyno store` prints, schema 1: types of the command line, apart from what is stored.
+
+use std::collections::BTreeMap;
+
+use model::message::{Interval, Latency};
+use model::plan::Cell;
+use model::record::{Environment, Event, Finding, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
+use serde::Serialize;
+use store::{Check, Listing, Problem, Reindexed};
+
+const SCHEMA: u32 = 1;
+
+/// `store list --format json`.
+#[derive(Serialize)]
+pub(super) struct ListDocument<'a> {
+    schema: u32,
+    trials: Vec<TrialLine<'a>>,
+    unreadable: Vec<ProblemDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct TrialLine<'a> {
+    id: &'a str,
+    run: &'a str,
+    campaign: &'a str,
+    started: String,
+    cell: &'a Cell,
+    repeat: u32,
+    attempt: u32,
+    tps: Option<f64>,
+    validity: &'static str,
+}
+
+/// `store show --format json`.
+#[derive(Serialize)]
+pub(super) struct ShowDocument<'a> {
+    schema: u32,
+    trial: TrialDocument<'a>,
+    environment: EnvironmentDocument<'a>,
+    settings: Vec<SettingDocument<'a>>,
+    intervals: &'a [Interval],
+    events: Vec<EventDocument<'a>>,
+    logs: Vec<LogDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct TrialDocument<'a> {
+    id: &'a str,
+    run: RunDocument<'a>,
+    cell: &'a Cell,
+    repeat: u32,
+    attempt: u32,
+    position: u32,
+    started: String,
+    ended: String,
+    server_version: Option<&'a str>,
+    server_banner: Option<&'a str>,
+    database_bytes: Option<u64>,
+    validity: ValidityDocument<'a>,
+    summary: Option<SummaryDocument<'a>>,
+    accounting: AccountingDocument,
+}
+
+#[derive(Serialize)]
+struct RunDocument<'a> {
+    id: &'a str,
+    campaign: &'a str,
+    campaign_toml: &'a str,
+    seed: u64,
+    pgdyno_version: &'a str,
+}
+
+#[derive(Serialize)]
+struct ValidityDocument<'a> {
+    status: &'static str,
+    findings: Vec<FindingDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct FindingDocument<'a> {
+    gate: &'a str,
+    status: &'static str,
+    evidence: &'a str,
+}
+
+#[derive(Serialize)]
+struct SummaryDocument<'a> {
+    window_us: u64,
+    transactions: u64,
+    failed: u64,
+    tps: f64,
+    latency: Option<&'a Latency>,
+    connect_us: u64,
+    driver_cpu_us: u64,
+    driver_busy_max: f64,
+    driver_lag_max_us: f64,
+}
+
+#[derive(Serialize)]
+struct AccountingDocument {
+    driver_transactions: Option<u64>,
+    other_commits: Option<u64>,
+    server_commits: Option<u64>,
+    surplus: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct EnvironmentDocument<'a> {
+    hostname: Option<&'a str>,
+    kernel: Option<&'a str>,
+    kernel_version: Option<&'a str>,
+    os: Option<&'a str>,
+    architecture: Option<&'a str>,
+    cpu_model: Option<&'a str>,
+    cpus: Option<u32>,
+    cpu_governor: Option<&'a str>,
+    memory_bytes: Option<u64>,
+    swap_bytes: Option<u64>,
+    transparent_hugepages: Option<&'a str>,
+    virtualization: Option<&'a str>,
+    data_filesystem: Option<&'a str>,
+    data_mount_options: Option<&'a str>,
+    load_average_1m: Option<f64>,
+    sysctl: &'a BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct SettingDocument<'a> {
+    name: &'a str,
+    value: &'a str,
+    unit: Option<&'a str>,
+    source: &'a str,
+}
+
+#[derive(Serialize)]
+struct EventDocument<'a> {
+    at: String,
+    kind: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct LogDocument<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+/// `store check --format json`.
+#[derive(Serialize)]
+pub(super) struct CheckDocument<'a> {
+    schema: u32,
+    bundles: usize,
+    problems: Vec<ProblemDocument<'a>>,
+}
+
+/// `store reindex --format json`.
+#[derive(Serialize)]
+pub(super) struct ReindexDocument<'a> {
+    schema: u32,
+    bundles: usize,
+    rejected: Vec<ProblemDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ProblemDocument<'a> {
+    bundle: Option<&'a str>,
+    file: Option<&'a str>,
+    reason: &'a str,
+    advice: &'a str,
+}
+
+impl<'a> ListDocument<'a> {
+    pub(super) fn of(listing: &'a Listing) -> Self {
+        Self {
+            schema: SCHEMA,
+            trials: listing.trials.iter().map(TrialLine::of).collect(),
+            unreadable: problems(&listing.rejected),
+        }
+    }
+}
+
+impl<'a> TrialLine<'a> {
+    fn of(trial: &'a Trial) -> Self {
+        Self {
+            id: &trial.id,
+            run: &trial.run.id,
+            campaign: &trial.run.campaign,
+            started: trial.started.to_string(),
+            cell: &trial.cell,
+            repeat: trial.repeat,
+            attempt: trial.attempt,
+            tps: trial.summary.as_ref().map(|summary| summary.tps),
+            validity: trial.validity.status.name(),
+        }
+    }
+}
+
+impl<'a> ShowDocument<'a> {
+    pub(super) fn of(record: &'a TrialRecord) -> Self {
+        Self {
+            schema: SCHEMA,
+            trial: TrialDocument::of(&record.trial),
+            environment: EnvironmentDocument::of(&record.environment),
+            settings: record.settings.iter().map(SettingDocument::of).collect(),
+            intervals: &record.intervals,
+            events: record.events.iter().map(EventDocument::of).collect(),
+            logs: record.logs.iter().map(|Log { name, text }| LogDocument { name, text }).collect(),
+        }
+    }
+}
+
+impl<'a> TrialDocument<'a> {
+    fn of(trial: &'a Trial) -> Self {
+        Self {
+            id: &trial.id,
+            run: RunDocument::of(&trial.run),
+            cell: &trial.cell,
+            repeat: trial.repeat,
+            attempt: trial.attempt,
+            position: trial.position,
+            started: trial.started.to_string(),
+            ended: trial.ended.to_string(),
+            server_version: trial.server_version.as_deref(),
+            server_banner: trial.server_banner.as_deref(),
+            database_bytes: trial.database_bytes,
+            validity: ValidityDocument::of(&trial.validity),
+            summary: trial.summary.as_ref().map(SummaryDocument::of),
+            accounting: AccountingDocument {
+                driver_transactions: trial.accounting.driver_transactions,
+                other_commits: trial.accounting.other_commits,
+                server_commits: trial.accounting.server_commits,
+                surplus: trial.accounting.surplus(),
+            },
+        }
+    }
+}
+
+impl<'a> RunDocument<'a> {
+    fn of(run: &'a Run) -> Self {
+        let Run { id, campaign, campaign_toml, seed, pgdyno_version } = run;
+        Self { id, campaign, campaign_toml, seed: *seed, pgdyno_version }
+    }
+}
+
+impl<'a> ValidityDocument<'a> {
+    fn of(validity: &'a Validity) -> Self {
+        let finding = |Finding { gate, status, evidence }: &'a Finding| FindingDocument {
+            gate,
+            status: status.name(),
+            evidence,
+        };
+        Self { status: validity.status.name(), findings: validity.findings.iter().map(finding).collect() }
+    }
+}
+
+impl<'a> SummaryDocument<'a> {
+    fn of(summary: &'a Summary) -> Self {
+        Self {
+            window_us: summary.window_us,
+            transactions: summary.transactions,
+            failed: summary.failed,
+            tps: summary.tps,
+            latency: summary.latency.as_ref(),
+            connect_us: summary.connect_us,
+            driver_cpu_us: summary.driver_cpu_us,
+            driver_busy_max: summary.driver_busy_max,
+            driver_lag_max_us: summary.driver_lag_max_us,
+        }
+    }
+}
+
+impl<'a> EnvironmentDocument<'a> {
+    fn of(environment: &'a Environment) -> Self {
+        Self {
+            hostname: environment.hostname.as_deref(),
+            kernel: environment.kernel.as_deref(),
+            kernel_version: environment.kernel_version.as_deref(),
+            os: environment.os.as_deref(),
+            architecture: environment.architecture.as_deref(),
+            cpu_model: environment.cpu_model.as_deref(),
+            cpus: environment.cpus,
+            cpu_governor: environment.cpu_governor.as_deref(),
+            memory_bytes: environment.memory_bytes,
+            swap_bytes: environment.swap_bytes,
+            transparent_hugepages: environment.transparent_hugepages.as_deref(),
+            virtualization: environment.virtualization.as_deref(),
+            data_filesystem: environment.data_filesystem.as_deref(),
+            data_mount_options: environment.data_mount_options.as_deref(),
+            load_average_1m: environment.load_average_1m_centi.map(|centi| f64::from(centi) / 100.0),
+            sysctl: &environment.sysctl,
+        }
+    }
+}
+
+impl<'a> SettingDocument<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        let Setting { name, value, unit, source } = setting;
+        Self { name, value, unit: unit.as_deref(), source }
+    }
+}
+
+impl<'a> EventDocument<'a> {
+    fn of(event: &'a Event) -> Self {
+        let Event { at, kind, message } = event;
+        Self { at: at.to_string(), kind, message }
+    }
+}
+
+impl<'a> CheckDocument<'a> {
+    pub(super) fn of(check: &'a Check) -> Self {
+        Self { schema: SCHEMA, bundles: check.bundles, problems: problems(&check.problems) }
+    }
+}
+
+impl<'a> ReindexDocument<'a> {
+    pub(super) fn of(reindexed: &'a Reindexed) -> Self {
+        Self { schema: SCHEMA, bundles: reindexed.bundles, rejected: problems(&reindexed.rejected) }
+    }
+}
+
+fn problems(problems: &[Problem]) -> Vec<ProblemDocument<'_>> {
+    problems.iter().map(ProblemDocument::of).collect()
+}
+
+impl<'a> ProblemDocument<'a> {
+    fn of(problem: &'a Problem) -> Self {
+        let Problem { bundle, file, reason, advice } = problem;
+        Self { bundle: bundle.as_deref(), file: file.as_deref(), reason, advice }
+    }
+}

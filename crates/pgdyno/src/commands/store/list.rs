@@ -1,0 +1,19 @@
+//! `pgdyno store list`: one line a trial.
+
+use model::record::Trial;
+use report::table::Table;
+
+pub(super) fn table(trials: &[Trial]) -> Table {
+    let mut table = Table::new(["id", "started", "campaign", "cell", "#tps", "validity"]);
+    for trial in trials {
+        table.push(vec![
+            trial.id.clone(),
+            trial.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            trial.run.campaign.clone(),
+            trial.cell.to_string(),
+            trial.summary.as_ref().map_or_else(|| "–".to_owned(), |summary| format!("{:.1}", summary.tps)),
+            trial.validity.status.name().to_owned(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,22 @@
+//! Problems of a store, as people read them.
+
+use report::table::Table;
+use store::Problem;
+
+/// One line a problem; empty where there is none.
+pub(super) fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+pub(super) fn table(problems: &[Problem]) -> Table {
+    let mut table = Table::new(["bundle", "file", "problem", "what to do"]);
+    for Problem { bundle, file, reason, advice } in problems.iter().cloned() {
+        table.push(vec![bundle.unwrap_or_default(), file.unwrap_or_default(), reason, advice]);
+    }
+    table
+}
+
+/// `1 bundle`, `2 bundles`.
+pub(super) fn bundles(n: usize) -> String {
+    format!("{n} bundle{}", if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,175 @@
+//! `pgdyno store show`: a trial for people.
+
+use std::fmt::Write as _;
+
+use model::record::{Environment, Trial, TrialRecord};
+use report::table::{Format, Table};
+
+/// Names and values under a heading.
+struct Section {
+    name: &'static str,
+    fields: Vec<(String, String)>,
+}
+
+/// Sections with their names and values, for a terminal.
+pub(super) fn text(record: &TrialRecord) -> String {
+    let mut text = String::new();
+    for section in sections(record) {
+        let mut table = Table::new(["", ""]);
+        table.rows =
+            section.fields.into_iter().map(|(name, value)| vec![format!("  {name}"), value]).collect();
+        let rows = table.render(Format::Table);
+        // Without the row of empty heads.
+        let _ = writeln!(text, "{}\n{}", section.name, rows.split_once('\n').map_or("", |(_, rows)| rows));
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+/// The same as a table of section, name and value.
+pub(super) fn table(record: &TrialRecord) -> Table {
+    let mut table = Table::new(["section", "name", "value"]);
+    for section in sections(record) {
+        for (name, value) in section.fields {
+            table.push(vec![section.name.to_owned(), name, value]);
+        }
+    }
+    table
+}
+
+fn sections(record: &TrialRecord) -> Vec<Section> {
+    let trial = &record.trial;
+    let mut sections = vec![about(trial), validity(trial), load(trial), latency(trial), accounting(trial)];
+    sections.push(machine(&record.environment));
+    sections.push(settings(record));
+    sections.push(events(record));
+    sections.retain(|section| !section.fields.is_empty());
+    sections
+}
+
+impl Section {
+    fn new(name: &'static str) -> Self {
+        Self { name, fields: Vec::new() }
+    }
+
+    fn push(&mut self, name: &str, value: impl ToString) {
+        self.fields.push((name.to_owned(), value.to_string()));
+    }
+
+    /// What is not known is not shown.
+    fn push_known(&mut self, name: &str, value: &Option<impl ToString>) {
+        if let Some(value) = value {
+            self.push(name, value.to_string());
+        }
+    }
+}
+
+fn about(trial: &Trial) -> Section {
+    let mut section = Section::new("Trial");
+    section.push("id", &trial.id);
+    section.push("campaign", format!("{} (run {})", trial.run.campaign, trial.run.id));
+    section.push("cell", &trial.cell);
+    section.push("repeat", format!("{}, attempt {}", trial.repeat, trial.attempt));
+    section.push("position in the run", trial.position);
+    section.push("started", trial.started);
+    section.push("ended", trial.ended);
+    section.push_known("server version", &trial.server_version);
+    section.push_known("server banner", &trial.server_banner);
+    section.push_known("database size", &trial.database_bytes.map(|bytes| format!("{bytes} bytes")));
+    section.push("pgdyno version", &trial.run.pgdyno_version);
+    section.push("seed", trial.run.seed);
+    section
+}
+
+fn validity(trial: &Trial) -> Section {
+    let mut section = Section::new("Validity");
+    section.push("status", trial.validity.status.name());
+    for finding in &trial.validity.findings {
+        section.push(&finding.gate, format!("{}: {}", finding.status.name(), finding.evidence));
+    }
+    section
+}
+
+fn load(trial: &Trial) -> Section {
+    let mut section = Section::new("Load");
+    let Some(summary) = &trial.summary else { return section };
+    section.push("transactions per second", format!("{:.1}", summary.tps));
+    section.push("transactions", summary.transactions);
+    section.push("window", format!("{:.3} s", summary.window_us as f64 / 1e6));
+    section.push("failed, whole load", summary.failed);
+    section.push("connecting took", format!("{:.1} ms", summary.connect_us as f64 / 1e3));
+    section.push("driver CPU, whole load", format!("{:.3} s", summary.driver_cpu_us as f64 / 1e6));
+    section.push("driver busy, at most", format!("{:.1} %", summary.driver_busy_max * 100.0));
+    section.push("driver lag, at most", format!("{:.1} µs", summary.driver_lag_max_us));
+    section
+}
+
+fn latency(trial: &Trial) -> Section {
+    let mut section = Section::new("Latency");
+    let Some(latency) = trial.summary.as_ref().and_then(|summary| summary.latency.as_ref()) else {
+        return section;
+    };
+    for (name, us) in [
+        ("mean", latency.mean_us),
+        ("standard deviation", latency.stddev_us),
+        ("smallest", latency.min_us),
+        ("50 %", latency.p50_us),
+        ("90 %", latency.p90_us),
+        ("95 %", latency.p95_us),
+        ("99 %", latency.p99_us),
+        ("99.9 %", latency.p999_us),
+        ("largest", latency.max_us),
+    ] {
+        section.push(name, format!("{:.3} ms", us / 1e3));
+    }
+    section
+}
+
+fn accounting(trial: &Trial) -> Section {
+    let mut section = Section::new("Transactions as both sides counted them, whole load");
+    section.push_known("driver saw succeed", &trial.accounting.driver_transactions);
+    section.push_known("other commits of pgdyno", &trial.accounting.other_commits);
+    section.push_known("server counted", &trial.accounting.server_commits);
+    section.push_known("not explained", &trial.accounting.surplus());
+    section
+}
+
+fn machine(environment: &Environment) -> Section {
+    let mut section = Section::new("Machine");
+    section.push_known("host", &environment.hostname);
+    section.push_known("kernel", &environment.kernel);
+    section.push_known("system", &environment.os);
+    section.push_known("architecture", &environment.architecture);
+    section.push_known("processor", &environment.cpu_model);
+    section.push_known("processors usable", &environment.cpus);
+    section.push_known("governor", &environment.cpu_governor);
+    section.push_known("memory", &environment.memory_bytes.map(|bytes| format!("{bytes} bytes")));
+    section.push_known("swap", &environment.swap_bytes.map(|bytes| format!("{bytes} bytes")));
+    section.push_known("transparent huge pages", &environment.transparent_hugepages);
+    section.push_known("virtualization", &environment.virtualization);
+    section.push_known("filesystem of the data", &environment.data_filesystem);
+    section.push_known("mount options", &environment.data_mount_options);
+    let load = environment.load_average_1m_centi.map(|centi| format!("{:.2}", f64::from(centi) / 100.0));
+    section.push_known("load average, 1 min", &load);
+    for (name, value) in &environment.sysctl {
+        section.push(name, value);
+    }
+    section
+}
+
+fn settings(record: &TrialRecord) -> Section {
+    let mut section = Section::new("Settings that are not at their default");
+    for setting in record.settings.iter().filter(|setting| setting.source != "default") {
+        let unit = setting.unit.as_ref().map(|unit| format!(" × {unit}")).unwrap_or_default();
+        section.push(&setting.name, format!("{}{unit} ({})", setting.value, setting.source));
+    }
+    section
+}
+
+fn events(record: &TrialRecord) -> Section {
+    let mut section = Section::new("Events");
+    for event in &record.events {
+        section.push(&event.at.to_string(), format!("{}: {}", event.kind, event.message.replace('\n', " ")));
+    }
+    section
+}

@@ -1,0 +1,51 @@
+//! Exit codes, documented in docs/exit-codes.md.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// How a command ended, when it did what it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All is well.
+    Ok = 0,
+    /// Something could not be done, and why has been said.
+    Error = 1,
+    /// The command line or the campaign is wrong; nothing was started.
+    Usage = 2,
+    /// What was measured can't be used.
+    InvalidMeasurement = 4,
+    /// A part was done, a part was not.
+    Partial = 5,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+/// An error that is the user's to mend before anything starts: exits with 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Prints an error to standard error and gives the process's exit code.
+#[allow(clippy::print_stderr)]
+pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
+    match outcome {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) => match error.downcast_ref::<Usage>() {
+            Some(usage) => {
+                eprintln!("{usage}");
+                ExitCode::from(Exit::Usage as u8)
+            }
+            None => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}

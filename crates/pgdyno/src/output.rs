@@ -1,0 +1,54 @@
+//! What commands print: data to standard output. A reader that goes away (`| head`) is not an error.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use report::table::Format;
+
+/// `--format`, for commands that print data.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FormatArg {
+    /// How to print the data
+    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    format: FormatName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatName {
+    Table,
+    Json,
+    Csv,
+    Markdown,
+}
+
+impl FormatArg {
+    pub(crate) fn get(self) -> Format {
+        match self.format {
+            FormatName::Table => Format::Table,
+            FormatName::Json => Format::Json,
+            FormatName::Csv => Format::Csv,
+            FormatName::Markdown => Format::Markdown,
+        }
+    }
+}
+
+/// Prints text to standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.context("could not write to standard output"),
+    }
+}
+
+/// Prints a versioned JSON document to standard output.
+pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(document).context("could not write JSON")?;
+    print(&(text + "\n"))
+}
+
+/// Says something to the user on standard error. That it can't be said is no reason to stop.
+pub(crate) fn note(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}

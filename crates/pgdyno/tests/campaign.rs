@@ -1,0 +1,97 @@
+//! The main job on real servers: every trial is a bundle, and both sides count the same transactions.
+
+#[cfg(test)]
+mod support;
+
+use model::record::Status;
+use support::{Bench, bundle, text};
+
+#[test]
+fn driver_and_server_count_the_same_transactions() {
+    let bench = Bench::new(
+        "name = 'count'\n[factors]\nserver = ['13', '18']\nsettings = ['no-autovacuum']\n\
+         workload = ['select-only', 'simple-update', 'tpcb-like']\nclients = [3]\n\
+         protocol = ['simple', 'extended', 'prepared']\n\
+         [run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nthreads = 2\nseed = 1\n\
+         [settings.no-autovacuum]\nautovacuum = false\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 2 * 3 * 3);
+    for trial in &trials {
+        let record = bench.store().load(&trial.id).unwrap();
+        let in_intervals: u64 = record
+            .intervals
+            .iter()
+            .flat_map(|interval| &interval.scripts)
+            .map(|script| script.transactions)
+            .sum();
+        assert_eq!(trial.accounting.driver_transactions, Some(in_intervals), "{}", trial.cell);
+        assert!(in_intervals > 0, "{}", trial.cell);
+        assert_eq!(trial.accounting.surplus(), Some(0), "{}: {:?}", trial.cell, trial.accounting);
+        assert_eq!(trial.validity.status, Status::Valid, "{}: {:?}", trial.cell, trial.validity);
+        assert!(trial.server_version.as_ref().unwrap().starts_with(&trial.cell.server), "{trial:?}");
+    }
+
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+
+    // The index is a cache: without it nothing is lost.
+    std::fs::remove_file(bench.path().join(".pgdyno/index.sqlite")).unwrap();
+    assert_eq!(bench.trials(), trials);
+}
+
+#[test]
+fn a_write_trial_begins_with_the_same_state_and_tcp_works() {
+    let bench = Bench::new(
+        "name = 'state'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\ntransport = ['tcp']\n\
+         [run]\nduration = '300ms'\nrepeats = 3\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let sizes: Vec<_> = bench.trials().iter().map(|trial| trial.database_bytes).collect();
+    assert_eq!(sizes.len(), 3);
+    assert!(sizes.iter().all(|size| *size == sizes[0] && size.is_some()), "{sizes:?}");
+}
+
+#[test]
+fn settings_reach_the_server_and_bad_ones_are_known_before_the_first_trial() {
+    let campaign = |value: &str| {
+        Bench::new(&format!(
+            "name = 'settings'\n[factors]\nserver = ['18']\nsettings = ['odd']\nworkload = ['select-only']\n\
+             clients = [1]\n[run]\nduration = '100ms'\nrepeats = 1\n[settings.odd]\nwork_mem = '{value}'\n"
+        ))
+    };
+    let good = campaign("7MB");
+    let output = good.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let id = good.trials()[0].id.clone();
+    let record = good.store().load(&id).unwrap();
+    let work_mem = record.settings.iter().find(|setting| setting.name == "work_mem").unwrap();
+    assert_eq!((work_mem.value.as_str(), work_mem.unit.as_deref()), ("7168", Some("kB")));
+
+    let bad = campaign("plenty");
+    let output = bad.pgdyno(&["run", "campaign.toml"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("invalid value for parameter \"work_mem\": \"plenty\""), "{said}");
+    assert!(bad.trials().is_empty());
+}
+
+#[test]
+fn a_run_prints_its_tables_and_makes_a_report() {
+    let bench = Bench::new(
+        "name = 'tables'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2]\n\
+         [run]\nduration = '100ms'\nrepeats = 1\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml", "--format", "csv"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout.lines().count(), 1 + 2, "{stdout}");
+    let report = bench.pgdyno(&["report", "-o", "report.html"]);
+    assert_eq!(report.status.code(), Some(0), "{}", text(&report));
+    let html = std::fs::read_to_string(bench.path().join("report.html")).unwrap();
+    assert!(html.starts_with("<!doctype html>"), "{}", &html[..100]);
+    assert!(bundle(&bench, &bench.trials()[0].id).join("trial.json").is_file());
+}

@@ -1,0 +1,81 @@
+//! The house of ARCHITECTURE.md, kept true: which crate may use which.
+//!
+//! Only what goes into the program counts: tests may use whatever they need to see the real thing.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::collections::BTreeMap;
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// Every crate of the house, its floor, and what it may use.
+const HOUSE: [(&str, u8, &[&str]); 12] = [
+    ("model", 0, &[]),
+    ("stats", 0, &[]),
+    ("script", 0, &[]),
+    ("wire", 0, &[]),
+    ("driver", 1, &["model", "script", "wire"]),
+    ("target", 1, &["model", "wire"]),
+    ("collect", 1, &["model", "wire"]),
+    ("store", 1, &["model"]),
+    ("diagnose", 1, &["model", "stats"]),
+    ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose"]),
+    ("report", 2, &["model", "stats", "diagnose", "store"]),
+    (
+        "pgdyno",
+        3,
+        &[
+            "model", "stats", "script", "wire", "driver", "target", "collect", "store", "diagnose", "runner",
+            "report",
+        ],
+    ),
+];
+
+/// The workspace's crates with the workspace crates they depend on.
+fn crates() -> BTreeMap<String, Vec<String>> {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let metadata = MetadataCommand::new()
+        .manifest_path(manifest)
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .unwrap();
+    let packages = metadata.workspace_packages();
+    let names: Vec<String> = packages.iter().map(|package| package.name.to_string()).collect();
+    packages
+        .iter()
+        .filter(|package| !package.manifest_path.as_str().contains("/bench/"))
+        .map(|package| {
+            let uses = package
+                .dependencies
+                .iter()
+                .filter(|dependency| {
+                    dependency.kind == DependencyKind::Normal && names.contains(&dependency.name)
+                })
+                .map(|dependency| dependency.name.clone());
+            (package.name.to_string(), uses.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn every_crate_uses_only_what_its_floor_allows() {
+    for (name, uses) in crates() {
+        let Some((_, _, may_use)) = HOUSE.iter().find(|(known, ..)| *known == name) else {
+            panic!("{name} has no floor: give it one here and in ARCHITECTURE.md");
+        };
+        for used in uses {
+            assert!(may_use.contains(&used.as_str()), "{name} may not use {used}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_point_down_only() {
+    let floor = |name: &str| HOUSE.iter().find(|(known, ..)| *known == name).map(|(_, floor, _)| *floor);
+    for (name, _, may_use) in HOUSE {
+        for used in may_use {
+            assert!(floor(used) < floor(name), "{name} and {used}");
+        }
+    }
+}

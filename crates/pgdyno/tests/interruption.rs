@@ -1,0 +1,102 @@
+//! What happens when something dies or the user has had enough: nothing that was measured is lost, nothing survives.
+
+#[cfg(test)]
+mod support;
+
+use model::record::{Status, Trial};
+use support::{Bench, Process, Running, signal, text, wait_until, wait_until_gone};
+
+/// Trials long enough to be interrupted, one of them short enough to be waited for.
+fn bench(duration: &str) -> Bench {
+    Bench::new(&format!(
+        "name = 'interruption'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2, 4]\n\
+         [run]\nduration = '{duration}'\nwarmup = '0s'\nrepeats = 1\norder = 'as-written'\n"
+    ))
+}
+
+/// Waits until the second trial has its load, its driver and its two clients; gives all processes there are then.
+fn in_second_load(running: &mut Running) -> Vec<Process> {
+    running.wait_for("trial 2/3");
+    let mut family = Vec::new();
+    wait_until("two clients are connected", || {
+        family = running.family();
+        family.iter().filter(|process| process.command.contains("postgres pgdyno [local]")).count() == 2
+    });
+    family
+}
+
+fn status(trials: &[Trial]) -> Vec<Status> {
+    trials.iter().map(|trial| trial.validity.status).collect()
+}
+
+fn evidence(trial: &Trial) -> String {
+    trial
+        .validity
+        .findings
+        .iter()
+        .map(|finding| format!("{}: {}\n", finding.gate, finding.evidence))
+        .collect()
+}
+
+#[test]
+fn ctrl_c_ends_the_running_trial_and_keeps_the_finished_ones() {
+    let bench = bench("1s");
+    let mut running = bench.start();
+    let family = in_second_load(&mut running);
+    signal(running.pid(), libc::SIGINT);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(130), "{said}");
+    wait_until_gone(&family);
+    let trials = bench.trials();
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid], "{said}");
+    assert!(evidence(&trials[1]).contains("interrupted: ended by the user"), "{}", evidence(&trials[1]));
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn a_server_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
+    let bench = bench("1s");
+    let mut running = bench.start();
+    let family = in_second_load(&mut running);
+    signal(running.process("bin/postgres ").pid, libc::SIGKILL);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(5), "{said}");
+    let trials = bench.trials();
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid], "{said}");
+    assert!(evidence(&trials[1]).contains("server-exited: "), "{}", evidence(&trials[1]));
+    assert!(said.contains("the server ended during the trial: signal: 9"), "{said}");
+    wait_until_gone(&family);
+}
+
+#[test]
+fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
+    let bench = bench("1s");
+    let mut running = bench.start();
+    let family = in_second_load(&mut running);
+    signal(running.process("pgdyno driver").pid, libc::SIGKILL);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(5), "{said}");
+    let trials = bench.trials();
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid], "{said}");
+    assert!(
+        evidence(&trials[1]).contains("load-failed: the driver process died (signal: 9"),
+        "{}",
+        evidence(&trials[1])
+    );
+    wait_until_gone(&family);
+}
+
+#[test]
+fn a_pgdyno_that_is_killed_leaves_an_intact_store_and_no_process() {
+    let bench = bench("1s");
+    let mut running = bench.start();
+    let family = in_second_load(&mut running);
+    signal(running.pid(), libc::SIGKILL);
+    let (code, _) = running.end();
+    assert_eq!(code, None);
+    wait_until_gone(&family);
+    assert_eq!(status(&bench.trials()), [Status::Valid]);
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}

@@ -1,0 +1,194 @@
+//! Runs the real program on real servers, and finds what it left behind.
+
+// Each test file uses its own part of this.
+#![allow(dead_code)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use model::record::Trial;
+use store::Store;
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a slow machine: a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A directory with a campaign, and the store beside it.
+pub(crate) struct Bench {
+    directory: TempDir,
+}
+
+/// A pgdyno that runs.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    heard: Vec<String>,
+}
+
+impl Bench {
+    pub(crate) fn new(campaign: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("campaign.toml"), campaign).unwrap();
+        Self { directory }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+        command.args(args).current_dir(self.path()).env_remove("PGDYNO_STORE");
+        command
+    }
+
+    /// Runs pgdyno to its end.
+    pub(crate) fn pgdyno(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Starts `pgdyno run campaign.toml`.
+    pub(crate) fn start(&self) -> Running {
+        let mut command = self.command(&["run", "campaign.toml"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Running { child, lines, heard: Vec::new() }
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        Store::existing(&self.path().join(".pgdyno")).unwrap()
+    }
+
+    pub(crate) fn trials(&self) -> Vec<Trial> {
+        self.store().trials().unwrap()
+    }
+}
+
+/// A process, told apart from a later one with the same id by when it started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) command: String,
+    parent: i32,
+    started: String,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // After the name in parentheses: state, parent, …, and start time as the 20th field.
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let command =
+            String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).ok()?).replace('\0', " ");
+        (fields[0] != "Z").then(|| Self {
+            pid,
+            command,
+            parent: fields[1].parse().unwrap_or(0),
+            started: fields[19].to_owned(),
+        })
+    }
+
+    fn is_alive(&self) -> bool {
+        Self::read(self.pid).is_some_and(|now| now.started == self.started)
+    }
+}
+
+/// Waits until every process of a family is gone.
+pub(crate) fn wait_until_gone(family: &[Process]) {
+    wait_until(&format!("these are gone: {family:#?}"), || !family.iter().any(Process::is_alive));
+}
+
+/// Waits for something that has to happen; says what did not.
+pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !happened() {
+        assert!(Instant::now() < deadline, "it never happened that {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn signal(pid: i32, signal: libc::c_int) {
+    // SAFETY: kill has no preconditions; the process is one that the test started.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "signal {signal} to {pid}");
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// pgdyno and every process that descends from it.
+    pub(crate) fn family(&self) -> Vec<Process> {
+        let all: Vec<Process> = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
+            .collect();
+        let mut family: Vec<Process> =
+            all.iter().filter(|process| process.pid == self.pid()).cloned().collect();
+        let mut next = 0;
+        while next < family.len() {
+            let parent = family[next].pid;
+            family.extend(all.iter().filter(|process| process.parent == parent).cloned());
+            next += 1;
+        }
+        family
+    }
+
+    /// The first of the family, parents before children, whose command line contains `text`.
+    pub(crate) fn process(&self, text: &str) -> Process {
+        let family = self.family();
+        let found = family.iter().find(|process| process.command.contains(text));
+        found.cloned().unwrap_or_else(|| panic!("{text:?} is not among {family:#?}"))
+    }
+
+    /// Waits for a line on standard error that contains `text`.
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    let found = line.contains(text);
+                    self.heard.push(line);
+                    if found {
+                        return;
+                    }
+                }
+                Err(error) => panic!("{text:?} was never said ({error}), only: {:#?}", self.heard),
+            }
+        }
+    }
+
+    /// Waits for the end: exit code (none after a signal) and standard error.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        self.heard.extend(self.lines.iter());
+        (status.code(), self.heard.join("\n"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Everything a command printed.
+pub(crate) fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Where a bundle is.
+pub(crate) fn bundle(bench: &Bench, id: &str) -> PathBuf {
+    bench.path().join(".pgdyno/trials").join(id)
+}
