@@ -25,6 +25,7 @@ impl Progress {
     pub(crate) fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        bar.set_style(style("{spinner} {msg}"));
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { terminal, bar, said: Mutex::new(String::new()) }
     }

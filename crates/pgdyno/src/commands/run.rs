@@ -146,6 +146,9 @@ fn last_line(executed: &Executed, root: &Path) -> String {
     let Executed { usable, invalid, interrupted } = executed;
     let head = if *interrupted { "interrupted: " } else { "" };
     let root = root.display();
+    if usable + invalid == 0 {
+        return format!("{head}no trial has been run\n");
+    }
     format!(
         "{head}{usable} usable and {invalid} invalid trials are in {root}\n\
          As a page: pgdyno report --store {root} -o report.html\n"
