@@ -30,7 +30,7 @@ lint: compiler $(WEB_PAGE) cargo-deny
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo deny --log-level error check bans licenses sources
-	cd web && npm run --silent lint && npm run --silent check
+	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers
 unit: compiler $(WEB_PAGE)
@@ -38,8 +38,8 @@ unit: compiler $(WEB_PAGE)
 	cd web && npm run --silent test
 
 ## browser: the report in a real browser
-browser: build chromium
-	cd web && npm run --silent test:browser
+browser: compiler $(WEB_PAGE) chromium
+	cd web && npm run --silent fixture && npm run --silent test:browser
 
 ## bench: the driver's cost beside pgbench's, in one run
 bench: compiler $(WEB_PAGE)
