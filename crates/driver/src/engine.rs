@@ -6,42 +6,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use model::message::{ClientDeath, Load, Outcome, Reply, Request};
+use model::message::{Load, Outcome, Reply, Request};
 
 use crate::clock;
 use crate::connect::Server;
 use crate::error::LoadError;
+use crate::event::Event;
 use crate::intervals::Intervals;
 use crate::limits;
 use crate::poll::Waker;
 use crate::program::{self, Program};
 use crate::record::Record;
+use crate::replies::Replies;
 use crate::schedule::Schedule;
-use crate::serve::Replies;
 use crate::summary::Summary;
 use crate::worker::Worker;
-
-/// Whatever the main thread has to know of.
-pub(crate) enum Event {
-    /// The runner asks for something.
-    Request(Request),
-    /// The runner wrote something else than a request.
-    NoRequest(String),
-    /// The runner is gone.
-    InputClosed,
-    /// A thread has connected its clients.
-    Connected,
-    /// A thread's interval is over.
-    Record { thread: usize, record: Box<Record> },
-    /// A client is dead.
-    Died(ClientDeath),
-    /// A thread's last transaction is over; whether it went on to the planned end.
-    Drained { thread: usize, reached_end: bool },
-    /// A thread has closed its connections and has ended.
-    Closed,
-    /// A thread cannot go on.
-    Failed(LoadError),
-}
 
 /// Why a load has no outcome.
 pub(crate) enum Interruption {

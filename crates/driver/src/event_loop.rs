@@ -9,8 +9,8 @@ use wire::{Answer, TransactionStatus, encode};
 
 use crate::client::{Client, State};
 use crate::clock;
-use crate::engine::Event;
 use crate::error::LoadError;
+use crate::event::Event;
 use crate::poll::{Happening, Interest, Poll};
 use crate::program::Program;
 use crate::recorder::Recorder;

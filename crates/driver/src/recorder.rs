@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use model::message::Phase;
 
-use crate::engine::Event;
 use crate::error::LoadError;
+use crate::event::Event;
 use crate::record::Record;
 use crate::schedule::Schedule;
 

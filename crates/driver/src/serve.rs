@@ -7,8 +7,10 @@ use std::thread;
 
 use model::message::{Reply, Request, VERSION};
 
-use crate::engine::{self, Event, Interruption};
+use crate::engine::{self, Interruption};
 use crate::error::LoadError;
+use crate::event::Event;
+use crate::replies::Replies;
 
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl From<Ended> for ExitCode {
 /// It is the whole life of a driver process: when it returns, threads may still be running, which the end of the
 /// process ends with it. It returns at once when `input` or `output` is closed from the other side.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> Ended {
-    let mut replies = Replies { output, line: Vec::new() };
+    let mut replies = Replies::new(output);
     let ended = match load(input, &mut replies) {
         Ok(outcome) => replies.write(&outcome).map(|()| Ended::Finished),
         Err(Interruption::Failed(error)) => {
@@ -78,20 +80,4 @@ fn read_requests(input: impl Read, events: &Sender<Event>) {
         }
     }
     let _ = events.send(Event::InputClosed);
-}
-
-/// Writes replies, each as one line in one piece.
-pub(crate) struct Replies<W> {
-    output: W,
-    line: Vec<u8>,
-}
-
-impl<W: Write> Replies<W> {
-    pub(crate) fn write(&mut self, reply: &Reply) -> std::io::Result<()> {
-        self.line.clear();
-        serde_json::to_writer(&mut self.line, reply)?;
-        self.line.push(b'\n');
-        self.output.write_all(&self.line)?;
-        self.output.flush()
-    }
 }

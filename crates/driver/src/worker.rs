@@ -8,8 +8,8 @@ use script::RandomState;
 
 use crate::client::Client;
 use crate::connect::{self, Server};
-use crate::engine::Event;
 use crate::error::LoadError;
+use crate::event::Event;
 use crate::event_loop::EventLoop;
 use crate::poll::{Poll, Waker};
 use crate::program::Program;

@@ -4,6 +4,7 @@
 //! [`spec`] (the TOML as written) → [`plan`] (cells and trials) → [`message`] (what runner and driver say to each
 //! other) → [`record`] (what is known when a trial has ended).
 
+mod check;
 pub mod message;
 pub mod plan;
 pub mod record;

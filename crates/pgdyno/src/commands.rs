@@ -7,8 +7,6 @@ mod run;
 mod server;
 mod store;
 
-pub(crate) use plan::about;
-
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;

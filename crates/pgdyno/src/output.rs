@@ -52,3 +52,25 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()>
 pub(crate) fn note(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
+
+/// A length of time for people: `45 s`, `4 min`, `3 h 20 min`, `2 d 4 h`.
+pub(crate) fn about(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match minutes {
+        0..=1 => format!("{seconds:.0} s"),
+        2..60 => format!("{minutes} min"),
+        60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
+        _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::about;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let said = [45.0, 89.0, 240.0, 12_000.0, 187_200.0].map(about);
+        assert_eq!(said, ["45 s", "89 s", "4 min", "3 h 20 min", "2 d 4 h"]);
+    }
+}

@@ -9,8 +9,7 @@ use model::message::{Interval, Phase};
 use model::record::{Status, Trial};
 use runner::progress::{Event, Observer};
 
-use crate::commands::about;
-use crate::output::note;
+use crate::output::{about, note};
 
 /// Shows what a campaign does.
 pub(crate) struct Progress {

@@ -18,7 +18,6 @@ use crate::bundle;
 use crate::content::CAMPAIGN;
 use crate::error::{Problem, StoreError};
 use crate::format::trial;
-use crate::store::Listing;
 
 /// Name of the index within a store.
 pub(crate) const FILE: &str = "index.sqlite";
@@ -35,6 +34,15 @@ const TABLES: &str = "
         campaign TEXT NOT NULL   -- campaign.toml
     ) WITHOUT ROWID;
 ";
+
+/// What a store holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// The trials that can be read, oldest first.
+    pub trials: Vec<Trial>,
+    /// One problem for each bundle that can't.
+    pub rejected: Vec<Problem>,
+}
 
 /// What a rebuilt index holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,5 +20,5 @@ mod sums;
 pub use check::Check;
 pub use error::{Problem, StoreError};
 pub use id::new_id;
-pub use index::Reindexed;
-pub use store::{Listing, Store};
+pub use index::{Listing, Reindexed};
+pub use store::Store;

@@ -7,8 +7,8 @@ use model::record::{Trial, TrialRecord};
 
 use crate::bundle;
 use crate::check::{self, Check};
-use crate::error::{Problem, StoreError};
-use crate::index::{self, Reindexed};
+use crate::error::StoreError;
+use crate::index::{self, Listing, Reindexed};
 
 /// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use one store at
 /// the same time.
@@ -16,15 +16,6 @@ use crate::index::{self, Reindexed};
 pub struct Store {
     root: PathBuf,
     trials: PathBuf,
-}
-
-/// What a store holds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listing {
-    /// The trials that can be read, oldest first.
-    pub trials: Vec<Trial>,
-    /// One problem for each bundle that can't.
-    pub rejected: Vec<Problem>,
 }
 
 impl Store {

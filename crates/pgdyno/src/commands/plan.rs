@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::campaign_file::CampaignFile;
 use crate::exit::Exit;
-use crate::output::{FormatArg, print, print_json};
+use crate::output::{FormatArg, about, print, print_json};
 
 /// Show what a campaign comes to, without running it
 ///
@@ -73,17 +73,6 @@ pub(crate) fn headline(plan: &Plan) -> String {
     )
 }
 
-/// A length of time for people: `45 s`, `4 min`, `3 h 20 min`, `2 d 4 h`.
-pub(crate) fn about(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).round() as u64;
-    match minutes {
-        0..=1 => format!("{seconds:.0} s"),
-        2..60 => format!("{minutes} min"),
-        60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
-        _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
-    }
-}
-
 fn table(plan: &Plan) -> Table {
     let mut table = Table::new([
         "#trial",
@@ -111,15 +100,4 @@ fn table(plan: &Plan) -> Table {
         ]);
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::about;
-
-    #[test]
-    fn times_are_said_as_people_say_them() {
-        let said = [45.0, 89.0, 240.0, 12_000.0, 187_200.0].map(about);
-        assert_eq!(said, ["45 s", "89 s", "4 min", "3 h 20 min", "2 d 4 h"]);
-    }
 }
