@@ -88,7 +88,7 @@ fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
 }
 
 #[test]
-fn a_pgdyno_that_is_killed_leaves_an_intact_store_and_no_process() {
+fn a_pgdyno_that_is_killed_leaves_an_intact_store_no_process_and_no_data_for_long() {
     let bench = bench("1s");
     let mut running = bench.start();
     let family = in_second_load(&mut running);
@@ -96,6 +96,12 @@ fn a_pgdyno_that_is_killed_leaves_an_intact_store_and_no_process() {
     let (code, _) = running.end();
     assert_eq!(code, None);
     wait_until_gone(&family);
+    let postgres = family.iter().find(|process| process.command.contains("bin/postgres ")).unwrap();
+    let data = postgres.command.split(" -D ").nth(1).unwrap().split(' ').next().unwrap();
+    // The next pgdyno that has to do with servers takes away what is left; one that runs beside this may have already.
+    let list = bench.pgdyno(&["server", "list"]);
+    assert_eq!(list.status.code(), Some(0), "{}", text(&list));
+    assert!(!std::path::Path::new(data).exists(), "{data}");
     assert_eq!(status(&bench.trials()), [Status::Valid]);
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));

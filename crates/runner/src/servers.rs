@@ -39,7 +39,7 @@ pub(crate) struct Servers<'a> {
 }
 
 impl<'a> Servers<'a> {
-    /// Installs every server of the plan, fills every data set, and starts each server once with each of its
+    /// Takes away what killed pgdynos left, installs every server of the plan, fills every data set, and starts each server once with each of its
     /// settings, so that what can't work is known before the first trial.
     ///
     /// # Errors
@@ -49,6 +49,9 @@ impl<'a> Servers<'a> {
         plan: &Plan,
         progress: &dyn target::Progress,
     ) -> Result<Self, TargetError> {
+        if let Some(notice) = target::sweep(cache)?.notice() {
+            progress.notice(&notice);
+        }
         let mut installations: BTreeMap<&str, Installation> = BTreeMap::new();
         for server in plan.servers() {
             installations.insert(server, target::install(cache, server, progress)?);

@@ -19,6 +19,19 @@ pub struct Swept {
     pub processes: usize,
 }
 
+impl Swept {
+    /// What to tell the user; none where nothing was found.
+    pub fn notice(&self) -> Option<String> {
+        let Self { removed, processes } = self;
+        let directories = removed.len();
+        (directories > 0).then(|| {
+            format!(
+                "took away what a killed pgdyno had left: {directories} directories, {processes} processes"
+            )
+        })
+    }
+}
+
 /// Takes away what dead pgdyno processes left behind. Whatever has a living owner is not touched.
 ///
 /// # Errors

@@ -147,13 +147,8 @@ impl ServerArgs {
 
     fn go(self) -> anyhow::Result<Exit> {
         let cache = Cache::open()?;
-        let swept = target::sweep(&cache)?;
-        if !swept.removed.is_empty() {
-            note(&format!(
-                "took away what a killed pgdyno had left: {} directories, {} processes\n",
-                swept.removed.len(),
-                swept.processes
-            ));
+        if let Some(notice) = target::sweep(&cache)?.notice() {
+            note(&format!("{notice}\n"));
         }
         match self.command {
             Command::Install(args) => args.run(&cache),
