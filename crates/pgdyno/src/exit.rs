@@ -32,6 +32,16 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// An error with those of its causes that it does not tell itself.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        match text.contains(&cause) {
+            true => text,
+            false => format!("{text}: {cause}"),
+        }
+    })
+}
+
 /// Prints an error to standard error and gives the process's exit code.
 #[allow(clippy::print_stderr)]
 pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
@@ -43,9 +53,20 @@ pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
                 ExitCode::from(Exit::Usage as u8)
             }
             None => {
-                eprintln!("error: {error:#}");
+                eprintln!("error: {}", with_causes(&error));
                 ExitCode::FAILURE
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let error = anyhow::anyhow!("disk full").context("could not write x: disk full").context("trial 7");
+        assert_eq!(with_causes(&error), "trial 7: could not write x: disk full");
     }
 }
