@@ -40,7 +40,7 @@ fn evidence(trial: &Trial) -> String {
 
 #[test]
 fn ctrl_c_ends_the_running_trial_and_keeps_the_finished_ones() {
-    let bench = bench("1s");
+    let bench = bench("2s");
     let mut running = bench.start();
     let family = in_second_load(&mut running);
     signal(running.pid(), libc::SIGINT);
@@ -56,7 +56,7 @@ fn ctrl_c_ends_the_running_trial_and_keeps_the_finished_ones() {
 
 #[test]
 fn a_server_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
-    let bench = bench("1s");
+    let bench = bench("2s");
     let mut running = bench.start();
     let family = in_second_load(&mut running);
     signal(running.process("bin/postgres ").pid, libc::SIGKILL);
@@ -71,7 +71,7 @@ fn a_server_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
 
 #[test]
 fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
-    let bench = bench("1s");
+    let bench = bench("2s");
     let mut running = bench.start();
     let family = in_second_load(&mut running);
     signal(running.process("pgdyno driver").pid, libc::SIGKILL);
@@ -89,7 +89,7 @@ fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
 
 #[test]
 fn a_pgdyno_that_is_killed_leaves_an_intact_store_no_process_and_no_data_for_long() {
-    let bench = bench("1s");
+    let bench = bench("2s");
     let mut running = bench.start();
     let family = in_second_load(&mut running);
     signal(running.pid(), libc::SIGKILL);
