@@ -104,8 +104,7 @@ impl RunArgs {
 
     /// The store beside the campaign, unless another one is named.
     fn store_root(&self) -> PathBuf {
-        let beside = self.campaign.parent().filter(|parent| !parent.as_os_str().is_empty());
-        self.store.root_beside(beside.unwrap_or(Path::new(".")))
+        self.store.root_beside(self.campaign.parent().unwrap_or(Path::new("")))
     }
 
     fn print_tables(&self, store: &Store, run: &Run) -> anyhow::Result<()> {
