@@ -56,9 +56,10 @@ pub(crate) fn fill(server: &Server, scale: u32, progress: &dyn Progress) -> Resu
     let major = server.installed_major();
     let mut client = server.connect(crate::DATABASE)?;
     execute(server, &mut client, &create_tables(scale))?;
-    for table in Table::FILLED {
-        load(server, table, scale, progress)?;
-    }
+    // Each table over connections of its own.
+    thread::scope(|scope| {
+        join_all(Table::FILLED.map(|table| scope.spawn(move || load(server, table, scale, progress))))
+    })?;
     let steps = VACUUM_ORDER.len() + Table::FILLED.len() + 1;
     let what = format!("PostgreSQL {}, scale {scale}: vacuum and primary keys", server.installed_version());
     let mut done = 0;
@@ -123,10 +124,17 @@ fn load(server: &Server, table: Table, scale: u32, progress: &dyn Progress) -> R
     }
     thread::scope(|scope| {
         let threads: Vec<_> = (0..connections).map(|_| scope.spawn(|| work.beside_others(server))).collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+        join_all(threads)
+    })
+}
+
+/// Waits for threads; the first that failed says why.
+fn join_all<'scope>(
+    threads: impl IntoIterator<Item = thread::ScopedJoinHandle<'scope, Result<(), TargetError>>>,
+) -> Result<(), TargetError> {
+    threads.into_iter().try_for_each(|thread| match thread.join() {
+        Ok(outcome) => outcome,
+        Err(panic) => std::panic::resume_unwind(panic),
     })
 }
 
