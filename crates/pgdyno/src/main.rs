@@ -4,6 +4,7 @@ mod campaign_file;
 mod commands;
 mod exit;
 mod output;
+mod preparation;
 mod progress;
 mod store_arg;
 

@@ -1,22 +1,24 @@
 //! Progress of a campaign on standard error: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use model::message::{Interval, Phase};
+use model::message::Interval;
 use model::record::{Status, Trial};
 use runner::progress::{Event, Observer};
+use target::Progress as _;
 
 use crate::output::{about, note};
+use crate::preparation::Bar;
 
 /// Shows what a campaign does.
 pub(crate) struct Progress {
     terminal: bool,
+    /// Shown until the first trial begins.
+    preparation: Bar,
+    /// Shown from then on.
     bar: ProgressBar,
-    /// What was last said of the preparation, so that plain lines are not repeated.
-    said: Mutex<String>,
 }
 
 impl Progress {
@@ -24,13 +26,12 @@ impl Progress {
     pub(crate) fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        bar.set_style(style("{spinner} {msg}"));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { terminal, bar, said: Mutex::new(String::new()) }
+        Self { terminal, preparation: Bar::new(), bar }
     }
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
+        self.preparation.clear();
         self.bar.finish_and_clear();
     }
 
@@ -42,55 +43,29 @@ impl Progress {
         }
     }
 
-    fn preparing(&self, what: &str, done: u64, total: Option<u64>) {
-        let mut said = self.said.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if *said != what {
-            what.clone_into(&mut said);
-            if !self.terminal {
-                self.line(what);
-            }
-            self.bar.set_style(match total {
-                Some(_) => style("{spinner} {msg} [{bar:30}] {percent}% {eta} left"),
-                None => style("{spinner} {msg} {elapsed}"),
-            });
-            self.bar.reset();
-            self.bar.set_message(what.to_owned());
-        }
-        self.bar.set_length(total.unwrap_or(0));
-        self.bar.set_position(done);
-    }
-
     fn load(&self, interval: &Interval) {
         let done: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
         let tps = done as f64 * 1e6 / interval.width_us.max(1) as f64;
-        self.bar.set_message(match interval.phase {
-            Phase::Warmup => format!("{tps:.0} tps (warm-up)"),
-            Phase::Measure | Phase::Drain => format!("{tps:.0} tps"),
-        });
+        self.bar.set_prefix(format!("{tps:.0} tps"));
     }
 }
 
 impl Observer for Progress {
     fn see(&self, event: &Event) {
         match event {
-            Event::Preparing { what, done, total } => self.preparing(what, *done, *total),
-            Event::Notice(text) => self.line(text),
+            Event::Preparing { what, done, total } => self.preparation.step(what, *done, *total),
+            Event::Notice(text) => self.preparation.notice(text),
             Event::TrialBegins { trial, cell, of, remaining } => {
-                self.bar.set_style(style("{spinner} [{bar:30}] {prefix} {msg}"));
+                self.preparation.clear();
+                self.bar.set_style(trial_style());
+                self.bar.enable_steady_tick(Duration::from_millis(100));
                 self.bar.set_length(*of as u64);
                 self.bar.set_position(u64::from(trial.position) - 1);
-                self.bar.set_prefix(format!(
-                    "{}/{of}, {} left: {cell}",
-                    trial.position,
-                    about(remaining.seconds())
-                ));
-                self.bar.set_message("");
+                let left = about(remaining.seconds());
+                self.bar.set_message(format!("{}/{of}, {left} left: {cell}", trial.position));
+                self.bar.set_prefix("");
                 if !self.terminal {
-                    self.line(&format!(
-                        "trial {}/{of}, about {} left: {cell}",
-                        trial.position,
-                        about(remaining.seconds())
-                    ));
+                    self.line(&format!("trial {}/{of}, about {left} left: {cell}", trial.position));
                 }
             }
             Event::Load(interval) => self.load(interval),
@@ -126,7 +101,8 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
     Some(format!("  {} ({came_out}) {}: {}", status.name(), trial.cell, reasons.join("; ")))
 }
 
-/// The templates above are constants; one that did not parse would fall back to indicatif's own.
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+/// The template is a constant; one that did not parse would fall back to indicatif's own.
+fn trial_style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} [{bar:20}] {prefix:>10} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

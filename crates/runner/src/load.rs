@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use driver::{DriverError, Next, Process};
 use jiff::Timestamp;
-use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, VERSION};
+use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request};
 
 /// The argument that makes pgdyno a driver process.
 const DRIVER_COMMAND: &str = "driver";
@@ -39,6 +39,13 @@ pub(crate) struct Driven {
     pub(crate) interrupted: bool,
 }
 
+impl Driven {
+    /// Whether something happened that the server may have died of, or not have survived unharmed.
+    pub(crate) fn leaves_server_in_doubt(&self) -> bool {
+        self.failure.is_some() || !self.deaths.is_empty()
+    }
+}
+
 /// Runs a load to its end. A driver that does not end is killed when its handle goes.
 ///
 /// # Errors
@@ -68,20 +75,19 @@ pub(crate) fn drive(
             });
             return Ok(driven);
         }
-        match driver.next(LOOK_AROUND)? {
-            Next::TimedOut => {}
-            Next::Exited { status, stderr } => {
+        match driver.next(LOOK_AROUND) {
+            Ok(Next::TimedOut) => {}
+            Ok(Next::Exited { status, stderr }) => {
                 driven.failure = Some(died(&status.to_string(), &stderr));
                 return Ok(driven);
             }
-            Next::Reply(reply) => match reply {
-                Reply::Hello { version } if version == VERSION => {}
-                Reply::Hello { version } => {
-                    driven.failure = Some(format!(
-                        "the driver speaks version {version} of the messages, this pgdyno version {VERSION}"
-                    ));
-                    return Ok(driven);
-                }
+            // A driver of another version, or one that died in the middle of a line.
+            Err(error) => {
+                driven.failure = Some(error.to_string());
+                return Ok(driven);
+            }
+            Ok(Next::Reply(reply)) => match reply {
+                Reply::Hello { .. } => {}
                 Reply::Connected { connect_us } => driven.connect_us = connect_us,
                 Reply::Started { unix_us } => {
                     driven.started = Timestamp::from_microsecond(unix_us).ok();

@@ -39,8 +39,8 @@ pub(crate) struct Servers<'a> {
 }
 
 impl<'a> Servers<'a> {
-    /// Takes away what killed pgdynos left, installs every server of the plan, fills every data set, and starts each server once with each of its
-    /// settings, so that what can't work is known before the first trial.
+    /// Takes away what killed pgdynos left, installs every server of the plan, fills every data set, and starts each
+    /// server once with each of its settings, so that what can't work is known before the first trial.
     ///
     /// # Errors
     /// A server that can't be got, filled or started.

@@ -91,8 +91,7 @@ pub(crate) fn run(
                 )?;
                 accounting = account(&running.server, before.commits, driven.outcome.as_ref());
             }
-            let in_doubt = driven.failure.is_some() || !driven.deaths.is_empty();
-            server_exit = exit_of(&mut running.server, in_doubt);
+            server_exit = exit_of(&mut running.server, driven.leaves_server_in_doubt());
             if let Ok(text) = running.server.log() {
                 logs.push(Log { name: "server".to_owned(), text });
             }
@@ -111,9 +110,9 @@ pub(crate) fn run(
         summary: summary.as_ref(),
         intervals: &driven.intervals,
     });
-    let in_doubt = server_exit.is_some() || driven.failure.is_some() || !driven.deaths.is_empty();
+    let altered = cell.workload.writes() || server_exit.is_some() || driven.leaves_server_in_doubt();
     let commits = before.commits.zip(accounting.server_commits).map(|(before, more)| before + more);
-    servers.ended(cell.workload.writes() || in_doubt, commits);
+    servers.ended(altered, commits);
 
     let ended = Timestamp::now();
     let loaded = driven.started.is_some();

@@ -1,7 +1,6 @@
 //! `pgdyno server`: installed PostgreSQL versions, and servers that stay up.
 
 mod document;
-mod progress;
 
 use std::collections::BTreeMap;
 
@@ -12,8 +11,8 @@ use target::{Cache, StopMode, TargetError};
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
+use crate::preparation::Bar;
 use document::ListDocument;
-use progress::Bar;
 
 /// Install PostgreSQL versions, and run servers that stay up
 ///

@@ -10,7 +10,7 @@ use target::Progress;
 use crate::output::note;
 
 /// Shows one step at a time.
-pub(super) struct Bar {
+pub(crate) struct Bar {
     bar: Option<ProgressBar>,
     /// The step that is shown.
     step: Mutex<String>,
@@ -18,13 +18,13 @@ pub(super) struct Bar {
 
 impl Bar {
     /// A bar that fits standard error.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
         Self { bar, step: Mutex::new(String::new()) }
     }
 
     /// Takes the bar away, so that something can be printed.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.disable_steady_tick();
             bar.finish_and_clear();
