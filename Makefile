@@ -1,11 +1,12 @@
 # Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test lint unit browser bench clean compiler chromium cargo-deny
+.PHONY: build web demo test lint unit browser bench conformance fuzz clean compiler chromium cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
 CARGO_DENY_VERSION := 0.20.2
+FUZZ_SECONDS := 600
 
 # Where the report's front end keeps what it is built from: node_modules is up to date when this file is.
 WEB_MODULES := web/node_modules/.package-lock.json
@@ -41,10 +42,26 @@ unit: compiler $(WEB_PAGE)
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 
-## bench: the driver's cost beside pgbench's, in one run
+## bench: the driver's and the data sets' cost beside pgbench's, each in one run
 bench: compiler $(WEB_PAGE)
 	setup/packages pgbench:postgresql
-	cargo run --release --locked -p driver-cost
+	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost
+	target/release/driver-cost
+	target/release/dataset-cost
+
+## conformance: pgbench's own tests, by a command PGBENCH_TAP that runs them on the server in the directory PG_BIN
+conformance: build
+	@[ -n "$(PGBENCH_TAP)" ] && [ -x "$(PG_BIN)/postgres" ] || { echo "conformance: say PGBENCH_TAP=COMMAND (it is \
+	called as COMMAND PROGRAM MAJOR, with PGBIN in its environment, and runs the tests of pgbench of that major) and \
+	PG_BIN=DIRECTORY of a server's programs of major 15, 17 or 18" >&2; exit 2; }
+	setup/conformance $(PGDYNO) "$(PG_BIN)" $(PGBENCH_TAP)
+
+## fuzz: every fuzz target for FUZZ_SECONDS each
+fuzz: compiler
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
+	for target in $$(cd fuzz && cargo fuzz list); do \
+		(cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096) || exit 1; \
+	done
 
 ## clean: what was built, not what was measured
 clean:
@@ -61,7 +78,7 @@ $(WEB_PAGE): $(WEB_MODULES) $(WEB_SOURCES)
 	@touch $@
 
 compiler:
-	@setup/packages cc:build-essential
+	@setup/packages cc:build-essential git:git bzip2:bzip2 xz:xz-utils
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
 
 chromium:

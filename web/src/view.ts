@@ -27,11 +27,10 @@ export interface Run {
 
 export interface PlanFacts {
   trials: number;
-  duration_us: number;
-  warmup_us: number;
-  repeats: number;
-  order: 'randomised-blocks' | 'as-written';
-  threads: number;
+  duration: string;
+  warmup: string;
+  repeats: string;
+  order: 'randomized-blocks' | 'sequential';
 }
 
 export interface Column {
@@ -47,6 +46,7 @@ export interface Panel {
   scale: number;
   protocol: string;
   transport: string;
+  conditions: string[];
   database_bytes: number | null;
   rows: Row[];
 }
@@ -97,11 +97,21 @@ export interface Finding {
 export interface Environment {
   machine: string | null;
   facts: Fact[];
+  confounds: Confound[];
   settings: Setting[];
 }
 
+export interface Confound {
+  factor: string;
+  baseline: string;
+  level: string;
+  what: string;
+  before: string;
+  after: string;
+}
+
 export interface Fact {
-  group: 'machine' | 'sysctl';
+  group: 'machine' | 'sysctl' | 'other';
   name: string;
   values: { value: string | null; trials: number }[];
 }

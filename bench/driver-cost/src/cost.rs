@@ -1,175 +1,122 @@
-//! One measurement of either driver. The CPU time of both is that of the whole process, connecting included, as the
-//! kernel tells it when the process has been waited for.
+//! What a transaction costs two load drivers that take turns.
+//!
+//! What a run takes for starting, connecting and preparing is what a run of one transaction for each client takes, which
+//! is subtracted; at a thousand clients it is as much as many thousand transactions. pgbench connects within the time it
+//! is given: so that the load lasts as long as is asked for, a run is given that much more.
 
-use std::fs;
-use std::mem::MaybeUninit;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use driver::{Next, Process};
-use model::message::{Connection, Endpoint, Load, Outcome, Reply, Request};
-use model::workload::{Protocol, Workload};
-use tempfile::NamedTempFile;
+use anyhow::Result;
+use model::message::Connection;
+use model::workload::Transport;
 
-use crate::DRIVER;
+use crate::interrupt::Interrupt;
+use crate::peer::{Peer, Report, Run};
+use crate::process::{self, Ran};
+use crate::servers::Kind;
 
-/// How much longer than it should a driver may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The kernel's event at each system call, and the program that counts it.
-const SYSCALLS: &str = "raw_syscalls:sys_enter";
-const PERF: &str = "perf";
-
-/// Which of the two.
-#[derive(Clone, Copy)]
-pub(crate) enum Who {
-    Pgbench,
-    Pgdyno,
+/// What is loaded, and by how many.
+pub(crate) struct Place {
+    pub(crate) kind: Kind,
+    pub(crate) transport: Transport,
+    pub(crate) clients: u32,
+    pub(crate) connection: Connection,
 }
 
-/// The two drivers.
-pub(crate) struct Peers {
-    pub(crate) pgbench: String,
-    pub(crate) scale: u32,
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Length {
+    pub(crate) rounds: u32,
     pub(crate) seconds: u32,
+    pub(crate) with_syscalls: bool,
+}
+
+/// The costs of both drivers at one place.
+pub(crate) struct Cell {
+    pub(crate) place: Place,
+    /// By rounds, in the order of the peers.
+    pub(crate) costs: Vec<[Cost; 2]>,
+    /// System calls for one transaction, in the order of the peers, where they are counted.
+    pub(crate) syscalls: Option<[f64; 2]>,
 }
 
 /// What one measurement brought.
 pub(crate) struct Cost {
     /// Transactions per second, connecting not included.
     pub(crate) tps: f64,
-    /// CPU time of the driver for one transaction, user and system, in microseconds.
+    /// CPU time for one transaction, user and system, in microseconds.
     pub(crate) cpu_us: f64,
-    transactions: f64,
+    /// Context switches for one transaction.
+    pub(crate) switches: f64,
+    /// Greatest resident size.
+    pub(crate) peak_bytes: Option<f64>,
 }
 
-impl Peers {
-    /// What pgbench says it is.
-    pub(crate) fn pgbench_version(&self) -> Result<String> {
-        let version = run(&[&self.pgbench, "--version"])
-            .context("no peer to compare with: install pgbench, or name one with --pgbench")?;
-        Ok(version.trim().to_owned())
-    }
-
-    /// One measurement.
-    pub(crate) fn measure(&self, who: Who, connection: &Connection, clients: u32) -> Result<Cost> {
-        self.run(who, connection, clients, &[])
-    }
-
-    /// System calls of the driver for one transaction, in a run of its own, as being counted costs time.
-    pub(crate) fn syscalls(&self, who: Who, connection: &Connection, clients: u32) -> Result<f64> {
-        let file = NamedTempFile::new()?;
-        let name = file.path().to_str().context("the temporary directory has no plain name")?;
-        let through = [PERF, "stat", "-x", ",", "-e", SYSCALLS, "-o", name, "--"];
-        let cost = self.run(who, connection, clients, &through)?;
-        let text = fs::read_to_string(file.path())?;
-        let count = text.lines().find(|line| line.contains(SYSCALLS)).and_then(|line| line.split(',').next());
-        let count: Option<f64> = count.and_then(|count| count.parse().ok());
-        Ok(count.with_context(|| format!("no count in what {PERF} says: {text}"))? / cost.transactions)
-    }
-
-    /// Runs a driver, by way of the command `through` if there is one.
-    fn run(&self, who: Who, connection: &Connection, clients: u32, through: &[&str]) -> Result<Cost> {
-        let before_us = children_cpu_us()?;
-        let (transactions, tps) = match who {
-            Who::Pgbench => self.run_pgbench(connection, clients, through)?,
-            Who::Pgdyno => self.run_pgdyno(connection, clients, through)?,
-        };
-        let cpu_us = children_cpu_us()? - before_us;
-        Ok(Cost { tps, cpu_us: cpu_us / transactions, transactions })
-    }
-
-    /// Transactions, and transactions per second.
-    fn run_pgbench(&self, connection: &Connection, clients: u32, through: &[&str]) -> Result<(f64, f64)> {
-        let (Endpoint::Unix { directory: host, port } | Endpoint::Tcp { host, port }) = &connection.endpoint;
-        let (port, clients, seconds) = (port.to_string(), clients.to_string(), self.seconds.to_string());
-        let address = ["-h", host, "-p", &port, "-U", &connection.user, &connection.database];
-        let load = ["-n", "-S", "-M", "prepared", "-j", "1", "-c", &clients, "-T", &seconds];
-        let report = run(&[through, &[&self.pgbench], &load, &address].concat())?;
-        let figure = |label: &str| -> Result<f64> {
-            let after = report.lines().find_map(|line| line.strip_prefix(label));
-            let word = after.and_then(|rest| rest.split_whitespace().next());
-            let figure = word.and_then(|word| word.parse().ok());
-            figure.with_context(|| format!("no \"{label}\" in what pgbench says: {report}"))
-        };
-        Ok((figure("number of transactions actually processed:")?, figure("tps =")?))
-    }
-
-    /// Transactions, and transactions per second.
-    fn run_pgdyno(&self, connection: &Connection, clients: u32, through: &[&str]) -> Result<(f64, f64)> {
-        let load = Load {
-            connection: connection.clone(),
-            workload: Workload::SelectOnly,
-            scale: self.scale,
-            protocol: Protocol::Prepared,
-            clients,
-            threads: 1,
-            seed: 1,
-            warmup_us: 0,
-            duration_us: u64::from(self.seconds) * 1_000_000,
-            interval_us: 1_000_000,
-        };
-        let outcome = run_driver(load, through)?;
-        if outcome.failed_transactions > 0 {
-            bail!("{} transactions failed", outcome.failed_transactions);
+impl Cell {
+    pub(crate) fn measure(
+        peers: [&Peer; 2],
+        place: Place,
+        length: Length,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let cost = |peer| measure(peer, &place, length.seconds, interrupt);
+        let [first, second] = peers;
+        // The first of all reads the tables, and no round does.
+        bare(first, &place, interrupt)?;
+        let mut costs = Vec::new();
+        for round in 0..length.rounds {
+            costs.push(if round % 2 == 0 {
+                [cost(first)?, cost(second)?]
+            } else {
+                let second = cost(second)?;
+                [cost(first)?, second]
+            });
         }
-        let transactions = (outcome.window_transactions + outcome.drain_transactions) as f64;
-        Ok((transactions, outcome.window_transactions as f64 / outcome.window_us as f64 * 1e6))
+        let syscalls = if length.with_syscalls {
+            Some([count(first, &place, interrupt)?, count(second, &place, interrupt)?])
+        } else {
+            None
+        };
+        Ok(Self { place, costs, syscalls })
     }
 }
 
-/// Whether system calls can be counted here.
-pub(crate) fn counts_syscalls() -> bool {
-    run(&[PERF, "stat", "-e", SYSCALLS, "--", "true"]).is_ok()
+fn measure(peer: &Peer, place: &Place, seconds: u32, interrupt: &Interrupt) -> Result<Cost> {
+    let (took, less) = bare(peer, place, interrupt)?;
+    let seconds = seconds + whole_seconds(&took);
+    let words = peer.words(&place.connection, place.clients, Run::Seconds(seconds));
+    let ran = process::run(&words, Duration::from_secs(seconds.into()), interrupt)?;
+    let report = Report::read(&ran.output)?;
+    let transactions = report.transactions - less.transactions;
+    Ok(Cost {
+        tps: report.tps,
+        cpu_us: (ran.cpu_us - took.cpu_us) / transactions,
+        switches: (ran.switches - took.switches) / transactions,
+        peak_bytes: ran.peak_bytes,
+    })
 }
 
-/// Runs a command, which Ctrl-C does not reach; gives what it prints.
-fn run(words: &[&str]) -> Result<String> {
-    let [program, arguments @ ..] = words else { bail!("no command") };
-    let output = Command::new(program)
-        .args(arguments)
-        .process_group(0)
-        .output()
-        .with_context(|| format!("cannot start {program}"))?;
-    if !output.status.success() {
-        bail!("{} failed: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+fn bare(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<(Ran, Report)> {
+    let words = peer.words(&place.connection, place.clients, Run::Bare);
+    let ran = process::run(&words, Duration::ZERO, interrupt)?;
+    let report = Report::read(&ran.output)?;
+    Ok((ran, report))
 }
 
-/// Runs a load in a process of this program, to the end of that process.
-fn run_driver(load: Load, through: &[&str]) -> Result<Outcome> {
-    let itself = format!("/proc/{}/exe", std::process::id());
-    let words = [through, &[&itself, DRIVER]].concat();
-    let [program, arguments @ ..] = &words[..] else { bail!("no command") };
-    let mut process = Process::spawn(Path::new(program), arguments)?;
-    process.send(&Request::Run(Box::new(load)))?;
-    let mut outcome = None;
-    loop {
-        match process.next(PATIENCE)? {
-            Next::Reply(Reply::Finished(finished)) => outcome = Some(finished),
-            Next::Reply(Reply::Failed { message }) => bail!("{message}"),
-            Next::Reply(Reply::ClientDied(death)) => bail!("client {} died: {}", death.client, death.message),
-            Next::Reply(_) => {}
-            Next::TimedOut => bail!("the driver is silent"),
-            Next::Exited { status, stderr } => {
-                return outcome.ok_or_else(|| anyhow!("the driver ended with {status}: {stderr}"));
-            }
-        }
-    }
+/// System calls for one transaction, in short runs of their own, as being counted costs time.
+fn count(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<f64> {
+    let counted = |run| -> Result<(f64, Ran, Report)> {
+        let words = peer.words(&place.connection, place.clients, run);
+        let (calls, ran) = process::run_counted(&words, Duration::from_secs(1), interrupt)?;
+        let report = Report::read(&ran.output)?;
+        Ok((calls, ran, report))
+    };
+    let (less_calls, took, less) = counted(Run::Bare)?;
+    let (calls, _, report) = counted(Run::Seconds(1 + whole_seconds(&took)))?;
+    Ok((calls - less_calls) / (report.transactions - less.transactions))
 }
 
-/// CPU time of all processes that were started and waited for, user and system, in microseconds.
-fn children_cpu_us() -> Result<f64> {
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel fills the structure, to which the pointer is valid.
-    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-        return Err(std::io::Error::last_os_error()).context("cannot read the CPU time of processes");
-    }
-    // SAFETY: it is filled where the call succeeds.
-    let usage = unsafe { usage.assume_init() };
-    let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
-    Ok(us(usage.ru_utime) + us(usage.ru_stime))
+/// How long it took, to the nearest second.
+fn whole_seconds(ran: &Ran) -> u32 {
+    ran.elapsed.as_secs_f64().round() as u32
 }

@@ -1,171 +1,170 @@
 //! What a transaction costs the load driver, beside pgbench on the same server in the same run.
 //!
-//! `make bench`, or `cargo run --release -p driver-cost -- --help`. It needs a pgbench; the server is one of pgdyno's
-//! own, as in a campaign, and is gone afterwards. The load is select-only by prepared statements from one driver
-//! thread, which is where a driver's own cost weighs most.
+//! `cargo build --release -p pgdyno -p null-server -p driver-cost`, then `driver-cost --help`, which says what is
+//! measured and how; `bench/README.md` says how to read it.
 //!
-//! # How to read it
-//!
-//! The two drivers take turns, and each goes first in every second round, so that whatever else the machine does hits
-//! both. A ratio is pgdyno's figure over pgbench's of the same round; the table has the median of the rounds and their
-//! range. Absolute figures are this machine's at that time: compare ratios, and those only where the range is narrow.
-//! A range that includes 1 shows no difference.
-//!
-//! - **tps**: transactions per second. Server and driver share the machine's processors, so a cheaper driver leaves
-//!   more to the server: above 1 is better.
-//! - **cpu**: the driver process's CPU time for one transaction, user and system, starting and connecting included:
-//!   below 1 is better. It is what the driver takes from the server under test.
-//! - **syscalls**: system calls of the driver process for one transaction, counted by `perf` in one more run each,
-//!   where it may. Fewer is better, and it hardly depends on what else the machine does.
+//! In the order of a run: `servers.rs` starts what is loaded, `peer.rs` is a load driver as its user runs it,
+//! `process.rs` what the kernel says that took, `cost.rs` what a transaction took, `targets.rs` what pgdyno wants to
+//! reach, `table.rs` what is printed.
 
 mod cost;
-mod server;
+mod interrupt;
+mod peer;
+mod process;
+mod servers;
+mod table;
+mod targets;
 
 use std::env;
-use std::io::{Write, stdin, stdout};
-use std::process::ExitCode;
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
 
-use anyhow::{Result, bail};
-use clap::Parser;
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
 use model::workload::Transport;
 
-use cost::{Cost, Peers, Who};
-use server::Interrupt;
+use cost::{Cell, Length};
+use interrupt::Interrupt;
+use peer::{Engine, Peer};
+use servers::{Kind, Loaded};
 
-/// The argument that makes this program a driver process.
-const DRIVER: &str = "driver";
-
+/// Compares what pgdyno's load driver and pgbench take for a transaction
+///
+/// Both are run as a user would: pgbench -n -S -M prepared -j 1 -c CLIENTS -T SECONDS, and pgdyno pgbench with the same
+/// words. They take turns on the same server, and the one that goes first changes from round to round. A ratio is
+/// pgdyno's figure over pgbench's of the same round; shown are the median of the rounds and their range, and beside it
+/// what pgdyno wants to reach. "met" and "missed" are the median's, with a question mark where the range has both.
+///
+/// Every run is paired with one of a single transaction for each client (-t 1), and what that took is subtracted: a
+/// transaction's CPU time, system calls and context switches have no starting, connecting and preparing in them.
+/// They are what the kernel counts for the process and its children, user and system, once they have been waited for.
+/// System calls are counted by perf in runs of their own, where there is a perf that may. Memory is how much the
+/// greatest resident size grows by a client, from the smallest number of clients on.
+///
+/// The null server answers with canned bytes, so that the driver is at its limit; the real one is PostgreSQL.
 #[derive(Parser)]
-#[command(about = "Compares pgdyno's driver with pgbench on the same server")]
 struct Options {
-    /// The server: a major or full PostgreSQL version, downloaded where it is not cached
+    /// The server under load
+    #[arg(long, value_enum, default_value = "both")]
+    server: Servers,
+    /// The real server: a major or full PostgreSQL version, downloaded where it is not cached
     #[arg(long, value_name = "VERSION", default_value = "18")]
-    server: String,
-    /// The pgbench to compare with
+    postgres: String,
+    /// The pgbench to compare with; the first in PATH if not given
     #[arg(long, value_name = "PATH", default_value = "pgbench")]
-    pgbench: String,
-    /// Numbers of clients
-    #[arg(long, value_delimiter = ',', default_value = "8")]
-    clients: Vec<u32>,
+    pgbench: PathBuf,
+    /// The pgdyno to measure; the one beside this program if not given
+    #[arg(long, value_name = "PATH")]
+    pgdyno: Option<PathBuf>,
+    /// pgdyno's event loop, if not the one it takes by itself
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
+    /// Measures pgbench against itself: how far from 1 the ratios are by chance
+    #[arg(long, conflicts_with_all = ["pgdyno", "engine"])]
+    control: bool,
+    /// Numbers of clients; if not given, 1,16,64,256,1000 on the null server and 4 as well on the real one
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    clients: Option<Vec<u32>>,
     /// Transports
     #[arg(long, value_delimiter = ',', default_value = "unix,tcp", value_parser = transport)]
-    transports: Vec<Transport>,
+    transport: Vec<Transport>,
     /// How often each is measured
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Length of one measurement, in seconds
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// pgbench's scale factor
+    /// pgbench's scale factor, on the real server
     #[arg(long, default_value_t = 10)]
     scale: u32,
 }
 
-fn main() -> Result<ExitCode> {
-    if env::args().nth(1).as_deref() == Some(DRIVER) {
-        return Ok(driver::serve(stdin(), stdout()).into());
-    }
-    compare(&Options::parse())?;
-    Ok(ExitCode::SUCCESS)
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Servers {
+    Null,
+    Real,
+    Both,
 }
 
-fn compare(options: &Options) -> Result<()> {
-    let Options { rounds, seconds, scale, .. } = *options;
+fn main() -> Result<()> {
+    let options = Options::parse();
     let interrupt = Interrupt::by_signals()?;
-    let peers = Peers { pgbench: options.pgbench.clone(), scale, seconds };
-    let peer = peers.pgbench_version()?;
-    let with_syscalls = cost::counts_syscalls();
-    let most_clients = options.clients.iter().max().copied().unwrap_or(1);
-    let server = server::start(&options.server, scale, most_clients, &interrupt)?;
-    let (server_version, _) = server.version()?;
+    let theirs = Peer::pgbench(&options.pgbench)?;
+    let ours = if options.control { theirs.clone() } else { pgdyno(&options)? };
+    let with_syscalls = process::counts_syscalls(&interrupt);
 
-    let mut out = stdout().lock();
-    writeln!(out, "peer    {peer}")?;
-    writeln!(out, "server  PostgreSQL {server_version}, scale {scale}, both drivers on the same one")?;
-    writeln!(
-        out,
-        "load    select-only, prepared, 1 driver thread, {rounds} rounds of {seconds} s each in turns"
-    )?;
-    writeln!(out, "ratios  pgdyno / pgbench of a round: median (lowest - highest); tps: more is better;")?;
-    writeln!(
-        out,
-        "        cpu, the driver's CPU time for a transaction, and its system calls: less is better"
-    )?;
-    writeln!(out)?;
-    let head = ["pgbench tps", "pgdyno tps", "pgbench cpu", "pgdyno cpu"];
-    write!(
-        out,
-        "{:9} {:>7} {:>11} {:>10} {:>21} {:>11} {:>10} {:>21}",
-        "transport", "clients", head[0], head[1], "tps ratio", head[2], head[3], "cpu ratio"
-    )?;
-    if with_syscalls {
-        write!(out, " {:>16} {:>15}", "pgbench syscalls", "pgdyno syscalls")?;
+    let mut out = stdout();
+    writeln!(out, "A: {theirs}\nB: {ours}")?;
+    writeln!(out, "{} rounds of {} s; ratios are B/A of a round", options.rounds, options.seconds)?;
+    if let Ok(load) = fs::read_to_string("/proc/loadavg") {
+        let load = load.split(' ').next().unwrap_or_default();
+        writeln!(out, "load average at the start: {load} (of others: the more, the wider the ranges)")?;
     }
-    writeln!(out)?;
-    let measured_by = |who, connection: &_, clients| -> Result<Cost> {
-        if interrupt.asked() {
-            bail!("interrupted");
-        }
-        peers.measure(who, connection, clients)
-    };
-    for &transport in &options.transports {
-        let connection = server.connection(transport);
-        for &clients in &options.clients {
-            // The first of all reads the tables, and no round does.
-            measured_by(Who::Pgbench, &connection, clients)?;
-            let mut theirs = Vec::new();
-            let mut ours = Vec::new();
-            for round in 0..rounds {
-                // Each goes first in turn.
-                if round % 2 == 0 {
-                    theirs.push(measured_by(Who::Pgbench, &connection, clients)?);
-                    ours.push(measured_by(Who::Pgdyno, &connection, clients)?);
-                } else {
-                    ours.push(measured_by(Who::Pgdyno, &connection, clients)?);
-                    theirs.push(measured_by(Who::Pgbench, &connection, clients)?);
-                }
+    if !with_syscalls {
+        writeln!(out, "system calls are not counted: there is no perf here that may")?;
+    }
+    table::head(&mut out)?;
+    for kind in options.server.kinds() {
+        let clients = options.clients_of(kind);
+        let most = clients.last().copied().unwrap_or(1);
+        let loaded = Loaded::start(kind, &options.postgres, options.scale, most, &interrupt)?;
+        for &transport in &options.transport {
+            let mut fewest: Option<Cell> = None;
+            for &clients in &clients {
+                let place =
+                    cost::Place { kind, transport, clients, connection: loaded.connection(transport) };
+                let length = Length { rounds: options.rounds, seconds: options.seconds, with_syscalls };
+                let cell = Cell::measure([&theirs, &ours], place, length, &interrupt)?;
+                table::rows(&mut out, &cell, fewest.as_ref(), !options.control)?;
+                fewest.get_or_insert(cell);
             }
-            let (tps, cpu) = (|cost: &Cost| cost.tps, |cost: &Cost| cost.cpu_us);
-            write!(
-                out,
-                "{:9} {clients:>7} {:>11.0} {:>10.0} {:>21} {:>8.2} µs {:>7.2} µs {:>21}",
-                transport.name(),
-                median_of(&theirs, tps),
-                median_of(&ours, tps),
-                ratio(&ours, &theirs, tps),
-                median_of(&theirs, cpu),
-                median_of(&ours, cpu),
-                ratio(&ours, &theirs, cpu),
-            )?;
-            if with_syscalls {
-                let [theirs, ours] =
-                    [Who::Pgbench, Who::Pgdyno].map(|who| peers.syscalls(who, &connection, clients));
-                write!(out, " {:>16.2} {:>15.2}", theirs?, ours?)?;
-            }
-            writeln!(out)?;
         }
     }
     Ok(())
+}
+
+fn pgdyno(options: &Options) -> Result<Peer> {
+    let program = match &options.pgdyno {
+        Some(program) => program.clone(),
+        None => beside_us("pgdyno")?,
+    };
+    Peer::pgdyno(&program, options.engine)
+}
+
+/// The program of this name in the directory of this one.
+fn beside_us(name: &str) -> Result<PathBuf> {
+    let us = env::current_exe().context("cannot tell where this program is")?;
+    let program = us.with_file_name(name);
+    program.is_file().then_some(program).with_context(|| {
+        let place = us.parent().unwrap_or(&us).display();
+        format!("no {name} in {place}: build it there (cargo build --release -p {name})")
+    })
 }
 
 fn transport(name: &str) -> Result<Transport, &'static str> {
     Transport::by_name(name).ok_or("neither unix nor tcp")
 }
 
-fn median_of(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
-    median(costs.iter().map(figure).collect())
+impl Servers {
+    fn kinds(self) -> Vec<Kind> {
+        match self {
+            Self::Null => vec![Kind::Null],
+            Self::Real => vec![Kind::Real],
+            Self::Both => vec![Kind::Null, Kind::Real],
+        }
+    }
 }
 
-/// The ratios of the rounds: their median and range.
-fn ratio(ours: &[Cost], theirs: &[Cost], figure: fn(&Cost) -> f64) -> String {
-    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| figure(our) / figure(their)).collect();
-    let low = ratios.iter().copied().fold(f64::MAX, f64::min);
-    let high = ratios.iter().copied().fold(f64::MIN, f64::max);
-    format!("{:.3} ({low:.3} - {high:.3})", median(ratios))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+impl Options {
+    /// Numbers of clients, the smallest first.
+    fn clients_of(&self, kind: Kind) -> Vec<u32> {
+        let mut clients = self.clients.clone().unwrap_or_else(|| match kind {
+            Kind::Null => vec![1, 16, 64, 256, 1000],
+            Kind::Real => vec![1, 4, 16, 64, 256, 1000],
+        });
+        clients.sort_unstable();
+        clients.dedup();
+        clients
+    }
 }

@@ -1,47 +1,106 @@
 //! The machine's facts, each from the file that the kernel or the distribution keeps it in.
 
+mod block;
+mod cgroup;
+mod clock;
 mod cpu;
 mod kernel;
+mod kernel_config;
+mod kernel_log;
+mod libc_version;
+mod limits;
 mod memory;
 mod mount;
+mod numa;
 mod os_release;
-mod root;
 mod sysctl;
 mod virtualization;
 
 use std::path::Path;
 use std::thread;
 
-use model::record::Environment;
+use model::environment::Environment;
+use model::record::Log;
 
-use root::Root;
+pub(crate) use cgroup::own_directory as own_cgroup;
 
-/// The machine that this process runs on, and the filesystem that `data_directory` is or would be on.
-pub fn environment(data_directory: Option<&Path>) -> Environment {
-    environment_at(Path::new("/"), data_directory)
+use crate::root::Root;
+
+/// The machine that this process runs on.
+#[derive(Debug)]
+pub struct Host {
+    root: Root,
+    /// What stays as it is.
+    lasting: Environment,
+    kernel_config: Option<String>,
 }
 
-/// The machine whose `/proc`, `/sys` and `/etc` are under `root`: another root than `/` is a copy, as tests have it.
-pub fn environment_at(root: &Path, data_directory: Option<&Path>) -> Environment {
-    let root = Root::new(root);
-    let mount = data_directory.and_then(|directory| mount::of(&root, directory));
-    Environment {
-        hostname: root.line("proc/sys/kernel/hostname"),
-        kernel: kernel::name_and_release(&root),
-        kernel_version: root.line("proc/version"),
-        os: os_release::pretty_name(&root),
-        architecture: kernel::architecture(&root),
-        cpu_model: cpu::model(&root),
-        cpus: usable_cpus(),
-        cpu_governor: root.line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        memory_bytes: memory::bytes(&root, "MemTotal"),
-        swap_bytes: memory::bytes(&root, "SwapTotal"),
-        transparent_hugepages: memory::transparent_hugepages(&root),
-        virtualization: virtualization::of(&root),
-        data_filesystem: mount.as_ref().map(|mount| mount.filesystem.clone()),
-        data_mount_options: mount.map(|mount| mount.options),
-        load_average_1m_centi: kernel::load_average_1m_centi(&root),
-        sysctl: sysctl::parameters(&root),
+impl Host {
+    /// Looks at everything that stays as it is while trials run.
+    pub fn look() -> Self {
+        Self::look_at(Path::new("/"))
+    }
+
+    /// The machine whose `/proc`, `/sys`, `/dev`, `/boot` and `/etc` are under `root`: another root than `/` is a
+    /// copy, as tests have it.
+    pub fn look_at(root: &Path) -> Self {
+        let root = Root::new(root);
+        let lasting = Environment {
+            hostname: root.line("proc/sys/kernel/hostname"),
+            kernel: kernel::name_and_release(&root),
+            kernel_version: root.line("proc/version"),
+            kernel_command_line: kernel::command_line(&root),
+            os: os_release::pretty_name(&root),
+            libc: libc_version::of_this_process(),
+            architecture: kernel::architecture(&root),
+            cpu_model: cpu::model(&root),
+            cpus: usable_cpus(),
+            cpu: cpu::lasting(&root),
+            numa_nodes: numa::nodes(&root),
+            memory_bytes: memory::bytes(&root, "MemTotal"),
+            virtualization: virtualization::of(&root),
+            cgroup: cgroup::limits(&root),
+            limits: limits::of_this_process(&root),
+            ..Environment::default()
+        };
+        let kernel_config = kernel_config::text(&root);
+        Self { root, lasting, kernel_config }
+    }
+
+    /// What was found, and what may have changed since, with the filesystem that `data_directory` is or would be on.
+    pub fn environment(&self, data_directory: Option<&Path>) -> Environment {
+        let root = &self.root;
+        let mounts = mount::all(root);
+        let mount = data_directory.and_then(|directory| mount::holding(&mounts, directory));
+        let devices = mount.map(|mount| block::under(root, mount)).unwrap_or_default();
+        Environment {
+            cpu_governor: cpu::governor(root),
+            cpu: model::environment::Cpu { turbo: cpu::turbo(root), ..self.lasting.cpu.clone() },
+            clocksource: clock::source(root),
+            memory_available_bytes: memory::bytes(root, "MemAvailable"),
+            swap_bytes: memory::bytes(root, "SwapTotal"),
+            swap_used_bytes: memory::swap_used(root),
+            transparent_hugepages: memory::transparent_hugepages(root),
+            huge_pages: memory::huge_pages(root),
+            data_filesystem: mount.map(|mount| mount.filesystem.clone()),
+            data_mount_options: mount.map(|mount| mount.options.clone()),
+            other_devices: block::others(root, &devices),
+            data_devices: devices,
+            mounts: mounts.into_iter().map(Into::into).collect(),
+            load_average_1m_centi: kernel::load_average_1m_centi(root),
+            sysctl: sysctl::parameters(root),
+            ..self.lasting.clone()
+        }
+    }
+
+    /// The kernel's configuration (`kernel-config`) and the end of its log (`dmesg`), as far as they can be read.
+    pub fn logs(&self) -> Vec<Log> {
+        let log = |name: &str, text: Option<String>| Some(Log { name: name.to_owned(), text: text? });
+        let logs = [
+            log("kernel-config", self.kernel_config.clone()),
+            log("dmesg", kernel_log::last_lines(&self.root)),
+        ];
+        logs.into_iter().flatten().collect()
     }
 }
 

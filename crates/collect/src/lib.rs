@@ -1,9 +1,13 @@
 //! What is read beside a trial: so far, the machine it runs on.
 //!
-//! [`environment()`] looks once and gives a [`model::record::Environment`]; each of its sources has a file of its own
-//! under `environment/`. A source that can't be read, or is not what was expected, gives none: never zero, never an
-//! error.
+//! [`Host`] looks at the machine once and then, before each trial, at what may have changed: it gives a
+//! [`model::record::Environment`] and logs. [`fitness()`] watches the machine for a few seconds, for `pgdyno doctor`.
+//! Each source has a file of its own. A source that can't be read, or is not what was expected, gives none: never
+//! zero, never an error.
 
 mod environment;
+mod fitness;
+mod root;
 
-pub use environment::{environment, environment_at};
+pub use environment::Host;
+pub use fitness::fitness;

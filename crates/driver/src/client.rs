@@ -1,98 +1,260 @@
-//! One client: where it is in the script.
+//! One client: where it is in its script, and in its life.
 
-use std::os::fd::OwnedFd;
+use std::mem;
 
-use script::{EvalError, RandomState, Variables};
-use wire::Reader;
+use script::{RandomState, Variables};
+use wire::{Encryption, Handshake, Reader, ServerError, Tls, TransactionStatus};
 
-use crate::program::{Program, Step};
+use crate::load::OnError;
+use crate::program::Program;
 
 /// A simulated session.
 pub(crate) struct Client {
     /// Its number in the whole load, from 0.
     pub(crate) number: u32,
-    /// The connection; none once it is closed.
-    pub(crate) socket: Option<OwnedFd>,
     pub(crate) state: State,
-    pub(crate) reader: Reader,
-    /// What the socket had no room for.
-    pub(crate) unsent: Vec<u8>,
+    /// Whether it has a session.
+    pub(crate) connected: bool,
+    /// The session's state when it was last told.
+    pub(crate) status: TransactionStatus,
+    /// Answers that the server owes, or will owe when it has what is kept back.
+    pub(crate) due: u32,
+    /// Whether it has answered everything that was sent.
+    pub(crate) answered: bool,
+    /// Whether the running transaction has waited for anything.
+    pub(crate) waited: bool,
+    /// Whether it has been led to an `\elif`, whose condition is to be evaluated.
+    pub(crate) evaluates: bool,
+    /// Whether the statement that it waits for is to be parsed with this execution.
+    pub(crate) parses: bool,
+    pub(crate) script: u32,
+    /// The command that is next, or that is being executed.
+    pub(crate) step: u32,
+    /// How often the running transaction has been begun.
+    pub(crate) tries: u32,
     /// When the running transaction was to begin.
     pub(crate) intended_ns: u64,
-    /// The command of the script that is next.
-    step: usize,
-    /// The line of the command that was last.
-    line: u32,
-    variables: Variables,
-    random: RandomState,
+    /// When it began.
+    pub(crate) begun_ns: u64,
+    /// When the running command began, where that is measured.
+    pub(crate) command_ns: u64,
+    /// Transactions that it is done with: succeeded, failed, and skipped ones.
+    pub(crate) transactions: u64,
+    /// Rows that came in the running transaction.
+    pub(crate) rows: u64,
+    pub(crate) reader: Reader,
+    pub(crate) variables: Variables,
+    pub(crate) random: RandomState,
+    /// The random state with which the running transaction began.
+    random_at_begin: RandomState,
+    pub(crate) prepared: Prepared,
+    pub(crate) tls: Option<Box<Tls>>,
+    /// What only some clients have.
+    pub(crate) pipeline: Option<Box<Pipeline>>,
+    pub(crate) attempt: Option<Box<Attempt>>,
+    pub(crate) failure: Option<Box<Failure>>,
 }
 
 /// What a client is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
+    /// Has not yet asked for a connection.
+    New,
+    /// Asks for one.
+    Connecting,
+    /// Waits until the server may have room.
+    Redialling,
     /// Connected, without a transaction.
-    Idle,
-    /// In a transaction, waiting for an answer.
-    Busy,
+    Ready,
+    /// Waits for the intended start of its next transaction.
+    Throttled,
+    /// Pauses between two transactions.
+    Thinking,
+    /// Pauses before it repeats a transaction.
+    BackingOff,
+    /// In `\sleep`.
+    Sleeping,
+    /// In `\shell` or `\setshell`.
+    InShell,
+    /// Waits for the server.
+    Waiting(Awaited),
+    /// Has run a transaction that waits for nothing, and lets others run.
+    Yielding,
+    /// Will begin no further transaction.
+    Finished,
     /// Has taken its leave and waits for the server to close.
     Leaving,
-    /// Without a connection.
+    /// Will never do anything again.
     Gone,
 }
 
+/// What of the server is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The answer to a statement.
+    Answer,
+    /// The end of a pipeline.
+    Pipeline,
+    /// The statements of a pipeline to be prepared.
+    Preparation,
+    /// A rollback after an error.
+    Rollback,
+}
+
+/// Which statements are prepared in a session.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    words: Box<[u64]>,
+    /// Whether an error leaves it open which of the others are.
+    pub(crate) doubtful: bool,
+}
+
+/// An open pipeline.
+#[derive(Default)]
+pub(crate) struct Pipeline {
+    /// What is to be sent.
+    pub(crate) outgoing: Vec<u8>,
+    /// The first error in it.
+    pub(crate) error: Option<ServerError>,
+}
+
+/// An attempt to connect.
+#[derive(Default)]
+pub(crate) struct Attempt {
+    /// The address that is being tried.
+    pub(crate) address: usize,
+    /// Whether to encrypt, where the last connection has shown that it has to be otherwise than planned.
+    pub(crate) retry: Option<Encryption>,
+    /// Whether all addresses have been gone through, and any session will do.
+    pub(crate) second_pass: bool,
+    pub(crate) handshake: Option<Handshake>,
+    /// When the first address was tried.
+    pub(crate) from_ns: u64,
+    /// When the running one was tried.
+    pub(crate) dialled_ns: u64,
+    /// Why the addresses before were of no use, and what the last server said that had no room.
+    pub(crate) failures: Vec<String>,
+    /// Whether a transaction waits for it.
+    pub(crate) for_transaction: bool,
+}
+
+/// An error that a transaction is recovering from.
+pub(crate) struct Failure {
+    /// Empty where it is none of the server's.
+    pub(crate) sqlstate: String,
+    pub(crate) text: String,
+    pub(crate) action: OnError,
+}
+
 impl Client {
-    pub(crate) fn new(number: u32, socket: OwnedFd, program: &Program, random: RandomState) -> Self {
+    pub(crate) fn new(number: u32, program: &Program, random: RandomState) -> Self {
         Self {
             number,
-            socket: Some(socket),
-            state: State::Idle,
-            reader: Reader::default(),
-            unsent: Vec::new(),
-            intended_ns: 0,
+            state: State::New,
+            connected: false,
+            status: TransactionStatus::Idle,
+            due: 0,
+            answered: true,
+            waited: false,
+            evaluates: false,
+            parses: false,
+            script: 0,
             step: 0,
-            line: 0,
+            tries: 0,
+            intended_ns: 0,
+            begun_ns: 0,
+            command_ns: 0,
+            transactions: 0,
+            rows: 0,
+            reader: Reader::default(),
             variables: program.variables(number),
+            random_at_begin: random.clone(),
             random,
+            prepared: Prepared::default(),
+            tls: None,
+            pipeline: None,
+            attempt: None,
+            failure: None,
         }
     }
 
-    /// Begins a transaction that was to begin at this time.
+    /// Begins a transaction for the first time.
     #[inline]
-    pub(crate) fn begin(&mut self, intended_ns: u64) {
-        self.state = State::Busy;
-        self.intended_ns = intended_ns;
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.begun_ns = now_ns;
+        self.random_at_begin.clone_from(&self.random);
         self.step = 0;
+        self.rows = 0;
     }
 
-    /// Runs the script on to its next statement, and appends that to `out`. False at the script's end.
+    /// Begins it anew, with the same random numbers.
+    pub(crate) fn begin_again(&mut self) {
+        self.random.clone_from(&self.random_at_begin);
+        self.tries += 1;
+        self.step = 0;
+        self.failure = None;
+        self.pipeline = None;
+    }
+
+    /// Forgets everything about its session, which is over.
+    pub(crate) fn disconnected(&mut self) {
+        self.connected = false;
+        self.status = TransactionStatus::Idle;
+        self.due = 0;
+        self.answered = true;
+        self.prepared = Prepared::default();
+        self.tls = None;
+        self.pipeline = None;
+        self.attempt = None;
+    }
+}
+
+impl Prepared {
+    /// Whether a statement is prepared.
     #[inline]
-    pub(crate) fn next_statement(&mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, EvalError> {
-        while let Some(step) = program.steps.get(self.step) {
-            self.step += 1;
-            match step {
-                Step::Set { line, slot, expr } => {
-                    self.line = *line;
-                    let value = expr.eval(&self.variables, &mut self.random)?;
-                    self.variables.set(*slot, value);
-                }
-                Step::Send(statement) => {
-                    self.line = statement.line;
-                    statement.write(&self.variables, out);
-                    return Ok(true);
-                }
-            }
+    pub(crate) fn has(&self, statement: usize) -> bool {
+        self.words.get(statement / 64).is_some_and(|word| word & (1 << (statement % 64)) != 0)
+    }
+
+    /// Notes that a statement is prepared, or that it is not known to be.
+    pub(crate) fn set(&mut self, statement: usize, of: usize, prepared: bool) {
+        if self.words.is_empty() {
+            self.words = vec![0; of.div_ceil(64)].into_boxed_slice();
         }
-        Ok(false)
+        let bit = 1 << (statement % 64);
+        if let Some(word) = self.words.get_mut(statement / 64) {
+            *word = if prepared { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+impl Failure {
+    /// Takes the error that a client is recovering from.
+    pub(crate) fn take(client: &mut Client) -> Option<Self> {
+        mem::take(&mut client.failure).map(|failure| *failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prepared_statements_are_told_apart() {
+        let mut prepared = Prepared::default();
+        assert!(!prepared.has(0) && !prepared.has(100));
+        prepared.set(100, 101, true);
+        prepared.set(3, 101, true);
+        prepared.set(3, 101, false);
+        assert_eq!(
+            [0, 3, 36, 99, 100].map(|statement| prepared.has(statement)),
+            [false, false, false, false, true]
+        );
     }
 
-    /// Closes the connection, without a word.
-    pub(crate) fn forget(&mut self) {
-        self.socket = None;
-        self.state = State::Gone;
-    }
-
-    /// Where it is, for messages.
-    pub(crate) fn place(&self, program: &Program) -> String {
-        format!("line {} of script {}", self.line, program.name)
+    /// 10,000 clients are to fit: the room of one, before its variables and buffers.
+    #[test]
+    fn a_client_is_small() {
+        assert!(size_of::<Client>() <= 512, "{}", size_of::<Client>());
     }
 }

@@ -1,336 +1,167 @@
-//! Opening the connections of one thread's clients, all at the same time: connect, log in, prepare.
+//! Where a server is, and sockets to it.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
-use model::message::{Connection, Endpoint};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, recv,
-    send, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt,
 };
-use wire::{Login, LoginError, Reader, Startup};
+use wire::{ConnectParams, TlsContext, Transport};
 
-use crate::clock;
 use crate::error::LoadError;
-use crate::poll::{Happening, Interest, Poll};
-
-/// How long it may take to connect all clients.
-const TIMEOUT_S: u64 = 10;
-
-/// How long to wait before a server that is too busy to accept is asked again.
-const RETRY_NS: u64 = 5_000_000;
-
-/// SQLSTATE of a server that will let clients in soon.
-const CANNOT_CONNECT_NOW: &str = "57P03";
 
 /// Where and as whom to connect, with its addresses looked up.
-#[derive(Clone, Debug)]
 pub(crate) struct Server {
-    /// Its name in messages.
-    name: String,
-    addresses: Vec<Address>,
-    startup: Startup,
+    pub(crate) params: ConnectParams,
+    /// What to go through all addresses again with where none of them has a session that will do.
+    pub(crate) second_pass: Option<ConnectParams>,
+    pub(crate) tls: Option<TlsContext>,
+    pub(crate) addresses: Vec<Address>,
 }
 
-#[derive(Clone, Debug)]
-enum Address {
+/// An address of a server.
+pub(crate) struct Address {
+    /// The place of its host among the parameters.
+    pub(crate) host: usize,
+    /// Its name in messages.
+    pub(crate) name: String,
+    socket: Socket,
+}
+
+enum Socket {
     Unix(SocketAddrUnix),
     Tcp(SocketAddr),
 }
 
 impl Server {
-    /// Looks up a server's addresses, which may take its time.
-    pub(crate) fn find(connection: &Connection) -> Result<Self, LoadError> {
-        let (name, addresses) = match &connection.endpoint {
-            Endpoint::Unix { directory, port } => {
-                let path = format!("{directory}/.s.PGSQL.{port}");
-                let address = SocketAddrUnix::new(path.as_str())
-                    .map_err(|source| LoadError::SocketPath { path: path.clone(), source })?;
-                (format!("the server at socket {path}"), vec![Address::Unix(address)])
-            }
-            Endpoint::Tcp { host, port } => {
-                let found = (host.as_str(), *port)
-                    .to_socket_addrs()
-                    .map_err(|source| LoadError::Resolve { host: host.clone(), source })?;
-                (format!("the server at {host}, port {port}"), found.map(Address::Tcp).collect())
-            }
-        };
-        let Connection { user, database, password, .. } = connection.clone();
-        Ok(Self { name, addresses, startup: Startup { user, database, password } })
-    }
-
-    fn connect_error(&self, source: Errno) -> LoadError {
-        LoadError::Connect { server: self.name.clone(), source }
-    }
-
-    fn login_error(&self, source: LoginError) -> LoadError {
-        let Startup { user, database, .. } = self.startup.clone();
-        LoadError::Login { server: self.name.clone(), user, database, source: Box::new(source) }
-    }
-}
-
-/// Opens `count` connections, on each of which `preparation` has been sent and answered. They are in the poll set under
-/// the numbers from 0. None if [`Happening::Woken`] came in between.
-pub(crate) fn open(
-    poll: &mut Poll,
-    server: &Server,
-    count: usize,
-    script: &str,
-    preparation: &[u8],
-) -> Result<Option<Vec<OwnedFd>>, LoadError> {
-    let mut opening = Opening {
-        poll,
-        server,
-        script,
-        preparation,
-        ready: 0,
-        attempts: (0..count).map(|_| Attempt::default()).collect(),
-        buffer: vec![0; 16 * 1024],
-        last_reason: "no answer".to_owned(),
-    };
-    if opening.run()? { opening.finish().map(Some) } else { Ok(None) }
-}
-
-struct Opening<'a> {
-    poll: &'a mut Poll,
-    server: &'a Server,
-    script: &'a str,
-    preparation: &'a [u8],
-    attempts: Vec<Attempt>,
-    /// How many of the attempts have succeeded.
-    ready: usize,
-    buffer: Vec<u8>,
-    /// Why a connection was last put off.
-    last_reason: String,
-}
-
-/// One connection on its way.
-#[derive(Default)]
-struct Attempt {
-    socket: Option<OwnedFd>,
-    stage: Stage,
-    /// Which of the server's addresses is next.
-    address: usize,
-    unsent: Vec<u8>,
-}
-
-#[derive(Default)]
-enum Stage {
-    /// To be tried, or tried again.
-    #[default]
-    Waiting,
-    Connecting,
-    LoggingIn(Login),
-    Preparing(Reader),
-    Ready,
-}
-
-impl Opening<'_> {
-    /// False if it was interrupted.
-    fn run(&mut self) -> Result<bool, LoadError> {
-        let deadline_ns = clock::now_ns() + TIMEOUT_S * 1_000_000_000;
-        while self.ready < self.attempts.len() {
-            for number in 0..self.attempts.len() {
-                if matches!(self.attempts[number].stage, Stage::Waiting) {
-                    self.attempt(number)?;
+    /// Looks up a server's addresses, which may take its time. `below` draws a random number below its argument.
+    ///
+    /// # Errors
+    /// None of the hosts has an address, or what TLS needs cannot be read.
+    pub(crate) fn find(
+        params: &ConnectParams,
+        mut below: impl FnMut(usize) -> usize,
+    ) -> Result<Self, LoadError> {
+        let tls = TlsContext::new(params).map_err(|error| LoadError::Tls(error.to_string()))?;
+        let mut addresses = Vec::new();
+        let mut last = None;
+        for host in params.host_order(&mut below) {
+            match look_up(params, host) {
+                Ok(mut found) => {
+                    if params.load_balance_hosts {
+                        wire::shuffle(&mut found, &mut below);
+                    }
+                    addresses.append(&mut found);
                 }
-            }
-            let now_ns = clock::now_ns();
-            if now_ns >= deadline_ns {
-                return Err(LoadError::ConnectTimeout {
-                    server: self.server.name.clone(),
-                    seconds: TIMEOUT_S,
-                    last: self.last_reason.clone(),
-                });
-            }
-            self.poll.set_timer(now_ns + RETRY_NS)?;
-            if !self.until_timer()? {
-                return Ok(false);
+                Err(error) => last = Some(error),
             }
         }
-        Ok(true)
-    }
-
-    /// Handles what happens until the timer runs out or all connections are ready. False if it was interrupted.
-    fn until_timer(&mut self) -> Result<bool, LoadError> {
-        let mut expired = false;
-        while !expired && self.ready < self.attempts.len() {
-            for at in 0..self.poll.wait(false)? {
-                match self.poll.happening(at) {
-                    Happening::Woken => return Ok(false),
-                    Happening::Timer => expired = true,
-                    Happening::Socket { number, .. } => self.go_on(number)?,
-                }
-            }
+        match last {
+            Some(error) if addresses.is_empty() => Err(error),
+            _ => Ok(Self { params: params.clone(), second_pass: params.second_pass(), tls, addresses }),
         }
-        Ok(true)
     }
 
-    /// Begins to connect to the server's address that is the attempt's next.
-    fn attempt(&mut self, number: usize) -> Result<(), LoadError> {
-        let attempt = &mut self.attempts[number];
-        let Some(address) = self.server.addresses.get(attempt.address) else {
-            return Err(self.server.connect_error(Errno::ADDRNOTAVAIL));
+    /// Begins to connect to an address. `AGAIN`: the server's queue is full.
+    pub(crate) fn dial(&self, address: &Address) -> Result<OwnedFd, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let connected = |socket: OwnedFd, result| match result {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+            Err(error) => Err(error),
         };
-        match start_connecting(address) {
-            Ok(socket) => {
-                self.poll.add(&socket, number, Interest::ReadWrite)?;
-                attempt.socket = Some(socket);
-                attempt.stage = Stage::Connecting;
-                Ok(())
+        match &address.socket {
+            Socket::Unix(path) => {
+                let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+                let result = connect(&socket, path);
+                connected(socket, result)
             }
-            Err(error) => self.cannot_connect(number, error),
+            Socket::Tcp(address) => {
+                let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+                let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+                sockopt::set_tcp_nodelay(&socket, true)?;
+                self.keep_alive(&socket)?;
+                let result = connect(&socket, address);
+                connected(socket, result)
+            }
         }
     }
 
-    /// Goes on to the next address, puts the attempt off, or gives up.
-    fn cannot_connect(&mut self, number: usize, error: Errno) -> Result<(), LoadError> {
-        let attempt = &mut self.attempts[number];
-        attempt.socket = None;
-        attempt.stage = Stage::Waiting;
-        attempt.address += 1;
-        if attempt.address < self.server.addresses.len() {
-            return self.attempt(number);
-        }
-        attempt.address = 0;
-        // A backlog that is full: of a Unix socket the first, of TCP the second.
-        if !matches!(error, Errno::AGAIN | Errno::CONNREFUSED) {
-            return Err(self.server.connect_error(error));
-        }
-        self.last_reason = error.to_string();
-        Ok(())
-    }
-
-    /// Something has happened to a connection.
-    fn go_on(&mut self, number: usize) -> Result<(), LoadError> {
-        let attempt = &mut self.attempts[number];
-        let Some(socket) = &attempt.socket else { return Ok(()) };
-        if matches!(attempt.stage, Stage::Connecting) {
-            // A Unix socket is connected at once, and TCP when it becomes writable.
-            match sockopt::socket_error(socket)? {
-                Err(error) => return self.cannot_connect(number, error),
-                Ok(()) if rustix::net::getpeername(socket).is_err() => return Ok(()),
-                Ok(()) => {}
+    fn keep_alive(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        let keepalives = &self.params.keepalives;
+        if keepalives.on {
+            sockopt::set_socket_keepalive(socket, true)?;
+            if let Some(idle) = keepalives.idle {
+                sockopt::set_tcp_keepidle(socket, idle)?;
             }
-            let login = Login::start(self.server.startup.clone(), &mut attempt.unsent);
-            attempt.stage = Stage::LoggingIn(login.map_err(|error| self.server.login_error(error))?);
-        }
-        self.flush(number)?;
-        self.receive(number)
-    }
-
-    fn flush(&mut self, number: usize) -> Result<(), LoadError> {
-        let Attempt { socket, unsent, .. } = &mut self.attempts[number];
-        let Some(socket) = socket else { return Ok(()) };
-        while !unsent.is_empty() {
-            match send(&*socket, unsent, SendFlags::NOSIGNAL) {
-                Ok(sent) => drop(unsent.drain(..sent)),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                // A server that closes says why: that is still to be read.
-                Err(Errno::PIPE | Errno::CONNRESET) => unsent.clear(),
-                Err(error) => return Err(self.server.connect_error(error)),
+            if let Some(interval) = keepalives.interval {
+                sockopt::set_tcp_keepintvl(socket, interval)?;
             }
+            if let Some(count) = keepalives.count {
+                sockopt::set_tcp_keepcnt(socket, count)?;
+            }
+        }
+        if let Some(timeout) = self.params.tcp_user_timeout {
+            sockopt::set_tcp_user_timeout(socket, timeout.as_millis() as u32)?;
         }
         Ok(())
     }
+}
 
-    fn receive(&mut self, number: usize) -> Result<(), LoadError> {
-        loop {
-            let Some(socket) = &self.attempts[number].socket else { return Ok(()) };
-            let received = match recv(socket, self.buffer.as_mut_slice(), RecvFlags::empty()) {
-                Ok((_, 0)) | Err(Errno::CONNRESET) => {
-                    return Err(LoadError::ClosedInLogin { server: self.server.name.clone() });
-                }
-                Ok((_, received)) => received,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(error) => return Err(self.server.connect_error(error)),
-            };
-            let mut at = 0;
-            while at < received {
-                match self.take(number, at, received)? {
-                    Some(taken) => at += taken,
-                    None => return Ok(()),
-                }
-            }
-            self.flush(number)?;
+impl Address {
+    /// How it is reached.
+    pub(crate) fn transport(&self) -> Transport {
+        match self.socket {
+            Socket::Unix(_) => Transport::Unix,
+            Socket::Tcp(_) => Transport::Tcp,
         }
     }
 
-    /// Takes bytes from the buffer. None if the attempt has to begin anew.
-    fn take(&mut self, number: usize, from: usize, to: usize) -> Result<Option<usize>, LoadError> {
-        let attempt = &mut self.attempts[number];
-        let bytes = &self.buffer[from..to];
-        match &mut attempt.stage {
-            Stage::LoggingIn(login) => match login.feed(bytes, &mut attempt.unsent) {
-                Ok((taken, None)) => Ok(Some(taken)),
-                Ok((taken, Some(_session))) => {
-                    attempt.unsent.extend_from_slice(self.preparation);
-                    attempt.stage = Stage::Preparing(Reader::default());
-                    if self.preparation.is_empty() {
-                        attempt.stage = Stage::Ready;
-                        self.ready += 1;
-                    }
-                    Ok(Some(taken))
-                }
-                Err(LoginError::Refused(error)) if error.code() == Some(CANNOT_CONNECT_NOW) => {
-                    self.last_reason = error.to_string();
-                    *attempt = Attempt::default();
-                    Ok(None)
-                }
-                Err(error) => Err(self.server.login_error(error)),
-            },
-            Stage::Preparing(reader) => {
-                let (taken, answer) = reader.feed(bytes)?;
-                if answer.is_some() {
-                    if let Some(source) = reader.take_error() {
-                        let (script, source) = (self.script.to_owned(), Box::new(source));
-                        return Err(LoadError::Prepare { script, source });
-                    }
-                    attempt.stage = Stage::Ready;
-                    self.ready += 1;
-                }
-                Ok(Some(taken))
-            }
-            // Notices that come after the end; the end of the connection will be seen by who uses it.
-            Stage::Ready | Stage::Waiting | Stage::Connecting => Ok(Some(bytes.len())),
-        }
+    /// A failure to connect, in libpq's words.
+    pub(crate) fn failure(&self, error: &str) -> String {
+        format!("connection to {} failed: {error}", self.name)
     }
 
-    /// Hands over the connections, watched as those of running clients.
-    fn finish(self) -> Result<Vec<OwnedFd>, LoadError> {
-        let mut sockets = Vec::with_capacity(self.attempts.len());
-        for (number, attempt) in self.attempts.into_iter().enumerate() {
-            let socket = attempt
-                .socket
-                .ok_or_else(|| LoadError::Internal("a connection is ready and has no socket".to_owned()))?;
-            self.poll.change(&socket, number, Interest::Read)?;
-            sockets.push(socket);
-        }
-        Ok(sockets)
+    /// The hint that libpq adds where nothing listens.
+    pub(crate) fn refused(&self, error: Errno) -> String {
+        let hint = match self.socket {
+            Socket::Unix(_) => "Is the server running locally and accepting connections on that socket?",
+            Socket::Tcp(_) => "Is the server running on that host and accepting TCP/IP connections?",
+        };
+        let error = std::io::Error::from(error);
+        let text = error.to_string();
+        let text = text.split(" (os error").next().unwrap_or_default();
+        self.failure(&format!("{text}\n\t{hint}"))
     }
 }
 
-fn start_connecting(address: &Address) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let connected = |socket: OwnedFd, result| match result {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(error) => Err(error),
-    };
-    match address {
-        Address::Unix(path) => {
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-            let result = connect(&socket, path);
-            connected(socket, result)
-        }
-        Address::Tcp(address) => {
-            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-            let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-            sockopt::set_tcp_nodelay(&socket, true)?;
-            let result = connect(&socket, address);
-            connected(socket, result)
-        }
+/// The addresses of one host.
+fn look_up(params: &ConnectParams, place: usize) -> Result<Vec<Address>, LoadError> {
+    let host = &params.hosts[place];
+    if let Some(path) = host.socket_path() {
+        let address = match path.strip_prefix('@') {
+            Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
+            None => SocketAddrUnix::new(path.as_str()),
+        };
+        let address = address.map_err(|source| LoadError::SocketPath { path: path.clone(), source })?;
+        let name = format!("server on socket \"{path}\"");
+        return Ok(vec![Address { host: place, name, socket: Socket::Unix(address) }]);
     }
+    let found: Vec<SocketAddr> = match host.hostaddr {
+        Some(address) => vec![SocketAddr::new(address, host.port)],
+        None => {
+            let resolve = |source| LoadError::Resolve { host: host.host.clone(), source };
+            (host.host.as_str(), host.port).to_socket_addrs().map_err(resolve)?.collect()
+        }
+    };
+    let address = |address: SocketAddr| {
+        let ip = address.ip().to_string();
+        let name = if host.host.is_empty() || host.host == ip {
+            format!("server at \"{ip}\", port {}", host.port)
+        } else {
+            format!("server at \"{}\" ({ip}), port {}", host.host, host.port)
+        };
+        Address { host: place, name, socket: Socket::Tcp(address) }
+    };
+    Ok(found.into_iter().map(address).collect())
 }

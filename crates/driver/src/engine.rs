@@ -1,88 +1,143 @@
-//! Runs a load: starts the threads, puts together what they tell, and writes the replies.
+//! Runs a load: starts the threads, puts together what they tell, and tells the observer.
 
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
-use model::message::{Load, Outcome, Reply, Request};
+use model::message::Phase;
+use script::RandomState;
 
+use crate::arrivals::Slots;
 use crate::clock;
 use crate::connect::Server;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::intervals::Intervals;
+use crate::io::Waker;
 use crate::limits;
-use crate::poll::Waker;
-use crate::program::{self, Program};
-use crate::record::Record;
-use crate::replies::Replies;
+use crate::load::Load;
+use crate::observer::{EngineUsed, Observer, Outcome};
+use crate::program::Program;
+use crate::record::{Record, Shape};
 use crate::schedule::Schedule;
-use crate::summary::Summary;
+use crate::stop::Stop;
 use crate::worker::Worker;
 
-/// Why a load has no outcome.
-pub(crate) enum Interruption {
-    /// It cannot be run.
-    Failed(LoadError),
-    /// Nobody is there to be told.
-    RunnerGone,
+/// What a load is controlled by.
+pub struct Control {
+    sender: Sender<Event>,
+    events: Receiver<Event>,
 }
 
-impl<E: Into<LoadError>> From<E> for Interruption {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
+/// Asks a load to stop, from any thread.
+#[derive(Clone)]
+pub struct Stopper(Sender<Event>);
+
+impl Default for Control {
+    fn default() -> Self {
+        let (sender, events) = channel();
+        Self { sender, events }
     }
 }
 
-/// Runs a load and tells of it. `events` is also where requests come in.
-pub(crate) fn run(
-    load: &Load,
-    sender: &Sender<Event>,
-    events: &Receiver<Event>,
-    replies: &mut Replies<impl Write>,
-) -> Result<Outcome, Interruption> {
-    check(load)?;
+impl Control {
+    /// What stops the load; before the load has begun, it will not begin.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.sender.clone())
+    }
+}
+
+impl Stopper {
+    /// Has the load end: no further transaction begins, those in flight end.
+    pub fn stop(&self) {
+        // A load that has ended needs no stop.
+        let _ = self.0.send(Event::Stop);
+    }
+
+    /// Has a load that was stopped not wait for the transactions in flight: their clients are aborted.
+    pub fn cut_off(&self) {
+        let _ = self.0.send(Event::CutOff);
+    }
+
+    /// Has [`run`] return an error at once.
+    pub(crate) fn abandon(&self, error: LoadError) {
+        let _ = self.0.send(Event::Abandon(error));
+    }
+}
+
+/// Runs a load to its end, telling the observer of it.
+///
+/// # Errors
+/// The load cannot be run, or cannot go on. Threads may then still be running, until the end of the process.
+pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+    check(&load)?;
     limits::allow_files(load.clients, load.threads)?;
-    let (random, default_seed) = program::seeds(load);
-    let program = Arc::new(Program::new(load, default_seed)?);
-    let server = Arc::new(Server::find(&load.connection)?);
-    let schedule = Schedule::new(load);
+    let program = Arc::new(Program::new(&load)?);
+    let mut random = RandomState::from_seed(clock::now_ns());
+    let below = |below: usize| random.range_i64(0, below as i64 - 1) as usize;
+    let server = Arc::new(Server::find(&load.connection, below)?);
+    let schedule = Schedule::new(&load);
+    let shapes: Arc<[Shape]> = program.shapes(&load).into();
+    let load = Arc::new(load);
     let mut engine = Engine {
-        events,
-        replies,
+        events: control.events,
+        observer,
         workers: Vec::new(),
+        stop: Arc::new(Stop::default()),
         intervals: Intervals::new(load.threads as usize),
-        summary: Summary::new(vec![program.name], &schedule)?,
         progress: Progress::default(),
+        engine_used: None,
+        window_start_ns: schedule.window_start_ns(),
+        window_end_ns: 0,
     };
     let connect_from_ns = clock::now_ns();
-    let mut random = random.into_iter();
+    let mut clients = load.seeds.clients.iter().cloned();
     let mut first = 0;
     for thread in 0..load.threads {
         // As pgbench deals them.
         let count = (load.clients - first).div_ceil(load.threads - thread);
+        let numbers = first..first + count;
+        first += count;
         let (start_sender, start) = channel();
         let (spare_sender, spare) = channel();
         let waker = Waker::new()?;
-        engine.workers.push(Handle { waker: waker.clone(), start: start_sender, spare: spare_sender });
-        let worker = Worker {
-            thread: thread as usize,
+        engine.workers.push(Handle {
+            stop: Arc::clone(&engine.stop),
+            waker: waker.clone(),
+            start: start_sender,
+            spare: spare_sender,
+        });
+        let thread = thread as usize;
+        let Some(seeds) = load.seeds.threads.get(thread).cloned() else {
+            return Err(LoadError::Internal("there are fewer seeds than threads".to_owned()));
+        };
+        // Pauses draw numbers of their own, so that scripts draw pgbench's.
+        let pauses = RandomState::from_seed(seeds.throttle.clone().next_u64());
+        let (all, threads) = (load.clients, load.threads as usize);
+        let slots = Slots::new(&load.arrivals, numbers.clone(), all, thread, threads, seeds.throttle);
+        spawn(Worker {
+            thread,
+            load: Arc::clone(&load),
             server: Arc::clone(&server),
             program: Arc::clone(&program),
             schedule,
-            clients: first..first + count,
-            random: random.by_ref().take(count as usize).collect(),
+            shapes: Arc::clone(&shapes),
+            clients: numbers,
+            random: clients.by_ref().take(count as usize).collect(),
+            slots,
+            choose: seeds.choose,
+            sample: seeds.sample,
+            pauses,
+            stop: Arc::clone(&engine.stop),
             waker,
             start,
             spare,
-            events: sender.clone(),
-        };
-        spawn(worker)?;
-        first += count;
+            events: control.sender.clone(),
+        })?;
     }
-    engine.run(connect_from_ns, u64::from(load.clients), program.commits_per_connection())
+    engine.run(connect_from_ns, &load)
 }
 
 fn check(load: &Load) -> Result<(), LoadError> {
@@ -91,8 +146,16 @@ fn check(load: &Load) -> Result<(), LoadError> {
         Load { clients: 0, .. } => wrong("there have to be clients"),
         Load { threads: 0, .. } => wrong("there have to be threads"),
         Load { threads, clients, .. } if threads > clients => wrong("there are more threads than clients"),
-        Load { duration_us: 0, .. } => wrong("the measured window is empty"),
-        Load { interval_us: 0, .. } => wrong("the intervals are empty"),
+        Load { length: crate::load::Length::Time(Duration::ZERO), .. } => {
+            wrong("the measured window is empty")
+        }
+        Load { interval: Duration::ZERO, .. } => wrong("the intervals are empty"),
+        Load { scripts, .. } if scripts.iter().all(|script| script.weight == 0) => {
+            wrong("there has to be a script with a weight")
+        }
+        Load { seeds, clients, .. } if seeds.clients.len() < *clients as usize => {
+            wrong("there are fewer seeds than clients")
+        }
         _ => Ok(()),
     }
 }
@@ -114,6 +177,7 @@ fn spawn(worker: Worker) -> Result<(), LoadError> {
 
 /// The main thread's ends of a worker. Dropped, they have the worker stop.
 struct Handle {
+    stop: Arc<Stop>,
     waker: Waker,
     start: Sender<u64>,
     spare: Sender<Box<Record>>,
@@ -121,20 +185,24 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        self.stop.ask();
         self.waker.wake();
     }
 }
 
-struct Engine<'a, W: Write> {
-    events: &'a Receiver<Event>,
-    replies: &'a mut Replies<W>,
+struct Engine<'a> {
+    events: Receiver<Event>,
+    observer: &'a mut dyn Observer,
     workers: Vec<Handle>,
+    stop: Arc<Stop>,
     intervals: Intervals,
-    summary: Summary,
     progress: Progress,
+    engine_used: Option<EngineUsed>,
+    window_start_ns: u64,
+    window_end_ns: u64,
 }
 
-/// How far the threads are, and whether they are to stop.
+/// How far the threads are.
 #[derive(Default)]
 struct Progress {
     connected: usize,
@@ -142,19 +210,16 @@ struct Progress {
     closed: usize,
     /// Whether a thread went on to the planned end.
     reached_end: bool,
-    /// Whether the runner has asked to stop.
-    stop: bool,
+    missed: u64,
+    aborted: u32,
+    /// Connections after the first of each client.
+    reconnected: u64,
 }
 
-impl<W: Write> Engine<'_, W> {
-    fn run(
-        mut self,
-        connect_from_ns: u64,
-        connections: u64,
-        commits_per_connection: u64,
-    ) -> Result<Outcome, Interruption> {
+impl Engine<'_> {
+    fn run(mut self, connect_from_ns: u64, load: &Load) -> Result<Outcome, LoadError> {
         let threads = self.workers.len();
-        while self.progress.connected < threads && !self.progress.stop {
+        while self.progress.connected < threads && !self.stop.is_asked() {
             self.next_event()?;
         }
         if self.progress.connected < threads {
@@ -162,10 +227,9 @@ impl<W: Write> Engine<'_, W> {
             while self.progress.closed < threads {
                 self.next_event()?;
             }
-            return Ok(self.summary.outcome(true, 0, 0, 0));
+            return Ok(self.outcome(0, 0, 0));
         }
-        let connect_us = (clock::now_ns() - connect_from_ns) / 1_000;
-        self.reply(&Reply::Connected { connect_us })?;
+        self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns));
 
         let cpu_from_us = clock::process_cpu_us();
         let unix_us = clock::unix_us();
@@ -174,69 +238,86 @@ impl<W: Write> Engine<'_, W> {
             // A thread that is gone tells why by an event.
             let _ = worker.start.send(origin_ns);
         }
-        self.reply(&Reply::Started { unix_us })?;
+        self.observer.started(unix_us);
         while self.progress.drained < threads {
             self.next_event()?;
         }
+        let elapsed_ns = clock::now_ns() - origin_ns;
         let cpu_us = clock::process_cpu_us() - cpu_from_us;
         while self.progress.closed < threads {
             self.next_event()?;
         }
-        let stopped_early = !self.progress.reached_end;
-        Ok(self.summary.outcome(stopped_early, cpu_us, connections, connections * commits_per_connection))
+        let connections = u64::from(load.clients) + self.progress.reconnected;
+        Ok(self.outcome(elapsed_ns, cpu_us, connections))
+    }
+
+    fn outcome(&mut self, elapsed_ns: u64, cpu_us: u64, connections: u64) -> Outcome {
+        let unknown = || EngineUsed { name: "none", reason: None };
+        Outcome {
+            elapsed_ns,
+            window_ns: self.window_end_ns.saturating_sub(self.window_start_ns),
+            stopped_early: !self.progress.reached_end,
+            aborted: self.progress.aborted,
+            missed: self.progress.missed,
+            connections,
+            cpu_us,
+            engine: self.engine_used.take().unwrap_or_else(unknown),
+        }
     }
 
     /// Waits for the next event and does what it asks for.
-    fn next_event(&mut self) -> Result<(), Interruption> {
-        // This thread holds a sender itself, so that the channel is never closed.
-        match self.events.recv().map_err(|_| Interruption::RunnerGone)? {
-            Event::InputClosed => Err(Interruption::RunnerGone),
-            Event::NoRequest(problem) => Err(LoadError::Request(problem).into()),
-            Event::Request(Request::Run(_)) => {
-                Err(LoadError::Request("a second load was asked for while the first runs".to_owned()).into())
-            }
-            Event::Request(Request::Stop) => {
-                self.progress.stop = true;
+    fn next_event(&mut self) -> Result<(), LoadError> {
+        // The threads hold senders; without them, and without a stopper, there is nothing more to come.
+        let closed = || LoadError::Internal("the threads are gone without a word".to_owned());
+        match self.events.recv().map_err(|_| closed())? {
+            Event::Abandon(error) | Event::Failed(error) => return Err(error),
+            event @ (Event::Stop | Event::CutOff) => {
+                match event {
+                    Event::CutOff => self.stop.cut_off(),
+                    _ => self.stop.ask(),
+                }
                 for worker in &self.workers {
                     worker.waker.wake();
                 }
-                Ok(())
             }
-            Event::Connected => {
+            Event::Connected(engine_used) => {
+                self.engine_used = Some(engine_used);
                 self.progress.connected += 1;
-                Ok(())
             }
             Event::Record { thread, record } => {
-                if let Some(spare) = self.intervals.add(thread, record)? {
+                if let Some(spare) = self.intervals.add(thread, record) {
                     self.give_back(thread, spare);
                 }
-                self.tell_intervals(thread)
+                self.tell_intervals(thread);
             }
-            Event::Died(death) => self.reply(&Reply::ClientDied(death)),
-            Event::Drained { thread, reached_end } => {
+            Event::Said(said) => {
+                self.progress.aborted += u32::from(said.aborted);
+                self.observer.said(&said);
+            }
+            Event::Drained { thread, reached_end, missed } => {
+                self.progress.missed += missed;
                 self.progress.drained += 1;
                 self.progress.reached_end |= reached_end;
                 self.intervals.end(thread);
-                self.tell_intervals(thread)
+                self.tell_intervals(thread);
             }
-            Event::Closed => {
-                self.progress.closed += 1;
-                Ok(())
-            }
-            Event::Failed(error) => Err(error.into()),
+            Event::Closed => self.progress.closed += 1,
         }
+        Ok(())
     }
 
-    /// Writes the intervals that every thread has passed; their records go back to `thread`.
-    fn tell_intervals(&mut self, thread: usize) -> Result<(), Interruption> {
+    /// Tells of the intervals that every thread has passed; their records go back to `thread`.
+    fn tell_intervals(&mut self, thread: usize) {
         while let Some(record) = self.intervals.pop_complete() {
+            self.progress.reconnected += record.connects.count;
+            if record.phase == Phase::Measure {
+                self.window_end_ns = self.window_end_ns.max(record.end_ns);
+            }
             if !record.is_empty() {
-                let interval = self.summary.interval(&record)?;
-                self.reply(&Reply::Interval(interval))?;
+                self.observer.interval(&record);
             }
             self.give_back(thread, record);
         }
-        Ok(())
     }
 
     fn give_back(&self, thread: usize, mut record: Box<Record>) {
@@ -245,9 +326,5 @@ impl<W: Write> Engine<'_, W> {
             // A thread that has ended needs none.
             let _ = worker.spare.send(record);
         }
-    }
-
-    fn reply(&mut self, reply: &Reply) -> Result<(), Interruption> {
-        self.replies.write(reply).map_err(|_| Interruption::RunnerGone)
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use rustix::io::Errno;
-use wire::{LoginError, ProtocolError, ServerError};
+use wire::LoginError;
 
 /// What keeps the runner from having a load run; what keeps the load itself is a `Reply::Failed`.
 #[derive(Debug, thiserror::Error)]
@@ -43,67 +43,119 @@ pub enum DriverError {
     Wait(io::Error),
 }
 
-/// Why a load could not be run at all: the text of a `Reply::Failed`.
+/// Why a load could not be run, or could not go on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
+pub enum LoadError {
+    /// The load makes no sense.
     #[error("the load cannot be run: {0}")]
     Invalid(String),
+    /// What a runner wrote is no request.
     #[error("the driver was given a request that it cannot read: {0}")]
     Request(String),
+    /// The runner has gone away.
+    #[error("the runner is gone")]
+    RunnerGone,
+    /// A script cannot be run.
     #[error("the script cannot be run: {0}")]
     Script(String),
+    /// There may not be so many open files.
     #[error(
         "{clients} clients need {needed} open files, and this process may have {allowed}: \
          raise the hard limit (`ulimit -Hn`, LimitNOFILE of a systemd unit) or use fewer clients"
     )]
-    TooManyFiles { clients: u32, needed: u64, allowed: u64 },
-    #[error("cannot find the address of host \"{host}\": {source}")]
-    Resolve { host: String, source: io::Error },
+    TooManyFiles {
+        /// Clients asked for.
+        clients: u32,
+        /// Files that they need.
+        needed: u64,
+        /// Files that there may be.
+        allowed: u64,
+    },
+    /// A host has no address.
+    #[error("could not translate host name \"{host}\" to address: {source}")]
+    Resolve {
+        /// The host.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A path is too long for a socket.
     #[error("\"{path}\" cannot be the path of a socket ({source}): a path may have 107 bytes")]
-    SocketPath { path: String, source: Errno },
-    #[error("cannot connect to {server}: {source}; is the server running there, and listening?")]
-    Connect { server: String, source: Errno },
-    #[error("cannot connect all clients to {server} within {seconds} s; the last reason was: {last}")]
-    ConnectTimeout { server: String, seconds: u64, last: String },
-    #[error("{server} does not let role \"{user}\" into database \"{database}\": {source}{}", advice(source))]
-    Login { server: String, user: String, database: String, source: Box<LoginError> },
-    #[error("{server} closed the connection during the login")]
-    ClosedInLogin { server: String },
+    SocketPath {
+        /// The path.
+        path: String,
+        /// Why.
+        source: Errno,
+    },
+    /// What TLS needs cannot be had.
+    #[error("TLS cannot be used: {0}")]
+    Tls(String),
+    /// A client gets no session.
+    #[error("could not connect client {client}: {failures}{}", source.as_deref().map(advice).unwrap_or_default())]
+    Connect {
+        /// The client.
+        client: u32,
+        /// What was tried, and why it failed, in libpq's words.
+        failures: String,
+        /// What the server said last.
+        source: Option<Box<LoginError>>,
+    },
+    /// The server does not let further clients in.
     #[error(
-        "the server cannot prepare the statements of script {script}: {source}{}",
-        prepare_advice(source)
+        "no further client could be connected to {server} for {seconds} s, {ready} are; the last reason was: {last}"
     )]
-    Prepare { script: String, source: Box<ServerError> },
-    #[error("the server's answer cannot be understood: {0}")]
-    Protocol(#[from] ProtocolError),
+    ConnectTimeout {
+        /// The server.
+        server: String,
+        /// How many of a thread's clients were connected.
+        ready: usize,
+        /// For how long nothing happened.
+        seconds: u64,
+        /// What the server said.
+        last: String,
+    },
+    /// A client was aborted, and the load with it.
+    #[error("the load was aborted because client {client} was")]
+    Aborted {
+        /// The client.
+        client: u32,
+    },
+    /// The transaction log cannot be written.
+    #[error("cannot write the transaction log: {0}; is the disk full?")]
+    Log(io::Error),
+    /// io_uring was asked for and cannot be used.
+    #[error(
+        "io_uring cannot be used ({0}): it needs Linux 6.1, and neither the setting kernel.io_uring_disabled nor a \
+         container's seccomp profile may forbid it; epoll always works"
+    )]
+    Uring(io::Error),
+    /// A system call failed.
     #[error("a system call of the driver failed: {0}")]
     System(#[from] Errno),
+    /// A thread cannot be started.
     #[error("cannot start a thread of the driver: {0}")]
     Thread(io::Error),
+    /// A mistake of ours.
     #[error("internal error of the driver, please report it: {0}")]
     Internal(String),
 }
 
-/// What to do about a refused login.
-fn advice(error: &LoginError) -> &'static str {
+/// The SQLSTATE of a refused login, and what to do about it.
+fn advice(error: &LoginError) -> String {
     let code = match error {
         LoginError::Refused(error) => error.code(),
-        LoginError::PasswordMissing { .. } => return "; give one with the connection",
+        LoginError::PasswordMissing { .. } => {
+            return "; the server asks for a password, give one with the connection".to_owned();
+        }
         _ => None,
     };
-    match code {
-        Some("53300") => "; raise max_connections of the server (it needs a restart) or use fewer clients",
-        Some("3D000") => "; create the database or name another one",
-        Some("28P01") => "; check user and password",
-        Some("28000") => "; check the user and the server's pg_hba.conf",
+    let Some(code) = code else { return String::new() };
+    let advice = match code {
+        "53300" => "; raise max_connections of the server (it needs a restart) or use fewer clients",
+        "3D000" => "; create the database or name another one",
+        "28P01" => "; check user and password",
+        "28000" => "; check the user and the server's pg_hba.conf",
         _ => "",
-    }
-}
-
-/// What to do where a statement cannot be prepared.
-fn prepare_advice(error: &ServerError) -> &'static str {
-    match error.code() {
-        Some("42P01") => "; has the data set been created in this database?",
-        _ => "",
-    }
+    };
+    format!(" (SQLSTATE {code}){advice}")
 }

@@ -1,392 +1,477 @@
-//! The load of one thread: its clients' transactions, from the start of the load until every connection is closed.
+//! The load of one thread: its clients, from asking for connections to closing them.
+//!
+//! One round: wait, then do for each client to which something happened all that it can do without waiting again.
+//! `connecting` gets clients their sessions, `transaction` runs their scripts, `statement` has what goes to the server and
+//! comes back, `recovery` what is to be done about errors, `telling` what the observer is told.
 
-use std::sync::mpsc::Sender;
+mod connecting;
+mod recovery;
+mod statement;
+mod telling;
+mod transaction;
 
-use model::message::{ClientDeath, Phase};
+use std::mem;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use model::message::Phase;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-use wire::{Answer, TransactionStatus, encode};
+use script::RandomState;
+use wire::{Event as Told, TlsFlow, encode};
 
+use crate::arrivals::Slots;
 use crate::client::{Client, State};
 use crate::clock;
+use crate::connect::Server;
 use crate::error::LoadError;
 use crate::event::Event;
-use crate::poll::{Happening, Interest, Poll};
+use crate::io::{Chunk, Happening, Io, Waker};
+use crate::load::{Length, Load};
 use crate::program::Program;
 use crate::recorder::Recorder;
-use crate::schedule::DRAIN_LIMIT_NS;
-
-/// How many bytes are received in one call.
-const BUFFER: usize = 64 * 1024;
-
-/// After how many full buffers in a row the other clients have their turn.
-const FULL_BUFFERS: usize = 4;
+use crate::shell::ShellResult;
+use crate::stop::Stop;
+use crate::timers::Timers;
+use crate::transaction_log::TransactionLog;
 
 /// How long the server may take to close the connections that were taken leave of.
 const CLOSE_LIMIT_NS: u64 = 5_000_000_000;
 
-/// There is one script; its place in records.
-const SCRIPT: usize = 0;
-
 /// One thread's clients, and what drives them.
-pub(crate) struct EventLoop<'a> {
-    poll: Poll,
+pub(crate) struct EventLoop<'a, I> {
+    io: I,
+    load: &'a Load,
     program: &'a Program,
-    recorder: Recorder,
+    server: &'a Server,
+    recorder: Option<Recorder>,
+    slots: Slots,
+    /// Chooses among several scripts.
+    choose: RandomState,
+    /// For pauses: think time, back-off.
+    pauses: RandomState,
+    log: Option<TransactionLog>,
     events: Sender<Event>,
     clients: Vec<Client>,
-    /// How many clients are in a transaction.
-    busy: usize,
-    /// Clients that may have more to read than was read.
-    unread: Vec<usize>,
-    unread_before: Vec<usize>,
-    received: Box<[u8]>,
-    outgoing: Vec<u8>,
+    timers: Timers,
+    /// When the timer is set to run out.
+    timer_ns: u64,
+    /// How many clients are not finished.
+    active: usize,
+    /// Clients that let others run before they go on.
+    yielding: Vec<usize>,
+    /// Whether clients are being connected, before the load.
+    connecting: connecting::Progress,
+    /// Another thread has asked to stop.
+    stop: Arc<Stop>,
+    waker: Waker,
+    shell_results: Receiver<ShellResult>,
+    shell_sender: Sender<ShellResult>,
+    /// Bytes of a TLS connection, before they are encrypted and after they were decrypted.
+    plain_out: Vec<u8>,
+    plain_in: Vec<u8>,
+    /// Why the load cannot go on.
+    broken: Option<LoadError>,
 }
 
-/// Whether there was something to send.
-#[derive(PartialEq, Eq)]
-enum Sent {
-    /// A statement, or an end of the client: what comes next is the server's, or nothing.
-    Something,
-    /// The script is at its end.
-    Nothing,
+/// What a thread's event loop is made of, besides its sockets.
+pub(crate) struct Parts<'a> {
+    pub(crate) load: &'a Load,
+    pub(crate) program: &'a Program,
+    pub(crate) server: &'a Server,
+    pub(crate) slots: Slots,
+    pub(crate) choose: RandomState,
+    pub(crate) pauses: RandomState,
+    pub(crate) events: Sender<Event>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) waker: Waker,
 }
 
-/// Why a client cannot go on.
-struct Death {
-    sqlstate: Option<String>,
-    message: String,
-    /// Whether the connection is still good for a leave-taking.
-    connected: bool,
-}
-
-impl<'a> EventLoop<'a> {
-    /// A loop over clients whose sockets are in the poll set under their places in `clients`.
-    pub(crate) fn new(
-        poll: Poll,
-        program: &'a Program,
-        recorder: Recorder,
-        events: Sender<Event>,
-        clients: Vec<Client>,
-    ) -> Self {
+impl<'a, I: Io> EventLoop<'a, I> {
+    /// A loop over clients that are not connected yet.
+    pub(crate) fn new(io: I, parts: Parts<'a>) -> Self {
+        let (shell_sender, shell_results) = channel();
+        let count = parts.clients.len();
         Self {
-            poll,
-            program,
-            recorder,
-            events,
-            clients,
-            busy: 0,
-            unread: Vec::new(),
-            unread_before: Vec::new(),
-            received: vec![0; BUFFER].into_boxed_slice(),
-            outgoing: Vec::with_capacity(4096),
+            io,
+            load: parts.load,
+            program: parts.program,
+            server: parts.server,
+            recorder: None,
+            slots: parts.slots,
+            choose: parts.choose,
+            pauses: parts.pauses,
+            log: None,
+            events: parts.events,
+            clients: parts.clients,
+            timers: Timers::new(count),
+            timer_ns: 0,
+            active: 0,
+            yielding: Vec::with_capacity(count),
+            connecting: connecting::Progress::default(),
+            stop: parts.stop,
+            waker: parts.waker,
+            shell_results,
+            shell_sender,
+            plain_out: Vec::new(),
+            plain_in: Vec::new(),
+            broken: None,
         }
     }
 
-    /// Runs transactions until the load is over and the last one has ended. True if it ran to its planned end; false
-    /// after a stop, or where no client is left.
-    pub(crate) fn run(&mut self) -> Result<bool, LoadError> {
+    /// Runs transactions until the load is over and the last one has ended. Tells whether it ran to its planned end, and
+    /// not to a stop or until no client was left; and how many transactions were never begun though their time had come.
+    pub(crate) fn run(
+        &mut self,
+        recorder: Recorder,
+        log: Option<TransactionLog>,
+    ) -> Result<(bool, u64), LoadError> {
+        self.recorder = Some(recorder);
+        self.log = log;
+        self.active = self.clients.len();
+        let now_ns = clock::now_ns();
         for at in 0..self.clients.len() {
-            self.begin(at, clock::now_ns())?;
+            self.next_transaction(at, now_ns)?;
         }
-        let mut timer_ns = 0;
         let mut stopped = false;
-        while self.busy > 0 {
-            let draining = self.recorder.phase() == Phase::Drain;
-            let cut_ns = self.recorder.drain_start_ns().saturating_add(DRAIN_LIMIT_NS);
-            let alarm_ns = self.recorder.boundary_ns().min(if draining { cut_ns } else { u64::MAX });
-            if alarm_ns != timer_ns {
-                self.poll.set_timer(alarm_ns)?;
-                timer_ns = alarm_ns;
-            }
+        let mut over = false;
+        while self.active > 0 {
             let from_ns = clock::now_ns();
-            let happenings = self.poll.wait(!self.unread.is_empty())?;
+            self.arm()?;
+            self.io.wait(!self.yielding.is_empty())?;
             let woken_ns = clock::now_ns();
-            self.recorder.waited(from_ns, woken_ns)?;
-            let woken = self.handle(happenings, woken_ns)?;
-            if woken {
-                stopped |= self.recorder.stop(clock::now_ns())?;
+            self.recorder()?.waited(from_ns, woken_ns)?;
+            self.handle(woken_ns)?;
+            if self.stop.is_asked() && !stopped {
+                stopped = true;
+                self.recorder()?.stop(clock::now_ns())?;
             }
-            if draining && woken_ns >= cut_ns {
-                self.cut_off();
+            if self.is_over() {
+                if !over {
+                    over = true;
+                    self.release_waiting();
+                }
+                self.cut_off(woken_ns)?;
+            }
+            if let Some(error) = self.broken.take() {
+                return Err(error);
             }
         }
-        let reached_end = self.recorder.phase() == Phase::Drain && !stopped;
-        self.recorder.finish(clock::now_ns())?;
-        Ok(reached_end)
+        let planned = match self.load.length {
+            Length::Time(_) => self.is_over(),
+            Length::Transactions(count) => self.clients.iter().all(|client| client.transactions >= count),
+        };
+        let now_ns = clock::now_ns();
+        self.recorder()?.finish(now_ns)?;
+        if let Some(log) = self.log.take() {
+            log.finish(clock::unix_us()).map_err(LoadError::Log)?;
+        }
+        Ok((planned && !stopped, self.missed(now_ns)?))
+    }
+
+    /// How many slots are left whose time has come.
+    fn missed(&mut self, now_ns: u64) -> Result<u64, LoadError> {
+        if !matches!(self.load.length, Length::Time(_)) {
+            return Ok(0);
+        }
+        let recorder = self.recorder()?;
+        let end_ns = recorder.end_ns().min(now_ns).saturating_sub(recorder.origin_ns());
+        let mut missed = 0;
+        while self.slots.next_ns().is_some_and(|slot_ns| slot_ns <= end_ns) {
+            missed += 1;
+        }
+        Ok(missed)
     }
 
     /// Takes leave of the server and waits until it has closed every connection, and so has counted everything.
     pub(crate) fn close(mut self) -> Result<(), LoadError> {
         for at in 0..self.clients.len() {
-            if self.clients[at].state == State::Idle {
-                self.leave(at);
-            }
+            self.timers.cancel(at);
+            self.leave(at)?;
         }
         let deadline_ns = clock::now_ns() + CLOSE_LIMIT_NS;
-        self.poll.set_timer(deadline_ns)?;
+        self.io.set_timer(deadline_ns)?;
         while self.clients.iter().any(|client| client.state == State::Leaving) {
-            let happenings = self.poll.wait(!self.unread.is_empty())?;
-            let now_ns = clock::now_ns();
-            self.handle(happenings, now_ns)?;
-            if now_ns >= deadline_ns {
+            self.io.wait(false)?;
+            while let Some(happening) = self.io.next()? {
+                match happening {
+                    Happening::Received { chunk, .. } => self.io.recycle(chunk),
+                    Happening::Closed { number, .. } => {
+                        self.io.close(number);
+                        self.clients[number].state = State::Gone;
+                    }
+                    Happening::Timer | Happening::Woken => {}
+                }
+            }
+            if clock::now_ns() >= deadline_ns {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Handles what the last wait brought at `woken_ns`. True if another thread has woken this one.
-    fn handle(&mut self, happenings: usize, woken_ns: u64) -> Result<bool, LoadError> {
+    /// Handles what the last wait brought at `woken_ns`, and whatever else has come due.
+    fn handle(&mut self, woken_ns: u64) -> Result<(), LoadError> {
         let mut woken = false;
-        // Those that were left over by the last round, not by this one.
-        std::mem::swap(&mut self.unread, &mut self.unread_before);
-        for at in 0..happenings {
-            match self.poll.happening(at) {
-                Happening::Socket { number, writable, hangup } => {
-                    if writable {
-                        self.flush(number)?;
-                    }
-                    self.receive(number, hangup, woken_ns)?;
+        while let Some(happening) = self.io.next()? {
+            match happening {
+                Happening::Received { number, chunk } => {
+                    self.received(number, &chunk, woken_ns)?;
+                    self.io.recycle(chunk);
                 }
+                Happening::Closed { number, error } => self.closed(number, error)?,
                 Happening::Timer => {}
                 Happening::Woken => woken = true,
             }
         }
-        while let Some(number) = self.unread_before.pop() {
-            self.receive(number, true, woken_ns)?;
-        }
-        Ok(woken)
-    }
-
-    /// Reads what a client's socket has. One that has given less than it could have is empty, and its next bytes are an
-    /// event; after a hangup there is none, so that it has to be read to its end.
-    #[inline]
-    fn receive(&mut self, at: usize, hangup: bool, woken_ns: u64) -> Result<(), LoadError> {
-        for _ in 0..FULL_BUFFERS {
-            let Some(socket) = &self.clients[at].socket else { return Ok(()) };
-            let received = match recv(socket, &mut *self.received, RecvFlags::empty()) {
-                Ok((_, 0)) => {
-                    self.closed_by_server(at, None);
-                    return Ok(());
-                }
-                Ok((_, received)) => received,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(error) => {
-                    self.closed_by_server(at, Some(error));
-                    return Ok(());
-                }
-            };
-            self.take(at, received, woken_ns)?;
-            if received < BUFFER && !hangup {
-                return Ok(());
+        if self.timers.next_ns().is_some_and(|at_ns| at_ns <= woken_ns) {
+            let now_ns = clock::now_ns();
+            while let Some(at) = self.timers.pop_due(now_ns) {
+                self.due(at, now_ns)?;
             }
         }
-        self.unread.push(at);
+        if woken {
+            while let Ok(result) = self.shell_results.try_recv() {
+                self.shell_ended(result)?;
+            }
+        }
+        if !self.yielding.is_empty() {
+            let now_ns = clock::now_ns();
+            let mut yielding = mem::take(&mut self.yielding);
+            for at in yielding.drain(..) {
+                if self.clients[at].state == State::Yielding {
+                    self.next_transaction(at, now_ns)?;
+                }
+            }
+            // Those that yield again are in the new list.
+            yielding.append(&mut self.yielding);
+            self.yielding = yielding;
+        }
         Ok(())
     }
 
-    /// Takes in bytes of the buffer for a client.
+    /// Sets the timer to the next time at which something has to be done.
     #[inline]
-    fn take(&mut self, at: usize, received: usize, woken_ns: u64) -> Result<(), LoadError> {
+    fn arm(&mut self) -> Result<(), LoadError> {
+        let mut alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
+        if let Some(recorder) = &self.recorder {
+            alarm_ns = alarm_ns.min(recorder.boundary_ns());
+            if recorder.phase() == Phase::Drain
+                && let Some(limit) = self.load.drain
+            {
+                alarm_ns = alarm_ns.min(recorder.end_ns().saturating_add(limit.as_nanos() as u64));
+            }
+        }
+        if alarm_ns != self.timer_ns && alarm_ns != u64::MAX {
+            self.io.set_timer(alarm_ns)?;
+            self.timer_ns = alarm_ns;
+        }
+        Ok(())
+    }
+
+    /// A client's time has come.
+    fn due(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        // It may be set to the same time again.
+        self.timer_ns = 0;
+        match self.clients[at].state {
+            State::Redialling => self.dial(at),
+            State::Connecting => self.dial_timed_out(at),
+            State::Throttled => {
+                let late_ns = now_ns.saturating_sub(self.clients[at].intended_ns);
+                let recorder = self.recorder()?;
+                recorder.reach(now_ns)?;
+                recorder.begun_late(late_ns);
+                self.start(at, now_ns)
+            }
+            State::Thinking => self.next_transaction(at, now_ns),
+            State::BackingOff => self.advance(at, now_ns),
+            State::Sleeping => self.command_done(at, now_ns),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in bytes for a client.
+    #[inline]
+    fn received(&mut self, at: usize, chunk: &Chunk, woken_ns: u64) -> Result<(), LoadError> {
+        if self.clients[at].attempt.is_some() {
+            return self.received_in_login(at, chunk);
+        }
+        if self.clients[at].tls.is_some() {
+            return self.received_encrypted(at, chunk, woken_ns);
+        }
         let mut from = 0;
-        while from < received {
+        while from < chunk.len() {
             let client = &mut self.clients[at];
-            if client.state == State::Leaving || client.state == State::Gone {
+            if !client.connected {
                 return Ok(());
             }
-            match client.reader.feed(&self.received[from..received]) {
-                Ok((taken, answer)) => {
-                    from += taken;
-                    if let Some(answer) = answer {
-                        self.answered(at, answer, woken_ns)?;
-                    }
+            let taken = client.reader.next(&self.io.bytes(chunk)[from..]);
+            from += self.told(at, taken, woken_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in bytes that are encrypted.
+    fn received_encrypted(&mut self, at: usize, chunk: &Chunk, woken_ns: u64) -> Result<(), LoadError> {
+        let mut plain = mem::take(&mut self.plain_in);
+        plain.clear();
+        if let Some(tls) = &mut self.clients[at].tls {
+            match tls.decrypt(self.io.bytes(chunk), &mut plain) {
+                // The end of the connection follows.
+                Ok(TlsFlow::Open | TlsFlow::Closed) => {}
+                Err(error) => {
+                    self.plain_in = plain;
+                    return self.lost(at, &error.to_string());
                 }
-                Err(error) => self.die(at, Death::of_connection(None, error.to_string())),
             }
+        }
+        let result = self.received_plain(at, &plain, woken_ns);
+        self.plain_in = plain;
+        result
+    }
+
+    /// Takes in bytes that were encrypted.
+    fn received_plain(&mut self, at: usize, plain: &[u8], woken_ns: u64) -> Result<(), LoadError> {
+        let mut from = 0;
+        while from < plain.len() {
+            let client = &mut self.clients[at];
+            if !client.connected {
+                return Ok(());
+            }
+            let taken = client.reader.next(&plain[from..]);
+            from += self.told(at, taken, woken_ns)?;
         }
         Ok(())
     }
 
-    /// A client's statement is answered.
+    /// Does what a client's reader has come upon. Returns how many bytes it took.
     #[inline]
-    fn answered(&mut self, at: usize, answer: Answer, woken_ns: u64) -> Result<(), LoadError> {
-        let now_ns = clock::now_ns();
-        self.recorder.handled(woken_ns, now_ns)?;
-        if self.clients[at].state != State::Busy {
-            self.die(at, Death::of_connection(None, "the server answers what nobody asked".to_owned()));
-            return Ok(());
-        }
-        if answer.failed {
-            self.refused(at);
-            return Ok(());
-        }
-        if self.send_next(at)? == Sent::Something {
-            return Ok(());
-        }
-        if answer.status != TransactionStatus::Idle {
-            let place = self.clients[at].place(self.program);
-            self.die(at, Death::of_script(format!("{place} leaves a transaction block open")));
-            return Ok(());
-        }
-        let client = &mut self.clients[at];
-        self.recorder.succeeded(SCRIPT, now_ns.saturating_sub(client.intended_ns));
-        self.busy -= 1;
-        client.state = State::Idle;
-        if self.recorder.phase() == Phase::Drain { Ok(()) } else { self.begin(at, now_ns) }
-    }
-
-    /// Begins a client's next transaction, which was to begin at `intended_ns`.
-    #[inline]
-    fn begin(&mut self, at: usize, intended_ns: u64) -> Result<(), LoadError> {
-        self.busy += 1;
-        self.clients[at].begin(intended_ns);
-        // A program has at least one statement.
-        self.send_next(at).map(drop)
-    }
-
-    /// Sends a client's next statement, unless the script is at its end.
-    #[inline]
-    fn send_next(&mut self, at: usize) -> Result<Sent, LoadError> {
-        let client = &mut self.clients[at];
-        self.outgoing.clear();
-        match client.next_statement(self.program, &mut self.outgoing) {
-            Ok(false) => return Ok(Sent::Nothing),
-            Ok(true) => {}
+    fn told(
+        &mut self,
+        at: usize,
+        taken: Result<(usize, Option<Told>), wire::ProtocolError>,
+        woken_ns: u64,
+    ) -> Result<usize, LoadError> {
+        let (taken, told) = match taken {
+            Ok(taken) => taken,
             Err(error) => {
-                let message = format!("{} cannot be evaluated: {error}", client.place(self.program));
-                self.die(at, Death::of_script(message));
-                return Ok(Sent::Something);
+                self.lost(at, &error.to_string())?;
+                return Ok(0);
             }
-        }
-        let Some(socket) = &client.socket else { return Ok(Sent::Something) };
-        let sent = if client.unsent.is_empty() {
-            match send(socket, &self.outgoing, SendFlags::NOSIGNAL) {
-                Ok(sent) => sent,
-                Err(Errno::AGAIN | Errno::INTR) => 0,
-                // What the server has to say about it is still to be read, and its end is an event.
-                Err(_) => return Ok(Sent::Something),
-            }
-        } else {
-            0
         };
-        if sent < self.outgoing.len() {
-            client.unsent.extend_from_slice(&self.outgoing[sent..]);
-            self.poll.change(socket, at, Interest::ReadWrite)?;
+        if self.load.verbosity.notices {
+            self.tell_notices(at);
         }
-        Ok(Sent::Something)
+        match told {
+            Some(Told::Ready(answer)) => self.answered(at, &answer, woken_ns)?,
+            Some(Told::Copy(_)) => {
+                self.abort(at, None, "COPY is not supported in pgbench, aborting".to_owned())?;
+            }
+            // Told in pipelines only, and not asked for.
+            Some(Told::Result { .. } | Told::Failed) | None => {}
+        }
+        Ok(taken)
     }
 
-    /// Sends what a client's socket had no room for.
+    /// The end of a client's connection.
     #[cold]
-    fn flush(&mut self, at: usize) -> Result<(), LoadError> {
-        let client = &mut self.clients[at];
-        let Some(socket) = &client.socket else { return Ok(()) };
-        while !client.unsent.is_empty() {
-            match send(socket, &client.unsent, SendFlags::NOSIGNAL) {
-                Ok(sent) => drop(client.unsent.drain(..sent)),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(()),
-                // As in `send_next`.
-                Err(_) => client.unsent.clear(),
+    fn closed(&mut self, at: usize, error: Option<Errno>) -> Result<(), LoadError> {
+        match self.clients[at].state {
+            State::Connecting => self.dial_failed(at, error),
+            State::Gone => Ok(()),
+            _ => {
+                let why = match error {
+                    Some(error) => format!("the connection broke: {}", std::io::Error::from(error)),
+                    None => "perhaps the backend died while processing: the server closed the connection without a word".to_owned(),
+                };
+                self.lost(at, &why)
             }
         }
-        self.poll.change(socket, at, Interest::Read)?;
+    }
+
+    /// Sends bytes to a client's server. `quiet` says that they will be answered before more are sent.
+    #[inline]
+    fn say(
+        &mut self,
+        at: usize,
+        quiet: bool,
+        write: impl FnOnce(&Client, &mut Vec<u8>),
+    ) -> Result<(), LoadError> {
+        let client = &mut self.clients[at];
+        let out = self.io.outgoing(at, client.answered);
+        client.answered = false;
+        if let Some(mut tls) = client.tls.take() {
+            self.plain_out.clear();
+            write(client, &mut self.plain_out);
+            let encrypted = tls.encrypt(&self.plain_out, out);
+            client.tls = Some(tls);
+            if let Err(error) = encrypted {
+                return self.lost(at, &error.to_string());
+            }
+        } else {
+            write(client, out);
+        }
+        self.io.send(at, quiet)?;
         Ok(())
     }
 
-    /// The server has refused a client's statement.
-    #[cold]
-    fn refused(&mut self, at: usize) {
-        let client = &mut self.clients[at];
-        let error = client.reader.take_error().unwrap_or_default();
-        let message = format!("{} failed: {error}", client.place(self.program));
-        self.die(at, Death { sqlstate: error.code().map(str::to_owned), message, connected: true });
-    }
-
-    /// The server has closed a client's connection, or it is broken.
-    #[cold]
-    fn closed_by_server(&mut self, at: usize, error: Option<Errno>) {
-        let client = &mut self.clients[at];
-        if client.state != State::Busy {
-            client.forget();
-            return;
-        }
-        let place = client.place(self.program);
-        let last_words = client.reader.take_error();
-        let sqlstate = last_words.as_ref().and_then(|words| words.code().map(str::to_owned));
-        let message = match (last_words, error) {
-            (Some(words), _) => format!("the server closed the connection in {place}: {words}"),
-            (None, Some(error)) => format!("the connection broke in {place}: {error}"),
-            (None, None) => format!(
-                "the server closed the connection in {place} without a word: it has crashed or was killed, its log may \
-                 say more"
-            ),
-        };
-        self.die(at, Death::of_connection(sqlstate, message));
-    }
-
-    /// Ends a client for good, and with it its transaction.
-    #[cold]
-    fn die(&mut self, at: usize, death: Death) {
-        let client = &mut self.clients[at];
-        if client.state == State::Busy {
-            self.busy -= 1;
-            self.recorder.failed(SCRIPT);
-        }
-        client.state = State::Idle;
-        let death_told = ClientDeath {
-            at_us: self.recorder.since_start_us(clock::now_ns()),
-            client: client.number,
-            sqlstate: death.sqlstate,
-            message: death.message,
-        };
-        // Nobody listens any more only where the process is about to end.
-        let _ = self.events.send(Event::Died(death_told));
-        if death.connected {
-            self.leave(at);
+    /// Takes leave of the server, which then closes the connection.
+    fn leave(&mut self, at: usize) -> Result<(), LoadError> {
+        if self.clients[at].connected && self.clients[at].due == 0 {
+            self.say(at, false, |_, out| encode::terminate(out))?;
+            self.clients[at].state = State::Leaving;
         } else {
-            client.forget();
+            self.io.close(at);
+            self.clients[at].state = State::Gone;
         }
+        self.clients[at].connected = false;
+        Ok(())
     }
 
-    /// Cuts the transactions off that are still running.
-    #[cold]
-    fn cut_off(&mut self) {
+    /// Whether no further transaction may begin.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.phase() == Phase::Drain)
+    }
+
+    #[inline]
+    fn recorder(&mut self) -> Result<&mut Recorder, LoadError> {
+        self.recorder.as_mut().ok_or_else(|| LoadError::Internal("there is no load to record yet".to_owned()))
+    }
+
+    /// A client will begin no further transaction.
+    fn finish(&mut self, at: usize) {
+        self.clients[at].state = State::Finished;
+        self.active -= 1;
+    }
+
+    /// The load is over: clients that wait for the time of their next transaction need not.
+    fn release_waiting(&mut self) {
         for at in 0..self.clients.len() {
-            if self.clients[at].state == State::Busy {
-                let place = self.clients[at].place(self.program);
-                let seconds = DRAIN_LIMIT_NS / 1_000_000_000;
-                let message =
-                    format!("{place} still ran {seconds} s after the end of the load, and was cut off");
-                self.die(at, Death::of_connection(None, message));
+            if matches!(self.clients[at].state, State::Throttled | State::Thinking) {
+                self.timers.cancel(at);
+                self.finish(at);
             }
         }
     }
 
-    /// Tells the server that a client leaves. What it still says is of no interest, only its end.
-    fn leave(&mut self, at: usize) {
-        self.outgoing.clear();
-        encode::terminate(&mut self.outgoing);
-        let client = &mut self.clients[at];
-        let Some(socket) = &client.socket else { return };
-        let unsent = !client.unsent.is_empty();
-        match send(socket, &self.outgoing, SendFlags::NOSIGNAL) {
-            Ok(sent) if sent == self.outgoing.len() && !unsent => client.state = State::Leaving,
-            _ => client.forget(),
+    /// Ends transactions that go on for too long after the end of the load.
+    fn cut_off(&mut self, now_ns: u64) -> Result<(), LoadError> {
+        let end_ns = self.recorder()?.end_ns();
+        let after = match self.load.drain {
+            Some(limit) if now_ns >= end_ns.saturating_add(limit.as_nanos() as u64) => {
+                format!("{} s after the end of the load", limit.as_secs_f64())
+            }
+            _ if self.stop.cuts_off() => "after the load was stopped".to_owned(),
+            _ => return Ok(()),
+        };
+        for at in 0..self.clients.len() {
+            if !matches!(self.clients[at].state, State::Finished | State::Gone | State::Leaving) {
+                let text = format!("still ran {after} and was cut off");
+                let text = self.command_failed(at, &text);
+                self.abort(at, None, text)?;
+            }
         }
-    }
-}
-
-impl Death {
-    /// The script is to blame; the connection is not.
-    fn of_script(message: String) -> Self {
-        Self { sqlstate: None, message, connected: true }
-    }
-
-    fn of_connection(sqlstate: Option<String>, message: String) -> Self {
-        Self { sqlstate, message, connected: false }
+        Ok(())
     }
 }

@@ -3,11 +3,14 @@
 //! It runs as a process of its own. The runner's side is [`Process`]; the child's side is [`serve`], which `pgdyno
 //! driver` calls. In between go the lines of `model::message`.
 //!
-//! Inside the child, in the way of the data: `serve` reads a load → `engine` starts the threads and merges what they
-//! tell → each `worker` has its clients connected (`connect`), runs the script (`program`, `client`) in its
-//! `event_loop` over `poll`, and its `recorder` hands over one `record` an interval → `intervals` and `summary` make
-//! replies of them.
+//! Inside a process, [`run`] does it: `pgdyno driver` by [`serve`], and the commands that are a load themselves. In the
+//! way of the data: `engine` starts the threads and merges what they tell → each `worker` has its clients connected and
+//! runs their scripts (`program`) in an `event_loop` over one of two kinds of `io`, and its `recorder` hands over one
+//! [`Record`] an interval → `intervals` puts those of all threads together for the [`Observer`].
+//!
+//! Apart from all that, [`Session`] is for what is done in a database before and after a load.
 
+mod arrivals;
 mod client;
 mod clock;
 mod connect;
@@ -16,8 +19,10 @@ mod error;
 mod event;
 mod event_loop;
 mod intervals;
+mod io;
 mod limits;
-mod poll;
+mod load;
+mod observer;
 mod process;
 mod program;
 mod record;
@@ -25,9 +30,22 @@ mod recorder;
 mod replies;
 mod schedule;
 mod serve;
+mod session;
+mod shell;
+mod slice;
+mod stop;
 mod summary;
+mod timers;
+mod transaction_log;
 mod worker;
 
-pub use error::DriverError;
+pub use arrivals::{Arrivals, Rate, Spacing, Stage};
+pub use engine::{Control, Stopper, run};
+pub use error::{DriverError, LoadError};
+pub use io::try_uring;
+pub use load::{Engine, ErrorPolicy, Length, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
+pub use observer::{EngineUsed, Level, Observer, Outcome, Said};
 pub use process::{Next, Process};
+pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord};
 pub use serve::{Ended, serve};
+pub use session::{CopyWriter, FailedAttempt, Session, SessionError};

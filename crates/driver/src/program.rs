@@ -1,35 +1,103 @@
-//! A script made ready to be sent: everything that is the same for all clients and all transactions.
+//! Scripts made ready to be run: everything that is the same for all clients and all transactions.
 
-use model::message::Load;
 use model::workload::Protocol;
-use script::{Command, Expr, RandomState, Script, Seeds, Slot, Sql, Value, Variables};
+use script::{CommandKind, Expr, Fetch, ShellWords, Sleep, Slot, Sql, Variables};
 use wire::encode::{self, Bind};
 
 use crate::error::LoadError;
+use crate::load::{Load, WeightedScript};
+use crate::record::Shape;
 
 /// What clients run.
 pub(crate) struct Program {
-    /// Name of the script in replies.
-    pub(crate) name: &'static str,
-    pub(crate) steps: Vec<Step>,
-    /// What has to be sent on each new connection, and is answered once; empty where nothing has to.
-    pub(crate) preparation: Vec<u8>,
+    pub(crate) scripts: Vec<Compiled>,
+    /// Sum of the weights.
+    pub(crate) total_weight: u64,
+    pub(crate) protocol: Protocol,
+    /// How many statements of all scripts can be prepared.
+    pub(crate) statements: usize,
+    /// Whether any script has a pipeline.
+    pub(crate) pipelines: bool,
     variables: Variables,
     client_id: Option<Slot>,
 }
 
-/// One command of the script.
-pub(crate) enum Step {
-    /// Computes a variable.
-    Set { line: u32, slot: Slot, expr: Expr },
-    /// Sends a statement, which is answered once.
+/// One script.
+pub(crate) struct Compiled {
+    /// Name in messages and replies.
+    pub(crate) name: String,
+    pub(crate) weight: u64,
+    /// One a command, with the same numbers.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One command of a script.
+pub(crate) struct Step {
+    /// The line where it begins.
+    pub(crate) line: u32,
+    /// pgbench's name of it, for messages.
+    pub(crate) name: &'static str,
+    pub(crate) action: Action,
+}
+
+/// What a command does.
+pub(crate) enum Action {
+    Set {
+        slot: Slot,
+        expr: Expr,
+    },
+    SetShell {
+        slot: Slot,
+        words: ShellWords,
+    },
+    Shell {
+        words: ShellWords,
+    },
+    Sleep(Sleep),
+    /// Goes on with the next command if the condition holds, else with another.
+    If {
+        expr: Expr,
+        otherwise: Target,
+    },
+    /// As `If`, where it is gone to; come to from above, the block has been run, and is left.
+    Elif {
+        expr: Expr,
+        otherwise: Target,
+        after: usize,
+    },
+    /// Come to from above, the block has been run, and is left.
+    Else {
+        after: usize,
+    },
+    Endif,
+    /// Statements from here to the pipeline's end are prepared before it begins.
+    StartPipeline {
+        statements: Vec<usize>,
+    },
+    SyncPipeline,
+    EndPipeline,
     Send(Statement),
+}
+
+/// Where a condition that does not hold leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// To a command, to be executed.
+    Command(usize),
+    /// To an `\elif`, to be evaluated.
+    Condition(usize),
 }
 
 /// A statement that knows how it is sent.
 pub(crate) struct Statement {
-    pub(crate) line: u32,
+    /// What becomes of its rows.
+    pub(crate) fetch: Fetch,
+    /// Its number among the statements of all scripts, where it is prepared.
+    pub(crate) prepared: Option<usize>,
     form: Form,
+    /// The text for `--debug`: the prepared statement's name or the text with `$1`.
+    sql: String,
+    name: String,
 }
 
 enum Form {
@@ -37,125 +105,252 @@ enum Form {
     Simple(Sql),
     /// Messages around a Bind with the values.
     Bound {
-        /// Parse, where it has to be done each time.
-        before: Vec<u8>,
+        /// Parse.
+        parse: Vec<u8>,
         bind: Bind,
         params: Vec<Slot>,
-        /// Describe, Execute and Sync.
-        after: Vec<u8>,
+        /// Describe and Execute.
+        execute: Vec<u8>,
     },
 }
 
 impl Program {
     /// The program of a load.
-    pub(crate) fn new(load: &Load, default_seed: Option<i64>) -> Result<Self, LoadError> {
-        let name = load.workload.name();
-        let builtin = script::builtin(name)
-            .ok_or_else(|| LoadError::Script(format!("there is no built-in script \"{name}\"")))?;
-        let script =
-            Script::parse(name, builtin.text).map_err(|error| LoadError::Script(error.to_string()))?;
-        Self::of_script(name, &script, load, default_seed)
+    pub(crate) fn new(load: &Load) -> Result<Self, LoadError> {
+        let mut program = Self {
+            scripts: Vec::new(),
+            total_weight: load.scripts.iter().map(|script| script.weight).sum(),
+            protocol: load.protocol,
+            statements: 0,
+            pipelines: false,
+            variables: load.variables.clone(),
+            client_id: load.client_id,
+        };
+        for script in &load.scripts {
+            let compiled = program.compile(script)?;
+            program.scripts.push(compiled);
+        }
+        Ok(program)
     }
 
-    fn of_script(
-        name: &'static str,
-        script: &Script,
-        load: &Load,
-        default_seed: Option<i64>,
-    ) -> Result<Self, LoadError> {
-        if load.protocol != Protocol::Simple {
+    fn compile(&mut self, WeightedScript { script, weight }: &WeightedScript) -> Result<Compiled, LoadError> {
+        if self.protocol != Protocol::Simple {
             script.check_params().map_err(|error| LoadError::Script(error.to_string()))?;
         }
-        let mut preparation = Vec::new();
-        let mut sends = false;
-        let mut step = |(number, command): (usize, &Command)| match command {
-            Command::Set { line, slot, expr } => Step::Set { line: *line, slot: *slot, expr: expr.clone() },
-            Command::Sql(sql) => {
-                sends = true;
-                Step::Send(Statement::new(sql, number, load.protocol, &mut preparation))
-            }
-        };
-        let steps = script.commands().iter().enumerate().map(&mut step).collect();
-        if !sends {
-            return Err(LoadError::Script(format!("{name} has no SQL command")));
+        let mut steps = Vec::with_capacity(script.commands().len());
+        for command in script.commands() {
+            let action = match &command.kind {
+                CommandKind::Set { slot, expr } => Action::Set { slot: *slot, expr: expr.clone() },
+                CommandKind::SetShell { slot, words } => {
+                    Action::SetShell { slot: *slot, words: words.clone() }
+                }
+                CommandKind::Shell { words } => Action::Shell { words: words.clone() },
+                CommandKind::Sleep(sleep) => Action::Sleep(*sleep),
+                // Where they lead is found below.
+                CommandKind::If { expr } => Action::If { expr: expr.clone(), otherwise: Target::Command(0) },
+                CommandKind::Elif { expr } => {
+                    Action::Elif { expr: expr.clone(), otherwise: Target::Command(0), after: 0 }
+                }
+                CommandKind::Else => Action::Else { after: 0 },
+                CommandKind::Endif => Action::Endif,
+                CommandKind::StartPipeline => Action::StartPipeline { statements: Vec::new() },
+                CommandKind::SyncPipeline => Action::SyncPipeline,
+                CommandKind::EndPipeline => Action::EndPipeline,
+                CommandKind::Sql(sql) => {
+                    let number = self.statements;
+                    self.statements += 1;
+                    Action::Send(Statement::new(sql, number, self.protocol))
+                }
+            };
+            steps.push(Step { line: command.line, name: command.name(), action });
         }
-        if !preparation.is_empty() {
-            encode::sync(&mut preparation);
-        }
-        let mut variables = Variables::for_script(script);
-        let known = [
-            ("scale", Some(i64::from(load.scale))),
-            ("random_seed", Some(load.seed as i64)),
-            ("default_seed", default_seed),
-        ];
-        for (variable, value) in known {
-            if let (Some(slot), Some(value)) = (script.slot(variable), value) {
-                variables.set(slot, Value::Int(value));
-            }
-        }
-        Ok(Self { name, steps, preparation, variables, client_id: script.slot("client_id") })
+        self.pipelines |= steps.iter().any(|step| matches!(step.action, Action::StartPipeline { .. }));
+        link_conditions(&mut steps);
+        link_pipelines(&mut steps);
+        Ok(Compiled { name: script.name().to_owned(), weight: *weight, steps })
     }
 
     /// The variables with which a client begins.
     pub(crate) fn variables(&self, client: u32) -> Variables {
         let mut variables = self.variables.clone();
         if let Some(slot) = self.client_id {
-            variables.set(slot, Value::Int(i64::from(client)));
+            // A number always fits.
+            let _ = variables.set(slot, script::Value::Int(i64::from(client)));
         }
         variables
     }
 
-    /// Commits that the server counts for a new connection: the start-up of its session, which is a transaction, and
-    /// that of the preparation.
-    pub(crate) fn commits_per_connection(&self) -> u64 {
-        1 + u64::from(!self.preparation.is_empty())
+    /// What is to be counted of each script.
+    pub(crate) fn shapes(&self, load: &Load) -> Vec<Shape> {
+        let service = load.arrivals.is_open();
+        let commands = |script: &Compiled| if load.per_command { script.steps.len() } else { 0 };
+        self.scripts.iter().map(|script| Shape { commands: commands(script), service }).collect()
     }
 }
 
-/// The random state of each client and the value of `:default_seed`, in the order in which pgbench draws them.
-pub(crate) fn seeds(load: &Load) -> (Vec<RandomState>, Option<i64>) {
-    let seeds = Seeds::draw(load.seed, load.clients as usize, load.threads as usize, false);
-    (seeds.clients, seeds.default_seed)
+/// Finds where conditions lead. The script's parser has made sure that blocks are closed and in order.
+fn link_conditions(steps: &mut [Step]) {
+    // By depth, the commands of the open block: its \if, \elif and \else.
+    let mut open: Vec<Vec<usize>> = Vec::new();
+    for at in 0..steps.len() {
+        match steps[at].action {
+            Action::If { .. } => open.push(vec![at]),
+            Action::Elif { .. } | Action::Else { .. } => {
+                if let Some(block) = open.last_mut() {
+                    block.push(at);
+                }
+            }
+            Action::Endif => {
+                let block = open.pop().unwrap_or_default();
+                for (place, branch) in block.iter().enumerate() {
+                    let next = block.get(place + 1).copied();
+                    let target = match next.map(|next| (next, &steps[next].action)) {
+                        Some((next, Action::Elif { .. })) => Target::Condition(next),
+                        Some((next, _)) => Target::Command(next + 1),
+                        None => Target::Command(at + 1),
+                    };
+                    match &mut steps[*branch].action {
+                        Action::If { otherwise, .. } => *otherwise = target,
+                        Action::Elif { otherwise, after, .. } => (*otherwise, *after) = (target, at + 1),
+                        Action::Else { after } => *after = at + 1,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Finds the statements of each pipeline: those up to the first `\endpipeline`.
+fn link_pipelines(steps: &mut [Step]) {
+    for at in 0..steps.len() {
+        if !matches!(steps[at].action, Action::StartPipeline { .. }) {
+            continue;
+        }
+        let rest = steps[at + 1..].iter().take_while(|step| !matches!(step.action, Action::EndPipeline));
+        let is_prepared =
+            |step: &Step| matches!(&step.action, Action::Send(statement) if statement.prepared.is_some());
+        let found = rest.enumerate().filter(|(_, step)| is_prepared(step)).map(|(offset, _)| at + 1 + offset);
+        let found = found.collect();
+        if let Action::StartPipeline { statements } = &mut steps[at].action {
+            *statements = found;
+        }
+    }
 }
 
 impl Statement {
-    /// The statement of the script's command `number`; what has to be sent once goes to `preparation`.
-    fn new(sql: &Sql, number: usize, protocol: Protocol, preparation: &mut Vec<u8>) -> Self {
-        let (statement_name, before) = match protocol {
-            Protocol::Simple => return Self { line: sql.line(), form: Form::Simple(sql.clone()) },
-            Protocol::Extended => {
-                let mut before = Vec::new();
-                encode::parse("", sql.parameterised(), &mut before);
-                (String::new(), before)
-            }
-            Protocol::Prepared => {
-                // pgbench's names: script and command.
-                let name = format!("P0_{number}");
-                encode::parse(&name, sql.parameterised(), preparation);
-                (name, Vec::new())
-            }
-        };
+    fn new(sql: &Sql, number: usize, protocol: Protocol) -> Self {
+        let fetch = sql.fetch().clone();
+        let prepared = (protocol == Protocol::Prepared).then_some(number);
+        // pgbench's names, counted over all scripts.
+        let name = prepared.map(|number| format!("P_{number}")).unwrap_or_default();
+        if protocol == Protocol::Simple {
+            return Self { fetch, prepared, form: Form::Simple(sql.clone()), sql: String::new(), name };
+        }
+        let mut parse = Vec::new();
+        encode::parse(&name, sql.parameterised(), &mut parse);
         let params = sql.params().to_vec();
-        let mut after = Vec::new();
-        encode::describe_portal(&mut after);
-        encode::execute(&mut after);
-        encode::sync(&mut after);
+        let mut execute = Vec::new();
+        encode::describe_portal(&mut execute);
+        encode::execute(&mut execute);
         // `Script::check_params` has bounded their number.
-        let bind = Bind::new(&statement_name, params.len() as u16);
-        Self { line: sql.line(), form: Form::Bound { before, bind, params, after } }
+        let bind = Bind::new(&name, params.len() as u16);
+        let sql = sql.parameterised().to_owned();
+        Self { fetch, prepared, form: Form::Bound { parse, bind, params, execute }, sql, name }
     }
 
-    /// Appends the messages that execute it.
+    /// Appends the messages that execute it, without the Sync of the extended protocols; before that, with `parse`,
+    /// those that prepare it.
     #[inline]
-    pub(crate) fn write(&self, variables: &Variables, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, variables: &Variables, parse: bool, out: &mut Vec<u8>) {
         match &self.form {
             Form::Simple(sql) => encode::query(out, |out| variables.write_statement(sql, out)),
-            Form::Bound { before, bind, params, after } => {
-                out.extend_from_slice(before);
+            Form::Bound { parse: parse_message, bind, params, execute } => {
+                if parse {
+                    out.extend_from_slice(parse_message);
+                }
                 // An undefined variable is null, as in pgbench.
                 bind.write(params, out, |slot, out| variables.write_text(*slot, out).is_ok());
-                out.extend_from_slice(after);
+                out.extend_from_slice(execute);
             }
         }
+    }
+
+    /// Appends the message that prepares it.
+    pub(crate) fn write_parse(&self, out: &mut Vec<u8>) {
+        if let Form::Bound { parse, .. } = &self.form {
+            out.extend_from_slice(parse);
+        }
+    }
+
+    /// The name it is prepared under; empty where it is not.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What pgbench says that it sends.
+    pub(crate) fn debug_text(&self, variables: &Variables) -> String {
+        match &self.form {
+            Form::Simple(sql) => {
+                let mut text = Vec::new();
+                variables.write_statement(sql, &mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            Form::Bound { .. } if self.prepared.is_some() => self.name.clone(),
+            Form::Bound { .. } => self.sql.clone(),
+        }
+    }
+}
+
+/// How many commits the server counts for a connection besides its transactions: that of its start-up.
+pub(crate) const COMMITS_PER_CONNECTION: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use script::{Names, Script};
+
+    use super::*;
+
+    fn steps(text: &str) -> Vec<Step> {
+        let script = Script::parse("test", text, &mut Names::default()).unwrap();
+        let mut program = Program {
+            scripts: Vec::new(),
+            total_weight: 1,
+            protocol: Protocol::Prepared,
+            statements: 0,
+            pipelines: false,
+            variables: Variables::new(&Names::default()),
+            client_id: None,
+        };
+        program.compile(&WeightedScript { script, weight: 1 }).unwrap().steps
+    }
+
+    /// Where each condition leads: otherwise, after.
+    fn links(text: &str) -> Vec<(Option<Target>, Option<usize>)> {
+        let link = |step: &Step| match &step.action {
+            Action::If { otherwise, .. } => (Some(*otherwise), None),
+            Action::Elif { otherwise, after, .. } => (Some(*otherwise), Some(*after)),
+            Action::Else { after } => (None, Some(*after)),
+            _ => (None, None),
+        };
+        steps(text).iter().map(link).collect()
+    }
+
+    #[test]
+    fn a_condition_leads_to_the_next_branch_of_its_block() {
+        let links = links(
+            "\\if 0\n\\if 1\nselect 1;\n\\endif\n\\elif 0\nselect 2;\n\\else\nselect 3;\n\\endif\nselect 4;\n",
+        );
+        assert_eq!(links[0], (Some(Target::Condition(4)), None));
+        assert_eq!(links[1], (Some(Target::Command(4)), None));
+        assert_eq!(links[4], (Some(Target::Command(7)), Some(9)));
+        assert_eq!(links[6], (None, Some(9)));
+    }
+
+    #[test]
+    fn a_pipeline_knows_its_statements() {
+        let steps = steps("\\startpipeline\nselect 1;\n\\set a 1\nselect 2;\n\\endpipeline\nselect 3;\n");
+        assert!(matches!(&steps[0].action, Action::StartPipeline { statements } if statements == &[1, 3]));
     }
 }

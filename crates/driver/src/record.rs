@@ -1,4 +1,4 @@
-//! What one thread counts in one interval.
+//! What one thread counts in one interval; added up, what all threads count.
 
 use hdrhistogram::Histogram;
 use model::message::Phase;
@@ -11,36 +11,135 @@ const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
 
-/// The counts of one thread in one interval; added up, those of all threads.
-pub(crate) struct Record {
+/// The counts of one interval.
+#[derive(Clone, Debug)]
+pub struct Record {
     /// Number of the interval in the schedule.
     pub(crate) number: u64,
-    pub(crate) phase: Phase,
-    /// Start and end as they were, after the load's start.
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
+    /// The part of the load it lies in.
+    pub phase: Phase,
+    /// Start, in nanoseconds after the load's start.
+    pub start_ns: u64,
+    /// End, in nanoseconds after the load's start.
+    pub end_ns: u64,
     /// By script, in the load's order.
-    pub(crate) scripts: Vec<ScriptRecord>,
-    pub(crate) lag: Lag,
-    /// Time spent waiting for sockets.
+    pub scripts: Vec<ScriptRecord>,
+    /// How late the driver itself was to handle responses: readable → handled.
+    pub lag: Lag,
+    /// How late the driver itself was to begin transactions whose time had come: due → sent.
+    pub send_lag: Lag,
+    /// Time spent waiting for sockets; of one thread.
     pub(crate) waited_ns: u64,
     /// Share of the time not spent waiting; of several threads, the largest.
-    pub(crate) busy: f64,
+    pub busy: f64,
+    /// Connections that were opened after the start, and the time from asking to being ready.
+    pub connects: Moments,
+    /// Bytes received.
+    pub bytes: u64,
 }
 
-/// The transactions of one script.
-pub(crate) struct ScriptRecord {
-    /// One entry a succeeded transaction, in nanoseconds.
-    pub(crate) latency: Histogram<u64>,
-    pub(crate) failed: u64,
+/// The transactions of one script that ended in an interval.
+#[derive(Clone, Debug)]
+pub struct ScriptRecord {
+    /// Of succeeded transactions, from the intended start to the end, in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// The same in moments.
+    pub moments: Moments,
+    /// Of succeeded transactions, from the start as it was to the end, in nanoseconds; only where that is another time
+    /// than the intended one: with an open loop.
+    pub service: Option<Histogram<u64>>,
+    /// Of succeeded transactions, from the intended start to the start as it was, in nanoseconds.
+    pub start_lag: Moments,
+    /// Transactions that were not begun, since they were late already.
+    pub skipped: u64,
+    /// Transactions beyond the latency limit, failed ones not among them.
+    pub late: u64,
+    /// Transactions that took more than one try, whatever came of them.
+    pub retried: u64,
+    /// Tries beyond each first one.
+    pub retries: u64,
+    /// Transactions that failed.
+    pub failures: Failures,
+    /// What they failed by, and what led to further tries, by SQLSTATE.
+    pub errors: Vec<ErrorRecord>,
+    /// Rows that came.
+    pub rows: u64,
+    /// By command; empty where they are not measured.
+    pub commands: Vec<CommandRecord>,
 }
 
-/// Time from a wake-up to the handling of each response that it announced.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lag {
-    pub(crate) responses: u64,
-    pub(crate) sum_ns: u64,
-    pub(crate) max_ns: u64,
+/// One command of a script.
+#[derive(Clone, Debug)]
+pub struct CommandRecord {
+    /// Time it took, in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// The same in moments.
+    pub moments: Moments,
+    /// Transactions that failed here.
+    pub failures: u64,
+    /// Transactions that were begun anew because of an error here.
+    pub retries: u64,
+}
+
+/// The errors of one SQLSTATE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorRecord {
+    /// SQLSTATE; empty where it was none of the server's.
+    pub sqlstate: String,
+    /// What was said, of one of them.
+    pub text: String,
+    /// Transactions that failed by it.
+    pub failed: u64,
+    /// Tries that were followed by another one.
+    pub retries: u64,
+}
+
+/// Failed transactions by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// SQLSTATE 40001.
+    pub serialization: u64,
+    /// SQLSTATE 40P01.
+    pub deadlock: u64,
+    /// Any other; also transactions whose client was aborted.
+    pub other: u64,
+}
+
+/// Count, mean, variance and extremes of a number of durations in nanoseconds.
+///
+/// Source: Welford 1962; merged as by Chan, Golub and LeVeque 1979.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// How many.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sum of the squared differences from the mean.
+    pub squares: f64,
+    /// Smallest; 0 where there are none.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// How late the driver was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// How often.
+    pub count: u64,
+    /// In all.
+    pub sum_ns: u64,
+    /// At worst.
+    pub max_ns: u64,
+}
+
+/// What is to be counted of a script.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Commands to measure.
+    pub(crate) commands: usize,
+    /// Whether service times are others than latencies.
+    pub(crate) service: bool,
 }
 
 /// An empty histogram of latencies.
@@ -50,64 +149,249 @@ pub(crate) fn latencies() -> Result<Histogram<u64>, LoadError> {
 }
 
 impl Record {
-    pub(crate) fn new(scripts: usize) -> Result<Self, LoadError> {
-        let script = |_| Ok(ScriptRecord { latency: latencies()?, failed: 0 });
+    pub(crate) fn new(shapes: &[Shape]) -> Result<Self, LoadError> {
         Ok(Self {
             number: 0,
             phase: Phase::Warmup,
             start_ns: 0,
             end_ns: 0,
-            scripts: (0..scripts).map(script).collect::<Result<_, LoadError>>()?,
+            scripts: shapes.iter().map(ScriptRecord::new).collect::<Result<_, LoadError>>()?,
             lag: Lag::default(),
+            send_lag: Lag::default(),
             waited_ns: 0,
             busy: 0.0,
+            connects: Moments::default(),
+            bytes: 0,
         })
     }
 
     pub(crate) fn clear(&mut self) {
-        for script in &mut self.scripts {
-            script.latency.reset();
-            script.failed = 0;
-        }
-        self.lag = Lag::default();
-        self.waited_ns = 0;
-        self.busy = 0.0;
+        self.scripts.iter_mut().for_each(ScriptRecord::clear);
+        (self.lag, self.send_lag) = Default::default();
+        (self.waited_ns, self.busy, self.connects, self.bytes) = Default::default();
     }
 
-    /// Adds another thread's counts of the same interval.
-    pub(crate) fn add(&mut self, other: &Self) -> Result<(), LoadError> {
+    /// Adds the counts of another thread or interval of the same load: the span is then that of both, and `busy` the
+    /// larger one.
+    pub fn add(&mut self, other: &Self) {
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
         for (script, others) in self.scripts.iter_mut().zip(&other.scripts) {
-            script.add(others)?;
+            script.add(others);
         }
-        self.lag.responses += other.lag.responses;
-        self.lag.sum_ns += other.lag.sum_ns;
-        self.lag.max_ns = self.lag.max_ns.max(other.lag.max_ns);
+        self.lag.merge(&other.lag);
+        self.send_lag.merge(&other.send_lag);
         self.busy = self.busy.max(other.busy);
-        Ok(())
+        self.connects.merge(&other.connects);
+        self.bytes += other.bytes;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.start_ns == self.end_ns
-            && self.scripts.iter().all(|script| script.latency.is_empty() && script.failed == 0)
+            && self.scripts.iter().all(|script| script.transactions() == 0 && script.skipped == 0)
     }
 }
 
 impl ScriptRecord {
-    fn add(&mut self, other: &Self) -> Result<(), LoadError> {
-        self.failed += other.failed;
-        self.latency
-            .add(&other.latency)
-            .map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))
+    fn new(shape: &Shape) -> Result<Self, LoadError> {
+        Ok(Self {
+            latency: latencies()?,
+            moments: Moments::default(),
+            service: if shape.service { Some(latencies()?) } else { None },
+            start_lag: Moments::default(),
+            skipped: 0,
+            late: 0,
+            retried: 0,
+            retries: 0,
+            failures: Failures::default(),
+            errors: Vec::new(),
+            rows: 0,
+            commands: (0..shape.commands).map(|_| CommandRecord::new()).collect::<Result<_, LoadError>>()?,
+        })
+    }
+
+    /// Transactions that ended, well or not.
+    pub fn transactions(&self) -> u64 {
+        self.moments.count + self.failures.sum()
+    }
+
+    /// The errors of a SQLSTATE. `text` is asked for what was said where there are none of it yet.
+    pub(crate) fn error(&mut self, sqlstate: &str, text: impl FnOnce() -> String) -> &mut ErrorRecord {
+        let known = self.errors.iter().position(|error| error.sqlstate == sqlstate);
+        let at = known.unwrap_or_else(|| {
+            let sqlstate = sqlstate.to_owned();
+            self.errors.push(ErrorRecord { sqlstate, text: text(), failed: 0, retries: 0 });
+            self.errors.len() - 1
+        });
+        &mut self.errors[at]
+    }
+
+    fn clear(&mut self) {
+        self.latency.reset();
+        self.service.iter_mut().for_each(Histogram::reset);
+        (self.moments, self.start_lag, self.failures) = Default::default();
+        self.errors.clear();
+        (self.skipped, self.late, self.retried, self.retries, self.rows) = Default::default();
+        self.commands.iter_mut().for_each(CommandRecord::clear);
+    }
+
+    /// Adds the counts of another thread or interval.
+    pub fn add(&mut self, other: &Self) {
+        add(&mut self.latency, &other.latency);
+        self.moments.merge(&other.moments);
+        if let (Some(service), Some(others)) = (&mut self.service, &other.service) {
+            add(service, others);
+        }
+        self.start_lag.merge(&other.start_lag);
+        self.skipped += other.skipped;
+        self.late += other.late;
+        self.retried += other.retried;
+        self.retries += other.retries;
+        self.failures.merge(&other.failures);
+        for others in &other.errors {
+            let error = self.error(&others.sqlstate, || others.text.clone());
+            error.failed += others.failed;
+            error.retries += others.retries;
+        }
+        self.rows += other.rows;
+        for (command, others) in self.commands.iter_mut().zip(&other.commands) {
+            add(&mut command.latency, &others.latency);
+            command.moments.merge(&others.moments);
+            command.failures += others.failures;
+            command.retries += others.retries;
+        }
+    }
+}
+
+/// Both have the same bounds, so that it cannot fail.
+fn add(histogram: &mut Histogram<u64>, other: &Histogram<u64>) {
+    let _ = histogram.add(other);
+}
+
+impl CommandRecord {
+    fn new() -> Result<Self, LoadError> {
+        Ok(Self { latency: latencies()?, moments: Moments::default(), failures: 0, retries: 0 })
+    }
+
+    fn clear(&mut self) {
+        self.latency.reset();
+        self.moments = Moments::default();
+        (self.failures, self.retries) = (0, 0);
+    }
+}
+
+impl Failures {
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.serialization + self.deadlock + self.other
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.serialization += other.serialization;
+        self.deadlock += other.deadlock;
+        self.other += other.other;
+    }
+}
+
+impl Moments {
+    /// Takes in one more.
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        self.min = if self.count == 0 { ns } else { self.min.min(ns) };
+        self.max = self.max.max(ns);
+        self.count += 1;
+        let from_mean = ns as f64 - self.mean;
+        self.mean += from_mean / self.count as f64;
+        self.squares += from_mean * (ns as f64 - self.mean);
+    }
+
+    /// Takes in those of another.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        let (ours, theirs) = (self.count as f64, other.count as f64);
+        let apart = other.mean - self.mean;
+        self.count += other.count;
+        self.mean += apart * theirs / (ours + theirs);
+        self.squares += other.squares + apart * apart * ours * theirs / (ours + theirs);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Standard deviation, of the numbers as they are (divided by their count, as pgbench does).
+    pub fn stddev(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { (self.squares / self.count as f64).sqrt() }
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        self.mean * self.count as f64
     }
 }
 
 impl Lag {
     #[inline]
     pub(crate) fn add(&mut self, ns: u64) {
-        self.responses += 1;
+        self.count += 1;
         self.sum_ns += ns;
         self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Mean in nanoseconds; none where there was nothing.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(values: &[u64]) -> Moments {
+        let mut moments = Moments::default();
+        values.iter().for_each(|value| moments.add(*value));
+        moments
+    }
+
+    #[test]
+    fn merged_moments_are_those_of_all_values() {
+        let mut merged = moments(&[3, 8]);
+        merged.merge(&moments(&[]));
+        merged.merge(&moments(&[1, 4, 9]));
+        let all = moments(&[3, 8, 1, 4, 9]);
+        assert_eq!((merged.count, merged.min, merged.max), (5, 1, 9));
+        assert!((merged.mean - 5.0).abs() < 1e-12 && (all.mean - 5.0).abs() < 1e-12);
+        // Squared differences from 5: 4 + 9 + 16 + 1 + 16.
+        assert!((merged.stddev() - (46.0_f64 / 5.0).sqrt()).abs() < 1e-12);
+        assert!((all.stddev() - merged.stddev()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn errors_are_added_up_by_sqlstate() {
+        let shape = Shape { commands: 0, service: false };
+        let (mut ours, mut theirs) = (ScriptRecord::new(&shape).unwrap(), ScriptRecord::new(&shape).unwrap());
+        ours.error("40001", || "ours".to_owned()).retries += 2;
+        theirs.error("40001", || "theirs".to_owned()).failed += 1;
+        theirs.error("23505", || "twice".to_owned()).failed += 1;
+        ours.add(&theirs);
+        let errors = ours.errors.iter().map(|e| (e.sqlstate.as_str(), e.text.as_str(), e.failed, e.retries));
+        assert_eq!(errors.collect::<Vec<_>>(), [("40001", "ours", 1, 2), ("23505", "twice", 1, 0)]);
+    }
+
+    #[test]
+    fn a_small_spread_far_from_zero_is_not_lost() {
+        let far = 3_600_000_000_000;
+        assert!((moments(&[far, far + 2]).stddev() - 1.0).abs() < 1e-3);
     }
 }

@@ -1,12 +1,15 @@
 //! One thread's counting: into the record of the running interval, which is handed over at the interval's end.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::message::Phase;
 
+use crate::client::Failure;
 use crate::error::LoadError;
 use crate::event::Event;
-use crate::record::Record;
+use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
+use crate::record::{Record, ScriptRecord, Shape};
 use crate::schedule::Schedule;
 
 /// Counts what happens in one thread. Times are those of the monotonic clock, and never go back.
@@ -18,24 +21,40 @@ pub(crate) struct Recorder {
     /// When the running interval ends.
     boundary_ns: u64,
     record: Box<Record>,
-    scripts: usize,
+    shapes: Arc<[Shape]>,
+    late_ns: u64,
     /// Brings back records that have been read.
     spare: Receiver<Box<Record>>,
     events: Sender<Event>,
 }
 
+/// A transaction that has succeeded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Succeeded {
+    pub(crate) script: usize,
+    /// From the intended start.
+    pub(crate) latency_ns: u64,
+    /// From the intended start to the start as it was.
+    pub(crate) start_lag_ns: u64,
+    pub(crate) rows: u64,
+    pub(crate) tries: u32,
+}
+
 impl Recorder {
+    /// `late_ns` is the latency beyond which a transaction is late.
     pub(crate) fn new(
         thread: usize,
         schedule: Schedule,
         origin_ns: u64,
-        scripts: usize,
+        shapes: Arc<[Shape]>,
+        late_ns: Option<u64>,
         events: Sender<Event>,
         spare: Receiver<Box<Record>>,
     ) -> Result<Self, LoadError> {
-        let record = Box::new(Record::new(scripts)?);
+        let record = Box::new(Record::new(&shapes)?);
+        let late_ns = late_ns.unwrap_or(u64::MAX);
         let mut recorder =
-            Self { thread, schedule, origin_ns, boundary_ns: 0, record, scripts, spare, events };
+            Self { thread, schedule, origin_ns, boundary_ns: 0, record, shapes, late_ns, spare, events };
         recorder.open(0);
         Ok(recorder)
     }
@@ -52,14 +71,9 @@ impl Recorder {
         self.boundary_ns
     }
 
-    /// When the drain began, or is planned to.
-    pub(crate) fn drain_start_ns(&self) -> u64 {
-        self.origin_ns + self.schedule.drain_start_ns()
-    }
-
-    /// Time after the load's start, in microseconds.
-    pub(crate) fn since_start_us(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.origin_ns) / 1_000
+    /// The end of the load as planned, or as it came.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.origin_ns.saturating_add(self.schedule.drain_start_ns())
     }
 
     /// A wait for sockets is over.
@@ -75,25 +89,98 @@ impl Recorder {
         Ok(())
     }
 
-    /// A response was handled that had been announced at `woken_ns`.
+    /// When the load began.
+    pub(crate) fn origin_ns(&self) -> u64 {
+        self.origin_ns
+    }
+
+    /// Time has gone on: what is counted from now on belongs to this time.
     #[inline]
-    pub(crate) fn handled(&mut self, woken_ns: u64, now_ns: u64) -> Result<(), LoadError> {
+    pub(crate) fn reach(&mut self, now_ns: u64) -> Result<(), LoadError> {
         while now_ns >= self.boundary_ns {
             self.roll()?;
         }
-        self.record.lag.add(now_ns.saturating_sub(woken_ns));
         Ok(())
     }
 
-    /// A transaction has succeeded just now, that is, at the last [`handled`](Self::handled).
+    /// A response was handled that had been announced at `woken_ns`.
     #[inline]
-    pub(crate) fn succeeded(&mut self, script: usize, latency_ns: u64) {
-        self.record.scripts[script].latency.saturating_record(latency_ns);
+    pub(crate) fn handled(&mut self, woken_ns: u64, now_ns: u64, bytes: u64) -> Result<(), LoadError> {
+        self.reach(now_ns)?;
+        self.record.lag.add(now_ns.saturating_sub(woken_ns));
+        self.record.bytes += bytes;
+        Ok(())
+    }
+
+    /// A transaction whose time had come was begun so much later.
+    #[inline]
+    pub(crate) fn begun_late(&mut self, ns: u64) {
+        self.record.send_lag.add(ns);
+    }
+
+    /// A transaction has succeeded just now.
+    #[inline]
+    pub(crate) fn succeeded(&mut self, done: &Succeeded) {
+        let late = done.latency_ns > self.late_ns;
+        let script = &mut self.record.scripts[done.script];
+        script.latency.saturating_record(done.latency_ns);
+        script.moments.add(done.latency_ns);
+        if let Some(service) = &mut script.service {
+            service.saturating_record(done.latency_ns - done.start_lag_ns);
+            script.start_lag.add(done.start_lag_ns);
+        }
+        script.rows += done.rows;
+        script.late += u64::from(late);
+        script.tried(done.tries);
     }
 
     /// A transaction has failed.
-    pub(crate) fn failed(&mut self, script: usize) {
-        self.record.scripts[script].failed += 1;
+    pub(crate) fn failed(&mut self, script: usize, error: &Failure, tries: u32) {
+        let sqlstate = error.sqlstate.as_str();
+        let script = &mut self.record.scripts[script];
+        script.error(sqlstate, || error.text.clone()).failed += 1;
+        match sqlstate {
+            _ if error.action == OnError::Abort => script.failures.other += 1,
+            SERIALIZATION_FAILURE => script.failures.serialization += 1,
+            DEADLOCK_DETECTED => script.failures.deadlock += 1,
+            _ => script.failures.other += 1,
+        }
+        script.tried(tries);
+    }
+
+    /// A transaction is begun anew after an error.
+    pub(crate) fn retried(&mut self, script: usize, error: &Failure) {
+        self.record.scripts[script].error(&error.sqlstate, || error.text.clone()).retries += 1;
+    }
+
+    /// A transaction was not begun, since it was late already.
+    pub(crate) fn skipped(&mut self, script: usize) {
+        self.record.scripts[script].skipped += 1;
+    }
+
+    /// A command is over.
+    #[inline]
+    pub(crate) fn command(&mut self, script: usize, command: usize, ns: u64) {
+        if let Some(command) = self.record.scripts[script].commands.get_mut(command) {
+            command.latency.saturating_record(ns);
+            command.moments.add(ns);
+        }
+    }
+
+    /// A command had an error, and its transaction is begun anew, or has failed.
+    pub(crate) fn command_error(&mut self, script: usize, command: usize, retry: bool) {
+        if let Some(command) = self.record.scripts[script].commands.get_mut(command) {
+            if retry {
+                command.retries += 1;
+            } else {
+                command.failures += 1;
+            }
+        }
+    }
+
+    /// A connection is ready, so long after it was asked for.
+    pub(crate) fn connected(&mut self, ns: u64) {
+        self.record.connects.add(ns);
     }
 
     /// Begins the drain now. False if it has begun already, as planned.
@@ -138,7 +225,7 @@ impl Recorder {
     fn hand_over(&mut self, end_ns: u64) -> Result<(), LoadError> {
         let empty = match self.spare.try_recv() {
             Ok(record) => record,
-            Err(_) => Box::new(Record::new(self.scripts)?),
+            Err(_) => Box::new(Record::new(&self.shapes)?),
         };
         let mut record = std::mem::replace(&mut self.record, empty);
         record.end_ns = end_ns.max(record.start_ns);
@@ -149,6 +236,15 @@ impl Recorder {
         // Nobody listens any more only where the process is about to end.
         let _ = self.events.send(Event::Record { thread: self.thread, record });
         Ok(())
+    }
+}
+
+impl ScriptRecord {
+    fn tried(&mut self, tries: u32) {
+        if tries > 1 {
+            self.retried += 1;
+            self.retries += u64::from(tries - 1);
+        }
     }
 }
 
@@ -167,7 +263,8 @@ mod tests {
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
         let (events, heard) = channel();
         let schedule = Schedule::of_ns(20, 50, 10);
-        let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, 1, events, channel().1).unwrap();
+        let shapes = [Shape { commands: 0, service: false }].into();
+        let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
         count(&mut recorder);
         drop(recorder);
         heard
@@ -186,8 +283,9 @@ mod tests {
     fn a_transaction_belongs_to_the_interval_in_which_it_ended() {
         let records = handed_over(|recorder| {
             for end_ns in [9, 10, 19, 20, 49, 50] {
-                recorder.handled(ORIGIN_NS, ORIGIN_NS + end_ns).unwrap();
-                recorder.succeeded(0, 5);
+                recorder.handled(ORIGIN_NS, ORIGIN_NS + end_ns, 0).unwrap();
+                let done = Succeeded { script: 0, latency_ns: 5, start_lag_ns: 0, rows: 0, tries: 1 };
+                recorder.succeeded(&done);
             }
             assert_eq!(recorder.phase(), Phase::Drain);
             recorder.finish(ORIGIN_NS + 53).unwrap();
@@ -220,7 +318,7 @@ mod tests {
     fn a_stop_ends_the_interval_and_begins_the_drain() {
         let records = handed_over(|recorder| {
             assert!(recorder.stop(ORIGIN_NS + 13).unwrap());
-            assert_eq!(recorder.drain_start_ns(), ORIGIN_NS + 13);
+            assert_eq!(recorder.end_ns(), ORIGIN_NS + 13);
             assert!(!recorder.stop(ORIGIN_NS + 14).unwrap());
             recorder.finish(ORIGIN_NS + 15).unwrap();
         });

@@ -1,9 +1,10 @@
 //! When the phases and intervals of a load begin and end. Times count from the load's start, in nanoseconds.
 
-use model::message::{Load, Phase};
+use std::time::Duration;
 
-/// How long a transaction may go on after the end of the load before it is cut off.
-pub(crate) const DRAIN_LIMIT_NS: u64 = 5_000_000_000;
+use model::message::Phase;
+
+use crate::load::{Length, Load};
 
 /// The planned course of a load; the same in every thread, so that their intervals are the same.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +25,13 @@ pub(crate) struct Interval {
 
 impl Schedule {
     pub(crate) fn new(load: &Load) -> Self {
-        let ns = |us: u64| us.saturating_mul(1_000);
-        let warmup_ns = ns(load.warmup_us);
-        Self::of_ns(warmup_ns, warmup_ns.saturating_add(ns(load.duration_us)), ns(load.interval_us).max(1))
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let warmup_ns = ns(load.warmup);
+        let end_ns = match load.length {
+            Length::Time(time) => warmup_ns.saturating_add(ns(time)),
+            Length::Transactions(_) => u64::MAX,
+        };
+        Self::of_ns(warmup_ns, end_ns, ns(load.interval).max(1))
     }
 
     pub(crate) fn of_ns(warmup_ns: u64, end_ns: u64, interval_ns: u64) -> Self {

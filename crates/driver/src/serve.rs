@@ -1,16 +1,27 @@
 //! The child's side of the pipes.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::{Sender, channel};
 use std::thread;
+use std::time::Duration;
 
-use model::message::{Reply, Request, VERSION};
+use model::message::{self, Endpoint, Reply, Request, VERSION};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use script::{Names, Script, Seeds, Value, Variables};
+use wire::{ConnectParams, Given};
 
-use crate::engine::{self, Interruption};
+use crate::arrivals::{Arrivals, Rate, Spacing};
+use crate::engine::{Control, Stopper, run};
 use crate::error::LoadError;
-use crate::event::Event;
+use crate::load::{ErrorPolicy, Length, Load, WeightedScript};
+use crate::observer::{Observer, Said};
+use crate::program::COMMITS_PER_CONNECTION;
+use crate::record::Record;
 use crate::replies::Replies;
+use crate::summary::Summary;
+
+/// How long a transaction may go on after the end of the load before it is cut off.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,44 +51,172 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> Ended {
     let mut replies = Replies::new(output);
     let ended = match load(input, &mut replies) {
         Ok(outcome) => replies.write(&outcome).map(|()| Ended::Finished),
-        Err(Interruption::Failed(error)) => {
-            replies.write(&Reply::Failed { message: error.to_string() }).map(|()| Ended::Failed)
-        }
-        Err(Interruption::RunnerGone) => Ok(Ended::Abandoned),
+        Err(LoadError::RunnerGone) => Ok(Ended::Abandoned),
+        Err(error) => replies.write(&Reply::Failed { message: error.to_string() }).map(|()| Ended::Failed),
     };
     ended.unwrap_or(Ended::Abandoned)
 }
 
-fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) -> Result<Reply, Interruption> {
-    let (sender, events) = channel();
-    let requests = sender.clone();
+fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) -> Result<Reply, LoadError> {
+    replies.write(&Reply::Hello { version: VERSION }).map_err(|_| LoadError::RunnerGone)?;
+    let mut requests = BufReader::new(input).lines();
+    let load = match next_request(&mut requests)? {
+        Request::Run(load) => load,
+        Request::Stop => {
+            return Err(LoadError::Request("it was to stop before there was a load".to_owned()));
+        }
+    };
+    if let Some(cpus) = &load.cpus {
+        keep_to(cpus)?;
+    }
+    let load = of_message(&load)?;
+    let control = Control::default();
+    let stopper = control.stopper();
     thread::Builder::new()
         .name("requests".to_owned())
-        .spawn(move || read_requests(input, &requests))
+        .spawn(move || heed_requests(requests, &stopper))
         .map_err(LoadError::Thread)?;
-    replies.write(&Reply::Hello { version: VERSION }).map_err(|_| Interruption::RunnerGone)?;
-    match events.recv() {
-        Ok(Event::Request(Request::Run(load))) => {
-            engine::run(&load, &sender, &events, replies).map(Reply::Finished)
-        }
-        Ok(Event::Request(Request::Stop)) => {
-            Err(LoadError::Request("it was to stop before there was a load".to_owned()).into())
-        }
-        Ok(Event::NoRequest(problem)) => Err(LoadError::Request(problem).into()),
-        _ => Err(Interruption::RunnerGone),
+    let summary = Summary::new(&load)?;
+    let mut teller = Teller { stopper: control.stopper(), replies, summary };
+    let outcome = run(load, control, &mut teller)?;
+    let other_commits = outcome.connections * COMMITS_PER_CONNECTION;
+    Ok(Reply::Finished(teller.summary.outcome(&outcome, other_commits)))
+}
+
+fn next_request(requests: &mut Lines<impl BufRead>) -> Result<Request, LoadError> {
+    match requests.next() {
+        Some(Ok(line)) => serde_json::from_str(&line).map_err(|error| LoadError::Request(error.to_string())),
+        Some(Err(_)) | None => Err(LoadError::RunnerGone),
     }
 }
 
-fn read_requests(input: impl Read, events: &Sender<Event>) {
-    for line in BufReader::new(input).lines() {
-        let Ok(line) = line else { break };
-        let event = match serde_json::from_str(&line) {
-            Ok(request) => Event::Request(request),
-            Err(error) => Event::NoRequest(error.to_string()),
-        };
-        if events.send(event).is_err() {
-            return;
+fn heed_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
+    loop {
+        match next_request(&mut requests) {
+            Ok(Request::Stop) => stopper.stop(),
+            Ok(Request::Run(_)) => {
+                let problem = "a second load was asked for while the first runs".to_owned();
+                return stopper.abandon(LoadError::Request(problem));
+            }
+            Err(error) => return stopper.abandon(error),
         }
     }
-    let _ = events.send(Event::InputClosed);
+}
+
+/// Keeps this thread, and those it will start, to some processors.
+fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(None, &set).map_err(|error| {
+        LoadError::Request(format!("the driver can't be kept to the processors {cpus:?}: {error}"))
+    })
+}
+
+/// The load that a runner asks for.
+fn of_message(load: &message::Load) -> Result<Load, LoadError> {
+    let name = load.workload.name();
+    let builtin = script::builtin(name)
+        .ok_or_else(|| LoadError::Script(format!("there is no built-in script \"{name}\"")))?;
+    let mut names = Names::default();
+    let script = Script::parse(name, builtin.text, &mut names);
+    let script = script.map_err(|error| LoadError::Script(error.to_string()))?;
+    let seeds = Seeds::draw(load.seed, load.clients as usize, load.threads as usize, false);
+    let mut variables = Variables::new(&names);
+    let known = [
+        ("scale", Some(i64::from(load.scale))),
+        ("random_seed", Some(load.seed as i64)),
+        ("default_seed", seeds.default_seed),
+    ];
+    for (variable, value) in known {
+        if let (Some(slot), Some(value)) = (names.find(variable), value) {
+            variables.set(slot, Value::Int(value)).map_err(|error| LoadError::Script(error.to_string()))?;
+        }
+    }
+    let mut errors = ErrorPolicy::pgbench(Some(1));
+    // What a runner measures has no failures: one that happens ends its client, and is told.
+    errors.rules.clear();
+    let connection = connect_params(&load.connection)?;
+    let scripts = vec![WeightedScript { script, weight: 1 }];
+    Ok(Load {
+        client_id: names.find("client_id"),
+        protocol: load.protocol,
+        length: Length::Time(Duration::from_micros(load.duration_us)),
+        warmup: Duration::from_micros(load.warmup_us),
+        interval: Duration::from_micros(load.interval_us),
+        drain: Some(DRAIN),
+        errors,
+        arrivals: match load.rate.get() {
+            None => Arrivals::Closed,
+            Some(rate) => Arrivals::Rate(Rate::constant(rate, Spacing::Poisson)),
+        },
+        ..Load::new(connection, scripts, variables, seeds)
+    })
+}
+
+fn connect_params(connection: &message::Connection) -> Result<ConnectParams, LoadError> {
+    let message::Connection { endpoint, user, database, password } = connection;
+    let (host, port) = match endpoint {
+        Endpoint::Unix { directory, port } => (directory, *port),
+        Endpoint::Tcp { host, port } => (host, *port),
+        Endpoint::Conninfo { conninfo } => {
+            let given: Given = [
+                ("dbname", conninfo.as_str()),
+                ("user", user),
+                ("dbname", database),
+                ("password", password.as_deref().unwrap_or_default()),
+                ("fallback_application_name", "pgdyno"),
+            ]
+            .into_iter()
+            .collect();
+            let resolved = ConnectParams::resolve(&given, &|name: &str| std::env::var(name).ok());
+            return Ok(resolved.map_err(|error| LoadError::Invalid(error.to_string()))?.params);
+        }
+    };
+    Ok(ConnectParams::new(host, port, user, database, password.clone()))
+}
+
+/// Makes replies of what a load tells.
+struct Teller<'a, W: Write> {
+    replies: &'a mut Replies<W>,
+    summary: Summary,
+    stopper: Stopper,
+}
+
+impl<W: Write> Teller<'_, W> {
+    fn reply(&mut self, reply: &Reply) {
+        if self.replies.write(reply).is_err() {
+            self.stopper.abandon(LoadError::RunnerGone);
+        }
+    }
+}
+
+impl<W: Write> Observer for Teller<'_, W> {
+    fn connected(&mut self, took: Duration) {
+        self.reply(&Reply::Connected { connect_us: took.as_micros() as u64 });
+    }
+
+    fn started(&mut self, unix_us: i64) {
+        self.reply(&Reply::Started { unix_us });
+    }
+
+    fn interval(&mut self, record: &Record) {
+        match self.summary.interval(record) {
+            Ok(interval) => self.reply(&Reply::Interval(interval)),
+            Err(error) => self.stopper.abandon(error),
+        }
+    }
+
+    fn said(&mut self, said: &Said) {
+        if said.aborted {
+            let place = self.summary.place(said);
+            self.reply(&Reply::ClientDied(message::ClientDeath {
+                at_us: said.at_ns / 1_000,
+                client: said.client,
+                sqlstate: said.sqlstate.clone(),
+                message: format!("{} ({place})", said.text.trim_end().replace('\n', " ")),
+            }));
+        }
+    }
 }

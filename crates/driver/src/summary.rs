@@ -7,14 +7,14 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::message::{Interval, Latency, Outcome, Phase, ScriptInterval};
 
 use crate::error::LoadError;
+use crate::load::Load;
+use crate::observer;
 use crate::record::{Record, latencies};
-use crate::schedule::Schedule;
 
 /// Adds up a load, interval by interval, and writes the intervals down.
 pub(crate) struct Summary {
-    script_names: Vec<&'static str>,
-    window_start_ns: u64,
-    window_end_ns: u64,
+    script_names: Vec<String>,
+    open_loop: bool,
     /// The end of the last interval.
     told_until_ns: u64,
     warmup: u64,
@@ -26,12 +26,10 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(script_names: Vec<&'static str>, schedule: &Schedule) -> Result<Self, LoadError> {
-        let window_start_ns = schedule.window_start_ns();
+    pub(crate) fn new(load: &Load) -> Result<Self, LoadError> {
         Ok(Self {
-            script_names,
-            window_start_ns,
-            window_end_ns: window_start_ns,
+            script_names: load.scripts.iter().map(|script| script.script.name().to_owned()).collect(),
+            open_loop: load.arrivals.is_open(),
             told_until_ns: 0,
             warmup: 0,
             drain: 0,
@@ -42,12 +40,18 @@ impl Summary {
         })
     }
 
+    /// Where in its script a client is.
+    pub(crate) fn place(&self, said: &observer::Said) -> String {
+        let name = self.script_names.get(said.script).map_or("?", String::as_str);
+        format!("line {} of script {name}", said.line)
+    }
+
     /// Takes in the next interval.
     pub(crate) fn interval(&mut self, record: &Record) -> Result<Interval, LoadError> {
         let mut scripts = Vec::with_capacity(record.scripts.len());
         for (name, script) in self.script_names.iter().zip(&record.scripts) {
             let transactions = script.latency.len();
-            self.failed += script.failed;
+            self.failed += script.failures.sum();
             match record.phase {
                 Phase::Warmup => self.warmup += transactions,
                 Phase::Drain => self.drain += transactions,
@@ -56,19 +60,16 @@ impl Summary {
                     .add(&script.latency)
                     .map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))?,
             }
-            self.serialized.clear();
-            self.serializer
-                .serialize(&script.latency, &mut self.serialized)
-                .map_err(|error| LoadError::Internal(format!("cannot write a histogram: {error}")))?;
+            let service = script.service.as_ref();
             scripts.push(ScriptInterval {
-                script: (*name).to_owned(),
+                script: name.clone(),
                 transactions,
-                failed: script.failed,
-                latency_ns: STANDARD.encode(&self.serialized),
+                failed: script.failures.sum(),
+                latency_ns: encoded(&mut self.serializer, &mut self.serialized, &script.latency)?,
+                service_ns: service
+                    .map(|service| encoded(&mut self.serializer, &mut self.serialized, service))
+                    .transpose()?,
             });
-        }
-        if record.phase == Phase::Measure {
-            self.window_end_ns = self.window_end_ns.max(record.end_ns);
         }
         // After a stop, which threads notice one after the other, records overlap by so much.
         let start_ns = record.start_ns.max(self.told_until_ns);
@@ -84,31 +85,41 @@ impl Summary {
             scripts,
             busy: record.busy,
             lag_max_us: lag.max_ns as f64 / 1e3,
-            lag_mean_us: (lag.responses > 0).then(|| lag.sum_ns as f64 / lag.responses as f64 / 1e3),
+            lag_mean_us: lag.mean_ns().map(|ns| ns / 1e3),
+            send_lag_max_us: self.open_loop.then_some(record.send_lag.max_ns as f64 / 1e3),
         })
     }
 
-    /// The totals; what is not counted in intervals is the caller's.
-    pub(crate) fn outcome(
-        &self,
-        stopped_early: bool,
-        cpu_us: u64,
-        connections: u64,
-        other_commits: u64,
-    ) -> Outcome {
+    /// The totals. `other_commits` are commits that the server counts besides the scripts' transactions.
+    pub(crate) fn outcome(&self, outcome: &observer::Outcome, other_commits: u64) -> Outcome {
         Outcome {
-            window_us: (self.window_end_ns - self.window_start_ns) / 1_000,
-            stopped_early,
+            window_us: outcome.window_ns / 1_000,
+            stopped_early: outcome.stopped_early,
             warmup_transactions: self.warmup,
             window_transactions: self.window.len(),
             drain_transactions: self.drain,
             failed_transactions: self.failed,
             latency: (!self.window.is_empty()).then(|| in_figures(&self.window)),
-            connections,
+            connections: outcome.connections,
             other_commits,
-            cpu_us,
+            cpu_us: outcome.cpu_us,
+            engine: outcome.engine.name.to_owned(),
+            engine_reason: outcome.engine.reason.clone(),
         }
     }
+}
+
+/// A histogram as messages have it.
+fn encoded(
+    serializer: &mut V2DeflateSerializer,
+    buffer: &mut Vec<u8>,
+    histogram: &Histogram<u64>,
+) -> Result<String, LoadError> {
+    buffer.clear();
+    serializer
+        .serialize(histogram, buffer)
+        .map_err(|error| LoadError::Internal(format!("cannot write a histogram: {error}")))?;
+    Ok(STANDARD.encode(buffer))
 }
 
 fn in_figures(latency_ns: &Histogram<u64>) -> Latency {

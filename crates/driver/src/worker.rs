@@ -6,27 +6,41 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use script::RandomState;
 
+use crate::arrivals::Slots;
 use crate::client::Client;
-use crate::connect::{self, Server};
+use crate::clock;
+use crate::connect::Server;
 use crate::error::LoadError;
 use crate::event::Event;
-use crate::event_loop::EventLoop;
-use crate::poll::{Poll, Waker};
+use crate::event_loop::{EventLoop, Parts};
+use crate::io::{Epoll, Io, Uring, Waker};
+use crate::load::{Engine, Load};
+use crate::observer::EngineUsed;
 use crate::program::Program;
-use crate::record::Record;
+use crate::record::{Record, Shape};
 use crate::recorder::Recorder;
 use crate::schedule::Schedule;
+use crate::slice;
+use crate::stop::Stop;
+use crate::transaction_log::TransactionLog;
 
 /// What a thread needs to know.
 pub(crate) struct Worker {
     pub(crate) thread: usize,
+    pub(crate) load: Arc<Load>,
     pub(crate) server: Arc<Server>,
     pub(crate) program: Arc<Program>,
     pub(crate) schedule: Schedule,
+    pub(crate) shapes: Arc<[Shape]>,
     /// The numbers of its clients, and their random states.
     pub(crate) clients: Range<u32>,
     pub(crate) random: Vec<RandomState>,
-    /// Interrupts it.
+    pub(crate) slots: Slots,
+    pub(crate) choose: RandomState,
+    pub(crate) sample: RandomState,
+    pub(crate) pauses: RandomState,
+    /// Set where the load is to end, before the thread is woken.
+    pub(crate) stop: Arc<Stop>,
     pub(crate) waker: Waker,
     /// Brings the time of the load's start.
     pub(crate) start: Receiver<u64>,
@@ -39,35 +53,75 @@ impl Worker {
     /// Does all of it, telling by events.
     pub(crate) fn run(self) -> Result<(), LoadError> {
         let events = self.events.clone();
-        self.connect_and_run()?;
+        let count = self.clients.len();
+        // Without it the load is as good, and only dearer.
+        let _ = slice::lengthen();
+        let uring = |waker: &Waker| Uring::new(count, waker.clone());
+        match self.load.engine {
+            Engine::Epoll => self.run_epoll(None)?,
+            Engine::Uring => {
+                let io = uring(&self.waker).map_err(LoadError::Uring)?;
+                self.run_on(io, EngineUsed { name: "io_uring", reason: None })?;
+            }
+            Engine::Auto => match uring(&self.waker) {
+                Ok(io) => self.run_on(io, EngineUsed { name: "io_uring", reason: None })?,
+                Err(error) => self.run_epoll(Some(format!("io_uring cannot be used: {error}")))?,
+            },
+        }
         // Nobody listens any more only where the process is about to end.
         let _ = events.send(Event::Closed);
         Ok(())
     }
 
-    fn connect_and_run(self) -> Result<(), LoadError> {
-        let program = &*self.program;
-        let mut poll = Poll::new(self.waker)?;
-        let count = self.clients.len();
-        let Some(sockets) =
-            connect::open(&mut poll, &self.server, count, program.name, &program.preparation)?
-        else {
-            return Ok(());
+    fn run_epoll(self, reason: Option<String>) -> Result<(), LoadError> {
+        let io = Epoll::new(self.clients.len(), self.waker.clone())?;
+        self.run_on(io, EngineUsed { name: "epoll", reason })
+    }
+
+    fn run_on(self, io: impl Io, engine_used: EngineUsed) -> Result<(), LoadError> {
+        let load = &*self.load;
+        let clients = self.clients.zip(self.random);
+        let clients = clients.map(|(number, random)| Client::new(number, &self.program, random)).collect();
+        let parts = Parts {
+            load,
+            program: &self.program,
+            server: &self.server,
+            slots: self.slots,
+            choose: self.choose,
+            pauses: self.pauses,
+            events: self.events.clone(),
+            clients,
+            stop: self.stop,
+            waker: self.waker,
         };
-        let clients = self
-            .clients
-            .zip(sockets)
-            .zip(self.random)
-            .map(|((number, socket), random)| Client::new(number, socket, program, random))
-            .collect();
-        let _ = self.events.send(Event::Connected);
+        let mut event_loop = EventLoop::new(io, parts);
+        if !event_loop.connect_all()? {
+            return event_loop.close();
+        }
+        let _ = self.events.send(Event::Connected(engine_used));
         // Without a start there is no load.
-        let Ok(origin_ns) = self.start.recv() else { return Ok(()) };
-        let spare = self.spare;
-        let recorder = Recorder::new(self.thread, self.schedule, origin_ns, 1, self.events.clone(), spare)?;
-        let mut event_loop = EventLoop::new(poll, program, recorder, self.events.clone(), clients);
-        let reached_end = event_loop.run()?;
-        let _ = self.events.send(Event::Drained { thread: self.thread, reached_end });
+        let Ok(origin_ns) = self.start.recv() else { return event_loop.close() };
+        let late_ns = load.latency_limit.map(|limit| limit.as_nanos() as u64);
+        let recorder = Recorder::new(
+            self.thread,
+            self.schedule,
+            origin_ns,
+            self.shapes,
+            late_ns,
+            self.events.clone(),
+            self.spare,
+        )?;
+        let log = match &load.log {
+            None => None,
+            Some(options) => {
+                let (lag, skipped) = (load.arrivals.is_open(), load.latency_limit.is_some());
+                let start_us = clock::unix_us();
+                let log = TransactionLog::open(options, self.thread, self.sample, start_us, lag, skipped);
+                Some(log.map_err(LoadError::Log)?)
+            }
+        };
+        let (reached_end, missed) = event_loop.run(recorder, log)?;
+        let _ = self.events.send(Event::Drained { thread: self.thread, reached_end, missed });
         event_loop.close()
     }
 }

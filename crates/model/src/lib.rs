@@ -1,13 +1,22 @@
 //! What pgdyno talks about: the campaign as written, the plan made of it, and the records a trial leaves.
 //!
 //! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
-//! [`spec`] (the TOML as written) → [`plan`] (cells and trials) → [`message`] (what runner and driver say to each
-//! other) → [`record`] (what is known when a trial has ended).
+//! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
+//! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in.
+//! [`fitness`] is what is looked at to judge a machine.
 
+pub mod changes;
 mod check;
+pub mod environment;
+pub mod factor;
+pub mod fitness;
+mod matrix;
 pub mod message;
 pub mod plan;
 pub mod record;
+pub mod secret;
+pub mod server;
+pub mod shuffle;
 pub mod spec;
 pub mod units;
 pub mod workload;

@@ -7,10 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver that says another one in its `Hello` is not used.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 3;
 
 /// From the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,10 @@ pub struct Load {
     pub clients: u32,
     /// Number of event-loop threads, at least 1 and at most `clients`.
     pub threads: u32,
+    /// Transactions begun in a second by all clients together, spaced by chance.
+    pub rate: Rate,
+    /// Processors that the driver keeps to; none for all.
+    pub cpus: Option<Vec<u32>>,
     /// Seed of every random number drawn in scripts, as pgbench's `--random-seed`.
     pub seed: u64,
     /// Load before the measured window, in microseconds.
@@ -77,6 +82,11 @@ pub enum Endpoint {
         host: String,
         /// Port.
         port: u16,
+    },
+    /// Where a connection string leads to, as libpq resolves it.
+    Conninfo {
+        /// The connection string; role, database and password are not taken from it.
+        conninfo: String,
     },
 }
 
@@ -154,6 +164,9 @@ pub struct Interval {
     pub lag_max_us: f64,
     /// Mean driver lag, in microseconds; none where nothing was handled.
     pub lag_mean_us: Option<f64>,
+    /// How late the driver itself was to begin a transaction whose time had come, at worst, in microseconds; none in a
+    /// closed loop.
+    pub send_lag_max_us: Option<f64>,
 }
 
 /// The transactions of one script that ended in an interval.
@@ -168,6 +181,8 @@ pub struct ScriptInterval {
     /// Latency from the intended start in nanoseconds: HdrHistogram V2, deflated, base64 (the payload of an interval
     /// log line).
     pub latency_ns: String,
+    /// The same from the start as it was: service time; none in a closed loop, where it is no other.
+    pub service_ns: Option<String>,
 }
 
 /// Totals of a load that has ended.
@@ -194,6 +209,10 @@ pub struct Outcome {
     pub other_commits: u64,
     /// CPU time of the driver process from `Started` to the end of the load, user and system, in microseconds.
     pub cpu_us: u64,
+    /// The event loop that ran: `io_uring` or `epoll`.
+    pub engine: String,
+    /// Why it was not `io_uring`; none where it was.
+    pub engine_reason: Option<String>,
 }
 
 /// A latency distribution in figures, microseconds.

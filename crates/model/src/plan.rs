@@ -1,14 +1,19 @@
-//! The plan: what a campaign comes to. Cells are the product of the factors' levels; trials are their repeats, in the
+//! The plan: what a campaign comes to. Cells are the products of the factors' levels; trials are their repeats, in the
 //! order in which they will run.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use serde::Serialize;
 
-use crate::check;
+use crate::check::Checked;
+use crate::factor::Factor;
+use crate::matrix;
+use crate::server::{ServerSpec, Source};
+use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
-use crate::units::Span;
+use crate::units::{Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};
 
 /// A checked campaign: every value is in its range, every name is known.
@@ -16,29 +21,61 @@ use crate::workload::{Protocol, Transport, Workload};
 pub struct Plan {
     /// The campaign's name.
     pub campaign: String,
+    /// Words to find its trials by.
+    pub tags: Vec<String>,
+    /// Anything to be remembered.
+    pub notes: Option<String>,
     /// How each trial runs.
     pub run: RunSettings,
+    /// Commands around the campaign and its trials.
+    pub hooks: Hooks,
+    /// The servers that the cells name, in that order.
+    pub servers: Vec<ServerSpec>,
     /// Every combination of factor levels, in the order of the file.
     pub cells: Vec<Cell>,
-    /// Every trial, in the order in which they will run.
+    /// Every trial that is planned from the start, in the order in which they will run.
     pub trials: Vec<PlannedTrial>,
 }
 
-/// How each trial of a plan runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How the trials of a plan run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunSettings {
-    /// Length of the measured window.
-    pub duration: Span,
-    /// Load before the window.
-    pub warmup: Span,
     /// Trials of each cell.
-    pub repeats: u32,
+    pub repeats: Repeats,
     /// Order of the trials.
     pub order: Order,
     /// Seed of the order and of the scripts' random numbers.
     pub seed: u64,
-    /// Threads of the driver.
-    pub threads: u32,
+    /// The factor whose levels are to be compared with its first; none where there is nothing to compare.
+    pub compare: Option<Factor>,
+    /// How often an invalid trial is run again.
+    pub retries: u32,
+    /// What is vacuumed or analyzed before each trial.
+    pub vacuum: Vacuum,
+    /// Whether each trial begins with a checkpoint.
+    pub checkpoint: bool,
+    /// Pause between the preparation of a trial and its load.
+    pub settle: Span,
+}
+
+/// Trials of each cell: from `min`, which are planned, to `max`, where those that were run ask for more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Repeats {
+    /// Planned.
+    pub min: u32,
+    /// At most.
+    pub max: u32,
+    /// Run more until the 95 % confidence interval of the mean is no wider than this to either side, as a share.
+    pub until_ci: Option<f64>,
+}
+
+impl fmt::Display for Repeats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.min == self.max {
+            true => write!(f, "{}", self.min),
+            false => write!(f, "{} to {}", self.min, self.max),
+        }
+    }
 }
 
 /// Order of the trials.
@@ -47,34 +84,173 @@ pub struct RunSettings {
 pub enum Order {
     /// One block a repeat, each with every cell once, in random order: slow drift of the machine then falls on all
     /// cells alike.
-    RandomisedBlocks,
+    RandomizedBlocks,
     /// The cells in the order of the file, all repeats of a cell one after the other.
-    AsWritten,
+    Sequential,
 }
 
 impl Order {
     /// Every order with its name in campaigns.
     pub(crate) const ALL: [(&'static str, Self); 2] =
-        [("randomised-blocks", Self::RandomisedBlocks), ("as-written", Self::AsWritten)];
+        [("randomized-blocks", Self::RandomizedBlocks), ("sequential", Self::Sequential)];
+}
+
+/// What is done to the tables before each trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Vacuum {
+    /// Nothing: the data set has been vacuumed and analyzed when it was filled.
+    None,
+    /// `ANALYZE`.
+    Analyze,
+    /// `VACUUM ANALYZE`.
+    Vacuum,
+    /// `VACUUM FREEZE ANALYZE`.
+    Freeze,
+}
+
+impl Vacuum {
+    /// Every choice with its name in campaigns.
+    pub(crate) const ALL: [(&'static str, Self); 4] = [
+        ("none", Self::None),
+        ("analyze", Self::Analyze),
+        ("vacuum", Self::Vacuum),
+        ("freeze", Self::Freeze),
+    ];
+
+    /// The statement that does it, for all tables of a database.
+    pub const fn statement(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Analyze => Some("analyze"),
+            Self::Vacuum => Some("vacuum (analyze)"),
+            Self::Freeze => Some("vacuum (freeze, analyze)"),
+        }
+    }
+}
+
+/// What the server's and the system's caches hold when a load begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheState {
+    /// The tables and their indexes, as far as they fit: they have been read (by `pg_prewarm` where it is there).
+    #[default]
+    Warm,
+    /// Nothing of the data set: the server was started anew, and its files put out of the system's page cache.
+    Cold,
+    /// Whatever the trials before have left there.
+    AsIs,
+}
+
+impl CacheState {
+    /// Every state there is.
+    pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::AsIs];
+
+    /// Its name in campaigns and bundles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warm => "warm",
+            Self::Cold => "cold",
+            Self::AsIs => "as-is",
+        }
+    }
+
+    /// The state of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// Processors that driver and server are kept on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Pin {
+    /// Its name in the campaign; `none` leaves the choice to the system.
+    pub name: String,
+    /// The driver's, as [`cpu_list`] reads them; none for all.
+    pub driver: Option<String>,
+    /// The server's.
+    pub server: Option<String>,
+}
+
+impl Pin {
+    /// The choice is the system's.
+    pub fn none() -> Self {
+        Self { name: "none".to_owned(), driver: None, server: None }
+    }
+}
+
+/// Reads a list of processors as `taskset` and the kernel write it, such as `0-3,8`: their numbers, in order. None
+/// where it is not one.
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    /// As many as Linux can be built for.
+    const MOST: u32 = 8192;
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last >= MOST {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Some(cpus)
+}
+
+/// Shell commands around a campaign and its trials.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Hooks {
+    /// Before the first trial; the campaign does not begin where it fails.
+    pub before_campaign: Option<String>,
+    /// After the last trial.
+    pub after_campaign: Option<String>,
+    /// Before each trial, its server running; the trial is invalid where it fails.
+    pub before_trial: Option<String>,
+    /// After each trial, its server still running.
+    pub after_trial: Option<String>,
 }
 
 /// One combination of factor levels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Cell {
-    /// PostgreSQL version as the campaign writes it.
+    /// The server, by its name in the campaign.
     pub server: String,
     /// Server settings.
     pub settings: SettingsVariant,
+    /// The kernel under which it runs: a release, or how it begins; none for any.
+    pub kernel: Option<String>,
+    /// The host on which it runs; none for any.
+    pub host: Option<String>,
     /// What clients do.
     pub workload: Workload,
     /// pgbench scale factor, at least 1.
     pub scale: u32,
     /// Number of clients, at least 1.
     pub clients: u32,
+    /// Threads of the driver; it has no more than clients.
+    pub threads: u32,
     /// How statements are sent.
     pub protocol: Protocol,
     /// What carries them.
     pub transport: Transport,
+    /// Transactions begun in a second.
+    pub rate: Rate,
+    /// Length of the measured window.
+    pub duration: Span,
+    /// Load before the window.
+    pub warmup: Span,
+    /// Processors of driver and server.
+    pub pin: Pin,
+    /// What the caches hold when the load begins.
+    pub cache: CacheState,
+}
+
+impl Cell {
+    /// The load before a window of this length where nothing is said: a tenth.
+    pub fn usual_warmup(duration: Span) -> Span {
+        Span::from_us(duration.us() / 10)
+    }
 }
 
 /// A named set of server settings.
@@ -87,19 +263,32 @@ pub struct SettingsVariant {
 }
 
 impl fmt::Display for Cell {
-    /// `18 default tpcb-like scale 1 clients 8 prepared unix`: unique within a campaign.
+    /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, then what is not as usual, but for the warm-up.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} {} {} scale {} clients {} {} {}",
+            "{} {} {} scale {} clients {} {} {} {}",
             self.server,
             self.settings.name,
             self.workload.name(),
             self.scale,
             self.clients,
             self.protocol.name(),
-            self.transport.name()
-        )
+            self.transport.name(),
+            self.duration,
+        )?;
+        let unusual = [
+            (Factor::Kernel, self.kernel.is_some()),
+            (Factor::Host, self.host.is_some()),
+            (Factor::Threads, self.threads != 1),
+            (Factor::Rate, self.rate != Rate::MAX),
+            (Factor::Pin, self.pin != Pin::none()),
+            (Factor::Cache, self.cache != CacheState::Warm),
+        ];
+        for (factor, _) in unusual.into_iter().filter(|(_, is_unusual)| *is_unusual) {
+            write!(f, " {} {}", factor.name(), factor.level(self))?;
+        }
+        Ok(())
     }
 }
 
@@ -122,11 +311,32 @@ impl Plan {
     /// # Errors
     /// A value out of its range or a name that is not known, with its place in the campaign's text.
     pub fn of(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
-        check::name(&campaign.name)?;
-        let run = check::run_settings(campaign, drawn_seed)?;
-        let cells = check::cells(campaign)?;
-        let trials = trials(cells.len(), &run);
-        Ok(Self { campaign: campaign.name.get_ref().clone(), run, cells, trials })
+        let checked = Checked::new(campaign)?;
+        let cells = matrix::cells(campaign, &checked)?;
+        let run = checked.run_settings(&cells, drawn_seed)?;
+        let servers = checked.servers(&cells)?;
+        checked.possible(&cells, &servers)?;
+        Ok(Self {
+            campaign: campaign.name.get_ref().clone(),
+            tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
+            notes: campaign.notes.clone(),
+            hooks: checked.hooks(),
+            servers,
+            trials: trials(cells.len(), &run),
+            run,
+            cells,
+        })
+    }
+
+    /// Takes relative paths of servers as relative to this directory, the campaign's own.
+    pub fn relative_to(&mut self, directory: &Path) {
+        for server in &mut self.servers {
+            match &mut server.source {
+                Source::Bin(path) => *path = directory.join(&*path),
+                Source::Build(build) => build.location = directory.join(&build.location),
+                Source::Embedded(_) | Source::Dsn(_) => {}
+            }
+        }
     }
 
     /// The cell of a trial.
@@ -134,15 +344,16 @@ impl Plan {
         &self.cells[trial.cell]
     }
 
-    /// Each server version that is needed, once, in the order of the file.
-    pub fn servers(&self) -> Vec<&str> {
-        let mut servers: Vec<&str> = Vec::new();
-        for cell in &self.cells {
-            if !servers.contains(&cell.server.as_str()) {
-                servers.push(&cell.server);
-            }
-        }
-        servers
+    /// The server of a cell.
+    pub fn server(&self, cell: &Cell) -> Option<&ServerSpec> {
+        self.servers.iter().find(|server| server.name == cell.server)
+    }
+
+    /// Whether more than the load may change the data set in a trial.
+    pub fn alters_data(&self) -> bool {
+        self.run.vacuum != Vacuum::None
+            || self.hooks.before_trial.is_some()
+            || self.hooks.after_trial.is_some()
     }
 
     /// About how long all trials will take: load plus what surrounds it. Downloading and filling come on top.
@@ -152,8 +363,11 @@ impl Plan {
 
     /// About how long some of the plan's trials will take.
     pub fn estimate_of(&self, trials: &[PlannedTrial]) -> Span {
-        let trial = self.run.warmup.us() + self.run.duration.us() + AROUND_TRIAL_US;
-        Span::from_us(trial * trials.len() as u64)
+        let load = |trial: &PlannedTrial| {
+            let cell = self.cell(trial);
+            cell.warmup.us() + cell.duration.us() + AROUND_TRIAL_US + self.run.settle.us()
+        };
+        Span::from_us(trials.iter().map(load).sum())
     }
 }
 
@@ -161,16 +375,16 @@ impl Plan {
 const AROUND_TRIAL_US: u64 = 400_000;
 
 fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
-    let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(cells * run.repeats as usize);
+    let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(cells * run.repeats.min as usize);
     match run.order {
-        Order::AsWritten => {
+        Order::Sequential => {
             for cell in 0..cells {
-                pairs.extend((1..=run.repeats).map(|repeat| (cell, repeat)));
+                pairs.extend((1..=run.repeats.min).map(|repeat| (cell, repeat)));
             }
         }
-        Order::RandomisedBlocks => {
-            let mut random = SplitMix64(run.seed);
-            for repeat in 1..=run.repeats {
+        Order::RandomizedBlocks => {
+            let mut random = Shuffler::new(run.seed);
+            for repeat in 1..=run.repeats.min {
                 let mut block: Vec<usize> = (0..cells).collect();
                 random.shuffle(&mut block);
                 pairs.extend(block.into_iter().map(|cell| (cell, repeat)));
@@ -178,28 +392,6 @@ fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
         }
     }
     (1..).zip(pairs).map(|(position, (cell, repeat))| PlannedTrial { position, cell, repeat }).collect()
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): fixed here for good, because a recorded seed must give the same order in
-/// every release.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Fisher-Yates; the bias of the multiply-shift reduction is below 2⁻⁴⁰ for any block a campaign can have.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let pick = ((u128::from(self.next()) * (last as u128 + 1)) >> 64) as usize;
-            items.swap(last, pick);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -226,8 +418,8 @@ mod tests {
         let plan = plan(GOOD).unwrap();
         assert_eq!(plan.cells.len(), 2 * 2 * 3);
         assert_eq!(plan.trials.len(), 2 * 2 * 3 * 3);
-        assert_eq!(plan.servers(), ["13", "18"]);
-        assert_eq!(plan.cells[0].to_string(), "13 default select-only scale 1 clients 1 prepared unix");
+        assert_eq!(plan.servers.iter().map(|server| &server.name).collect::<Vec<_>>(), ["13", "18"]);
+        assert_eq!(plan.cells[0].to_string(), "13 default select-only scale 1 clients 1 prepared unix 10s");
     }
 
     #[test]
@@ -251,7 +443,7 @@ mod tests {
 
     #[test]
     fn as_written_repeats_each_cell_in_turn() {
-        let plan = plan(&GOOD.replace("seed = 7", "order = 'as-written'")).unwrap();
+        let plan = plan(&GOOD.replace("seed = 7", "order = 'sequential'")).unwrap();
         let head: Vec<_> = plan.trials[..4].iter().map(|t| (t.cell, t.repeat)).collect();
         assert_eq!(head, [(0, 1), (0, 2), (0, 3), (1, 1)]);
         assert_eq!(plan.run.seed, 1, "the drawn seed is recorded");
@@ -295,5 +487,155 @@ mod tests {
         let (message, _, help) = refused("clients =", "settings = ['bag']\nclients =");
         assert_eq!(message, "there are no settings \"bag\"");
         assert!(help.contains("[settings.bag]"), "{help}");
+    }
+
+    const SWEEP: &str =
+        "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1, 2, 4]\n";
+
+    fn names(text: &str) -> Vec<String> {
+        plan(text).unwrap().cells.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn zipped_factors_go_together() {
+        let cells = names(&format!("{SWEEP}scale = [10, 20, 40]\nzip = [['clients', 'scale']]\n"));
+        assert_eq!(cells.len(), 2 * 3);
+        assert!(cells[2].contains("scale 40 clients 4"), "{cells:?}");
+        let refused = |zip: &str, scales: &str| {
+            let text = format!("{SWEEP}scale = {scales}\nzip = [{zip}]\n");
+            let error = plan(&text).unwrap_err();
+            (error.message, text[error.at.unwrap()].to_owned())
+        };
+        let (message, at) = refused("['clients', 'scale']", "[10, 20]");
+        assert_eq!(at, "'scale'");
+        assert!(message.contains("has 2 levels, and what it is zipped with has 3"), "{message}");
+        assert!(refused("['clients', 'clients']", "[1]").0.contains("twice"));
+        assert!(refused("['clients', 'rate']", "[1]").0.contains("no factor with levels"));
+    }
+
+    #[test]
+    fn what_is_excluded_goes_and_what_is_included_comes() {
+        let cells = names(&format!(
+            "{SWEEP}exclude = [{{ server = '17', clients = 4 }}]\n\
+             include = [{{ server = '18', workload = 'tpcb-like', clients = 64, rate = 500 }}]\n"
+        ));
+        assert_eq!(cells.len(), 2 * 3 - 1 + 1);
+        assert_eq!(cells[5], "18 default tpcb-like scale 1 clients 64 prepared unix 10s rate 500");
+        let text = format!("{SWEEP}exclude = [{{ clients = 5 }}]\n");
+        let error = plan(&text).unwrap_err();
+        assert_eq!(
+            (error.message.as_str(), &text[error.at.unwrap()]),
+            ("this excludes no cell", "{ clients = 5 }")
+        );
+        let error = plan(&format!("{SWEEP}include = [{{ clients = 5 }}]\n")).unwrap_err();
+        assert!(error.message.contains("is not whole"), "{error}");
+        let error =
+            plan(&format!("{SWEEP}exclude = [{{ server = '17' }}, {{ server = '18' }}]\n")).unwrap_err();
+        assert_eq!(error.message, "no cell is left");
+    }
+
+    #[test]
+    fn matrices_add_up_and_take_what_they_leave_out_from_the_factors() {
+        let plan = plan(&format!(
+            "{SWEEP}[[matrix]]\nscale = [1]\n[[matrix]]\nscale = [100]\nclients = [8]\nworkload = ['tpcb-like']\n\
+             [[matrix]]\nserver = ['18']\nscale = [1]\n"
+        ))
+        .unwrap();
+        // The third matrix has no cell that the first has not.
+        assert_eq!(plan.cells.len(), 2 * 3 + 2);
+        assert_eq!(plan.cells[7].to_string(), "18 default tpcb-like scale 100 clients 8 prepared unix 10s");
+        let error = super::Plan::of(
+            &Campaign::parse("name = 'n'\n[factors]\nserver = ['18']\n[[matrix]]\nclients = [1]\n").unwrap(),
+            1,
+        )
+        .unwrap_err();
+        assert_eq!(error.message, "the factor `workload` is missing");
+    }
+
+    #[test]
+    fn settings_inherit() {
+        let text = format!(
+            "{SWEEP}settings = ['big', 'huge']\n[settings.big]\nfsync = false\nwork_mem = '4MB'\n\
+             [settings.huge]\ninherits = 'big'\nwork_mem = '1GB'\n"
+        );
+        let plan = plan(&text).unwrap();
+        let huge = &plan.cells.iter().find(|cell| cell.settings.name == "huge").unwrap().settings.values;
+        assert_eq!((huge["fsync"].as_str(), huge["work_mem"].as_str()), ("off", "1GB"));
+        let circle = text.replace("[settings.big]", "[settings.big]\ninherits = 'huge'");
+        assert!(
+            super::Plan::of(&Campaign::parse(&circle).unwrap(), 1)
+                .unwrap_err()
+                .message
+                .contains("themselves")
+        );
+    }
+
+    #[test]
+    fn a_server_comes_from_one_place() {
+        let with = |table: &str| {
+            let text = format!("{}\n[servers.mine]\n{table}\n", SWEEP.replace("'17'", "'mine'"));
+            plan(&text).map(|plan| plan.servers[0].clone()).map_err(|error| error.message)
+        };
+        let built =
+            with("source = '../pg'\nref = 'master'\nbuild = { system = 'meson', options = ['-Dssl=none'] }");
+        let Source::Build(build) = built.unwrap().source else { panic!("no build") };
+        assert_eq!((build.git_ref.as_deref(), build.options.len()), (Some("master"), 1));
+        assert_eq!(with("version = '9.6'\ninitdb = ['-k']").unwrap().initdb, ["-k"]);
+        assert!(with("bin = '/x'\ndsn = 'host=y'").unwrap_err().contains("not said where"));
+        assert!(with("").unwrap_err().contains("not said where"));
+        assert!(with("bin = '/x'\nref = 'y'").unwrap_err().contains("is for a server with `source`"));
+        for secret in ["host=y password = x", "postgresql://me:x@y/db", "postgres://y/db?sslpassword=x"] {
+            assert!(
+                with(&format!("dsn = '{secret}'")).unwrap_err().contains("a password in a campaign"),
+                "{secret}"
+            );
+        }
+        assert!(with("dsn = 'postgresql://me@[::1]:5433/db'").is_ok());
+        let cold =
+            format!("{}cache = ['cold']\n[servers.mine]\ndsn = 'host=y'\n", SWEEP.replace("'17'", "'mine'"));
+        assert!(plan(&cold).unwrap_err().message.contains("needs a restart"));
+        assert!(with("dsn = 'host=y'\ninitdb = ['-k']").unwrap_err().contains("`version, bin or source`"));
+    }
+
+    #[test]
+    fn repeats_may_be_found_while_the_campaign_runs() {
+        let repeats =
+            |given: &str| plan(&format!("{SWEEP}[run]\nrepeats = {given}\n")).map(|plan| plan.run.repeats);
+        assert_eq!(repeats("4").unwrap(), Repeats { min: 4, max: 4, until_ci: None });
+        let adaptive = repeats("{ min = 5, max = 20, until_ci = '2%' }").unwrap();
+        assert_eq!(adaptive, Repeats { min: 5, max: 20, until_ci: Some(0.02) });
+        assert_eq!(repeats("{ min = 30 }").unwrap().max, 30);
+        assert!(repeats("{ min = 2 }").unwrap_err().message.contains("repeats.min = 2"));
+        assert!(repeats("{ min = 9, max = 8 }").unwrap_err().message.contains("repeats.max = 8"));
+        let error =
+            Campaign::parse(&format!("{SWEEP}[run]\nrepeats = {{ until_ci = '200%' }}\n")).unwrap_err();
+        assert!(error.help.unwrap().contains("\"2%\""));
+    }
+
+    #[test]
+    fn what_is_compared_is_the_first_factor_that_varies_unless_it_is_said() {
+        assert_eq!(plan(SWEEP).unwrap().run.compare, Some(Factor::Server));
+        let said = plan(&format!("{SWEEP}[run]\ncompare = 'clients'\n")).unwrap();
+        assert_eq!(said.run.compare, Some(Factor::Clients));
+        let error = plan(&format!("{SWEEP}[run]\ncompare = 'scale'\n")).unwrap_err();
+        assert!(error.message.contains("one level only"));
+    }
+
+    #[test]
+    fn a_workload_may_have_a_length_of_its_own() {
+        let text = SWEEP.replace("'select-only'", "'select-only', 'long'")
+            + "[workloads.long]\nbuiltin = 'select-only'\nduration = '60s'\n";
+        let plan = plan(&text).unwrap();
+        let lengths: Vec<_> = plan.cells.iter().map(|cell| (cell.duration.us(), cell.warmup.us())).collect();
+        assert_eq!(lengths[0], (10_000_000, 1_000_000));
+        assert_eq!(lengths[3], (60_000_000, 6_000_000));
+    }
+
+    #[test]
+    fn processors_are_listed_as_for_taskset() {
+        assert_eq!(cpu_list("0-2, 8,1").unwrap(), [0, 1, 2, 8]);
+        for wrong in ["", "a", "3-1", "-1", "1,,2", "99999"] {
+            assert_eq!(cpu_list(wrong), None, "{wrong}");
+        }
     }
 }

@@ -2,10 +2,9 @@
 //!
 //! How it is stored is the `store` crate's business, which keeps versioned types of its own.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
+pub use crate::environment::Environment;
 use crate::message::{Interval, Latency};
 use crate::plan::Cell;
 
@@ -41,6 +40,8 @@ pub struct Trial {
     pub attempt: u32,
     /// Its place in the run's order, from 1.
     pub position: u32,
+    /// Why it was run beyond what was planned from the start; none where it was planned.
+    pub reason: Option<String>,
     /// When it began (server start included).
     pub started: Timestamp,
     /// When its load began, from where intervals are counted; none where no load ran.
@@ -51,6 +52,8 @@ pub struct Trial {
     pub server_version: Option<String>,
     /// `version()` as the server prints it.
     pub server_banner: Option<String>,
+    /// Which programs the server is, as pgdyno tells them apart; none where it was never there, or is not pgdyno's own.
+    pub server_build: Option<String>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
     /// Whether it may be used.
@@ -74,6 +77,10 @@ pub struct Run {
     pub seed: u64,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// What somebody wanted to be remembered.
+    pub notes: Option<String>,
 }
 
 /// What a load brought.
@@ -97,6 +104,10 @@ pub struct Summary {
     pub driver_busy_max: f64,
     /// Largest driver lag in the window, in microseconds.
     pub driver_lag_max_us: f64,
+    /// The driver's event loop; none in bundles that were made before it was told.
+    pub driver_engine: Option<String>,
+    /// Why it was not io_uring; none where it was, or where epoll was asked for.
+    pub driver_engine_reason: Option<String>,
 }
 
 /// The transactions as both sides counted them, over the whole load.
@@ -180,7 +191,7 @@ pub struct Event {
     pub message: String,
 }
 
-/// One server setting as in `pg_settings`.
+/// One server setting as in `pg_settings`, a value that is a secret masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Name.
@@ -191,6 +202,10 @@ pub struct Setting {
     pub unit: Option<String>,
     /// Where the value comes from (`default`, `configuration file`, …).
     pub source: String,
+    /// When it can be changed (`postmaster`, `sighup`, …); none in bundles that were made before it was kept.
+    pub context: Option<String>,
+    /// Whether a configuration file has another value, which waits for a restart; none as above.
+    pub pending_restart: Option<bool>,
 }
 
 /// A text kept whole.
@@ -200,41 +215,4 @@ pub struct Log {
     pub name: String,
     /// The text.
     pub text: String,
-}
-
-/// The machine as it was: what a reader must know to trust or repeat a figure. Missing is none, never zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
-    /// Host name.
-    pub hostname: Option<String>,
-    /// Kernel name and release, such as `Linux 6.1.0-37-amd64`.
-    pub kernel: Option<String>,
-    /// The kernel's full version line (`/proc/version`).
-    pub kernel_version: Option<String>,
-    /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
-    pub os: Option<String>,
-    /// Processor architecture, such as `x86_64`.
-    pub architecture: Option<String>,
-    /// Processor model.
-    pub cpu_model: Option<String>,
-    /// Logical processors that pgdyno may use.
-    pub cpus: Option<u32>,
-    /// Frequency governor of the first processor.
-    pub cpu_governor: Option<String>,
-    /// Main memory in bytes.
-    pub memory_bytes: Option<u64>,
-    /// Swap in bytes; 0 means that there is none.
-    pub swap_bytes: Option<u64>,
-    /// Transparent huge pages: the mode in force.
-    pub transparent_hugepages: Option<String>,
-    /// Hypervisor or container, where one shows itself.
-    pub virtualization: Option<String>,
-    /// Filesystem type of the data directory.
-    pub data_filesystem: Option<String>,
-    /// Mount options of the data directory's filesystem.
-    pub data_mount_options: Option<String>,
-    /// Load average over one minute just before the trial, in hundredths.
-    pub load_average_1m_centi: Option<u32>,
-    /// Kernel parameters that matter to PostgreSQL (`vm.*`, `kernel.sched_*`, …), by name.
-    pub sysctl: BTreeMap<String, String>,
 }

@@ -19,12 +19,14 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
+use serde::de::{self, Deserializer};
 use toml::Spanned;
 
-use crate::units::Span;
+use crate::units::{Rate, Share, Span};
 
 /// A campaign file as written. [`crate::plan::Plan::of`] checks it and makes cells and trials of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,34 +36,102 @@ pub struct Campaign {
     pub name: Spanned<String>,
     /// What the campaign is to find out, for people.
     pub description: Option<String>,
-    /// The axes.
-    pub factors: Factors,
+    /// Words to find its trials by; kept in every bundle.
+    #[serde(default)]
+    pub tags: Vec<Spanned<String>>,
+    /// Anything to be remembered; kept in every bundle.
+    pub notes: Option<String>,
+    /// The axes; where there are matrices, what they have in common.
+    #[serde(default)]
+    pub factors: Matrix,
+    /// Products of their own, which together make the cells. What one leaves out is as in `factors`.
+    #[serde(default)]
+    pub matrix: Vec<Spanned<Matrix>>,
     /// How each trial runs, and how many of them.
     #[serde(default)]
     pub run: Run,
+    /// Servers, for the factor `server`.
+    #[serde(default)]
+    pub servers: BTreeMap<Spanned<String>, Spanned<Server>>,
     /// Named sets of server settings, for the factor `settings`.
     #[serde(default)]
-    pub settings: BTreeMap<Spanned<String>, BTreeMap<String, Spanned<toml::Value>>>,
+    pub settings: BTreeMap<Spanned<String>, Spanned<BTreeMap<String, Spanned<toml::Value>>>>,
+    /// Workloads, for the factor `workload`.
+    #[serde(default)]
+    pub workloads: BTreeMap<Spanned<String>, Workload>,
+    /// Processors for driver and server, for the factor `pin`.
+    #[serde(default)]
+    pub pins: BTreeMap<Spanned<String>, Pin>,
+    /// Commands to be run around the campaign and its trials.
+    #[serde(default)]
+    pub hooks: Hooks,
 }
 
-/// The axes of a campaign. Each is a list of levels; a factor left out has its single default level.
-#[derive(Clone, Debug, Deserialize)]
+/// Axes. Each is a list of levels; a factor left out has its single default level.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Factors {
-    /// PostgreSQL versions: a major (`"18"`) or a full version (`"16.4"`).
-    pub server: Levels<String>,
+pub struct Matrix {
+    /// PostgreSQL versions (a major, `"18"`, or a full version, `"16.4"`) and names of `[servers.…]` tables.
+    pub server: Option<Levels<String>>,
     /// Names of `[settings.…]` tables; `"default"` is the server as it comes.
     pub settings: Option<Levels<String>>,
-    /// Built-in scripts by pgbench's names.
-    pub workload: Levels<String>,
+    /// Releases of the kernel, or how they begin: their trials run when such a kernel does. `"any"` is whichever runs.
+    pub kernel: Option<Levels<String>>,
+    /// Names of hosts: their trials run there. `"any"` is whichever host pgdyno is on.
+    pub host: Option<Levels<String>>,
+    /// Built-in scripts by pgbench's names, and names of `[workloads.…]` tables.
+    pub workload: Option<Levels<String>>,
     /// pgbench scale factors; 1 is 100,000 accounts, about 16 MB.
     pub scale: Option<Levels<i64>>,
     /// Numbers of clients.
-    pub clients: Levels<i64>,
+    pub clients: Option<Levels<i64>>,
+    /// Threads of the driver; never more than clients.
+    pub threads: Option<Levels<i64>>,
     /// `simple`, `extended`, `prepared`.
     pub protocol: Option<Levels<String>>,
     /// `unix`, `tcp`.
     pub transport: Option<Levels<String>>,
+    /// Transactions begun in a second, by all clients together, or `"max"`: the next as soon as the last has ended.
+    pub rate: Option<Levels<Rate>>,
+    /// Lengths of the measured window.
+    pub duration: Option<Levels<Span>>,
+    /// Load before the window, not counted.
+    pub warmup: Option<Levels<Span>>,
+    /// Names of `[pins.…]` tables; `"none"` leaves the choice of processors to the system.
+    pub pin: Option<Levels<String>>,
+    /// What the caches hold when a trial's load begins: `warm`, `cold`, `as-is`.
+    pub cache: Option<Levels<String>>,
+    /// Factors that go through their levels together, which need as many of them.
+    #[serde(default)]
+    pub zip: Vec<Spanned<Vec<Spanned<String>>>>,
+    /// Cells to be left out: those that have all of a point's levels.
+    #[serde(default)]
+    pub exclude: Vec<Spanned<Point>>,
+    /// Cells to be added. What a point leaves out is at its default.
+    #[serde(default)]
+    pub include: Vec<Spanned<Point>>,
+}
+
+/// One level of some factors.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "as in `Matrix`")]
+pub struct Point {
+    pub server: Option<Spanned<String>>,
+    pub settings: Option<Spanned<String>>,
+    pub kernel: Option<Spanned<String>>,
+    pub host: Option<Spanned<String>>,
+    pub workload: Option<Spanned<String>>,
+    pub scale: Option<Spanned<i64>>,
+    pub clients: Option<Spanned<i64>>,
+    pub threads: Option<Spanned<i64>>,
+    pub protocol: Option<Spanned<String>>,
+    pub transport: Option<Spanned<String>>,
+    pub rate: Option<Spanned<Rate>>,
+    pub duration: Option<Spanned<Span>>,
+    pub warmup: Option<Spanned<Span>>,
+    pub pin: Option<Spanned<String>>,
+    pub cache: Option<Spanned<String>>,
 }
 
 /// The levels of one factor, each with its place in the file.
@@ -76,13 +146,143 @@ pub struct Run {
     /// Load before the window, not counted (default a tenth of the duration).
     pub warmup: Option<Spanned<Span>>,
     /// Trials of each cell (default 3).
-    pub repeats: Option<Spanned<i64>>,
-    /// Order of the trials (default `randomised-blocks`).
+    pub repeats: Option<Spanned<Repeats>>,
+    /// Order of the trials (default `randomized-blocks`).
     pub order: Option<Spanned<String>>,
     /// Seed of the order and of the scripts' random numbers; drawn and recorded where it is left out.
     pub seed: Option<Spanned<i64>>,
     /// Threads of the driver (default 1; never more than clients).
     pub threads: Option<Spanned<i64>>,
+    /// The factor whose levels are to be compared, the first level being the baseline (default: the first factor of
+    /// `server`, `settings`, `kernel`, `host` that has several).
+    pub compare: Option<Spanned<String>>,
+    /// How often an invalid trial is run again (default 2).
+    pub retries: Option<Spanned<i64>>,
+    /// What is vacuumed or analyzed before each trial (default `none`: the data set is both when it is filled).
+    pub vacuum: Option<Spanned<String>>,
+    /// Whether each trial begins with a checkpoint (default true).
+    pub checkpoint: Option<bool>,
+    /// Pause between the preparation of a trial and its load (default none).
+    pub settle: Option<Spanned<Span>>,
+}
+
+/// How many trials each cell has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Repeats {
+    /// So many.
+    Fixed(i64),
+    /// As many as are needed.
+    Adaptive {
+        /// At least so many (default 5).
+        min: Option<i64>,
+        /// At most so many (default 20).
+        max: Option<i64>,
+        /// Until the 95 % confidence interval of the mean is no wider than this to either side, as a share.
+        until_ci: Option<f64>,
+    },
+}
+
+/// A server: exactly one of `version`, `bin`, `source` and `dsn`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// A major or full version of the embedded builds.
+    pub version: Option<Spanned<String>>,
+    /// Directory of `postgres` and `initdb`; relative to the campaign's.
+    pub bin: Option<Spanned<String>>,
+    /// A source directory or tarball to build; relative to the campaign's directory.
+    pub source: Option<Spanned<String>>,
+    /// With `source`: what of the git repository is built, where it is not the directory as it stands.
+    #[serde(rename = "ref")]
+    pub git_ref: Option<Spanned<String>>,
+    /// With `source`: how it is built.
+    pub build: Option<Spanned<Build>>,
+    /// How to connect to a server that runs already.
+    pub dsn: Option<Spanned<String>>,
+    /// With `dsn`: whether pgdyno may change its settings, and put them back afterwards.
+    pub allow_settings: Option<Spanned<bool>>,
+    /// Options for `initdb`, beside pgdyno's own.
+    pub initdb: Option<Spanned<Vec<String>>>,
+}
+
+/// How a server is built.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// `meson` or `configure`.
+    pub system: Option<Spanned<String>>,
+    /// Options for `configure` or `meson setup`.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// `CFLAGS`.
+    pub cflags: Option<String>,
+}
+
+/// A workload with a name of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The built-in script, by pgbench's name.
+    pub builtin: Spanned<String>,
+    /// Length of the measured window, where it is not the campaign's.
+    pub duration: Option<Spanned<Span>>,
+    /// Load before the window.
+    pub warmup: Option<Spanned<Span>>,
+}
+
+/// Processors, as in `taskset`: `"0-3,8"`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// The driver's; all where left out.
+    pub driver: Option<Spanned<String>>,
+    /// The server's; all where left out.
+    pub server: Option<Spanned<String>>,
+}
+
+/// Shell commands. Each is run with the trial's factors in its environment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hooks {
+    /// Before the first trial; the campaign does not begin where it fails.
+    pub before_campaign: Option<String>,
+    /// After the last trial.
+    pub after_campaign: Option<String>,
+    /// Before each trial, its server running; the trial is invalid where it fails.
+    pub before_trial: Option<String>,
+    /// After each trial, its server still running.
+    pub after_trial: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Repeats {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            min: Option<i64>,
+            max: Option<i64>,
+            until_ci: Option<Share>,
+        }
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = Repeats;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a table such as { min = 5, max = 20, until_ci = \"2%\" }")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Repeats, E> {
+                Ok(Repeats::Fixed(number))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Repeats, A::Error> {
+                let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let until_ci = table.until_ci.map(|Share(share)| share);
+                Ok(Repeats::Adaptive { min: table.min, max: table.max, until_ci })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// Why a campaign can't be used, and where in its text.
@@ -143,7 +343,7 @@ mod tests {
     #[test]
     fn the_least_campaign_is_read() {
         let campaign = Campaign::parse(GOOD).unwrap();
-        assert_eq!(campaign.factors.clients.get_ref().len(), 2);
+        assert_eq!(campaign.factors.clients.unwrap().get_ref().len(), 2);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Units that are written by people: durations such as `500ms`, `2s`, `5min`, `1h`.
+//! Units that are written by people: durations such as `500ms`, `2s`, `5min`, `1h`; rates; shares such as `2%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
 /// A span of time as a campaign writes it; whole microseconds, never negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     us: u64,
 }
@@ -101,6 +101,111 @@ impl<'de> Deserialize<'de> for Span {
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// Transactions begun in a second, as a campaign writes it: a number, or `"max"` for as many as can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate {
+    /// Thousandths of a transaction a second; none without a limit.
+    milli: Option<u64>,
+}
+
+impl Rate {
+    /// The next transaction as soon as the last has ended.
+    pub const MAX: Self = Self { milli: None };
+
+    /// So many a second; none where that is not a number above 0.001 and below 10^9.
+    pub fn per_second(rate: f64) -> Option<Self> {
+        (0.001..1e9).contains(&rate).then(|| Self { milli: Some((rate * 1e3).round() as u64) })
+    }
+
+    /// Transactions a second; none without a limit.
+    pub fn get(self) -> Option<f64> {
+        self.milli.map(|milli| milli as f64 / 1e3)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.get() {
+            None => f.write_str("max"),
+            Some(rate) => write!(f, "{rate}"),
+        }
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.get().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl de::Visitor<'_> for Either {
+            type Value = Rate;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("transactions a second, or \"max\"")
+            }
+
+            fn visit_f64<E: de::Error>(self, rate: f64) -> Result<Rate, E> {
+                Rate::per_second(rate).ok_or_else(|| E::invalid_value(de::Unexpected::Float(rate), &self))
+            }
+
+            fn visit_i64<E: de::Error>(self, rate: i64) -> Result<Rate, E> {
+                Rate::per_second(rate as f64)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Signed(rate), &self))
+            }
+
+            fn visit_u64<E: de::Error>(self, rate: u64) -> Result<Rate, E> {
+                self.visit_f64(rate as f64)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rate, E> {
+                match text {
+                    "max" => Ok(Rate::MAX),
+                    other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
+                }
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Rate, E> {
+                Ok(Rate::MAX)
+            }
+
+            fn visit_none<E: de::Error>(self) -> Result<Rate, E> {
+                Ok(Rate::MAX)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A share of something, written as `"2%"`: above 0 and at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Share;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a percentage up to 100, such as \"2%\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Share, E> {
+                let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+                match number {
+                    Some(percent) if percent > 0.0 && percent <= 100.0 => Ok(Share(percent / 100.0)),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 

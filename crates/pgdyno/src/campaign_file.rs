@@ -5,12 +5,49 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clap::Args;
 use model::plan::Plan;
 use model::spec::{Campaign, SpecError};
 
 use crate::exit::Usage;
+use crate::overrides;
 
-/// A campaign file that has been read, with its plan.
+/// A campaign file, and what is to be otherwise than it says.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CampaignArg {
+    /// The campaign: a TOML file
+    #[arg(value_name = "FILE")]
+    pub(crate) campaign: PathBuf,
+
+    /// Another value for a factor (levels parted by commas), a key of [run], or a dotted key [example: --set
+    /// scale=100,1000 --set duration=60s]
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl CampaignArg {
+    /// Reads and plans it; with `seed` for what it leaves to chance.
+    ///
+    /// # Errors
+    /// [`Usage`]: the file can't be read, or is not a campaign.
+    pub(crate) fn read(&self, seed: Option<u64>) -> Result<CampaignFile, Usage> {
+        let text = std::fs::read_to_string(&self.campaign).map_err(|error| {
+            Usage(format!("error: the campaign {} can't be read: {error}", self.campaign.display()))
+        })?;
+        CampaignFile::of(&self.campaign, overrides::apply(&text, &self.set)?, seed)
+    }
+
+    /// The directory of the file.
+    pub(crate) fn directory(&self) -> &Path {
+        directory(&self.campaign)
+    }
+}
+
+fn directory(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
+
+/// A campaign that has been read, with its plan.
 pub(crate) struct CampaignFile {
     path: PathBuf,
     /// The text to the letter.
@@ -21,28 +58,32 @@ pub(crate) struct CampaignFile {
 }
 
 impl CampaignFile {
-    /// Reads and plans a campaign.
+    /// Plans a campaign's text; `path` is where it is from. Relative paths in it are relative to that file's directory.
     ///
     /// # Errors
-    /// [`Usage`]: the file can't be read, or is not a campaign.
-    pub(crate) fn read(path: &Path) -> Result<Self, Usage> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Usage(format!("error: the campaign {} can't be read: {error}", path.display()))
-        })?;
+    /// [`Usage`]: it is not a campaign.
+    pub(crate) fn of(path: &Path, text: String, seed: Option<u64>) -> Result<Self, Usage> {
         let planned = Campaign::parse(&text).and_then(|campaign| {
-            let plan = Plan::of(&campaign, drawn_seed())?;
+            let plan = Plan::of(&campaign, seed.unwrap_or_else(drawn_seed))?;
             Ok((campaign, plan))
         });
         match planned {
-            Ok((campaign, plan)) => Ok(Self { path: path.to_owned(), text, campaign, plan }),
+            Ok((campaign, mut plan)) => {
+                plan.relative_to(directory(path));
+                Ok(Self { path: path.to_owned(), text, campaign, plan })
+            }
             Err(error) => Err(Usage(render(path, &text, &error))),
         }
     }
 
-    /// A complaint about a server version, shown at its place in the file.
-    pub(crate) fn refuse_server(&self, version: &str, message: String, help: String) -> Usage {
-        let servers = self.campaign.factors.server.get_ref();
-        let at = servers.iter().find(|server| server.get_ref() == version).map(|server| server.span());
+    /// A complaint about a server, shown at its place in the file.
+    pub(crate) fn refuse_server(&self, name: &str, message: String, help: String) -> Usage {
+        let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
+        let mut levels = std::iter::once(&self.campaign.factors)
+            .chain(matrices)
+            .filter_map(|matrix| matrix.server.as_ref())
+            .flat_map(|levels| levels.get_ref());
+        let at = levels.find(|level| level.get_ref() == name).map(|level| level.span());
         Usage(render(&self.path, &self.text, &SpecError { message, at, help: Some(help) }))
     }
 }

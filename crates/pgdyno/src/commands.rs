@@ -1,8 +1,13 @@
 //! The commands, one file each.
 
+mod bench;
+mod dataset;
+mod doctor;
 mod driver;
+pub(crate) mod pgbench;
 mod plan;
 mod report;
+mod resume;
 mod run;
 mod server;
 mod store;
@@ -28,10 +33,15 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Bench(Box<bench::BenchArgs>),
     Plan(plan::PlanArgs),
+    Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
     Server(server::ServerArgs),
+    Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
+    Doctor(doctor::DoctorArgs),
+    Pgbench(pgbench::PgbenchArgs),
     #[command(hide = true)]
     Driver(driver::DriverArgs),
 }
@@ -40,10 +50,15 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.command {
             Command::Run(args) => args.run(),
+            Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
+            Command::Dataset(args) => args.run(),
             Command::Store(args) => args.run(),
+            Command::Doctor(args) => args.run(),
+            Command::Pgbench(args) => args.run(),
             Command::Driver(args) => args.run(),
         }
     }

@@ -7,17 +7,33 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All is well.
-    Ok = 0,
+    Ok,
     /// Something could not be done, and why has been said.
-    Error = 1,
+    Error,
     /// The command line or the campaign is wrong; nothing was started.
-    Usage = 2,
+    Usage,
     /// What was measured can't be used.
-    InvalidMeasurement = 4,
+    InvalidMeasurement,
     /// A part was done, a part was not.
-    Partial = 5,
+    Partial,
     /// Ctrl-C.
-    Interrupted = 130,
+    Interrupted,
+    /// What pgbench says.
+    Pgbench(u8),
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Error => 1,
+            Self::Usage => 2,
+            Self::InvalidMeasurement => 4,
+            Self::Partial => 5,
+            Self::Interrupted => 130,
+            Self::Pgbench(code) => code,
+        }
+    }
 }
 
 /// An error that is the user's to mend before anything starts: exits with 2.
@@ -46,11 +62,11 @@ fn with_causes(error: &anyhow::Error) -> String {
 #[allow(clippy::print_stderr)]
 pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
     match outcome {
-        Ok(exit) => ExitCode::from(exit as u8),
+        Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => match error.downcast_ref::<Usage>() {
             Some(usage) => {
                 eprintln!("{usage}");
-                ExitCode::from(Exit::Usage as u8)
+                ExitCode::from(Exit::Usage.code())
             }
             None => {
                 eprintln!("error: {}", with_causes(&error));

@@ -1,9 +1,12 @@
 //! The command line of pgdyno: reads arguments, calls the floors below, prints what comes back.
 
 mod campaign_file;
+mod campaign_run;
 mod commands;
+mod connection;
 mod exit;
 mod output;
+mod overrides;
 mod preparation;
 mod progress;
 mod store_arg;
@@ -13,5 +16,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if let Some(code) = commands::pgbench::run_if_called_so() {
+        return code;
+    }
     exit::report(commands::Cli::parse().run())
 }

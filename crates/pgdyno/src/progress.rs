@@ -1,6 +1,7 @@
 //! Progress of a campaign on standard error: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -19,6 +20,8 @@ pub(crate) struct Progress {
     preparation: Bar,
     /// Shown from then on.
     bar: ProgressBar,
+    /// Whether a trial has begun.
+    measuring: AtomicBool,
 }
 
 impl Progress {
@@ -26,7 +29,7 @@ impl Progress {
     pub(crate) fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        Self { terminal, preparation: Bar::new(), bar }
+        Self { terminal, preparation: Bar::new(), bar, measuring: AtomicBool::new(false) }
     }
 
     /// Takes the bar away.
@@ -53,9 +56,16 @@ impl Progress {
 impl Observer for Progress {
     fn see(&self, event: &Event) {
         match event {
+            // Between trials, data are put back.
+            Event::Preparing { done, total, .. } if self.measuring.load(Ordering::Relaxed) => {
+                if let Some(share) = total.and_then(|total| (done * 100).checked_div(total)) {
+                    self.bar.set_prefix(format!("copy {share} %"));
+                }
+            }
             Event::Preparing { what, done, total } => self.preparation.step(what, *done, *total),
             Event::Notice(text) => self.preparation.notice(text),
-            Event::TrialBegins { trial, cell, of, remaining } => {
+            Event::TrialBegins { trial, cell, attempt, reason, of, remaining } => {
+                self.measuring.store(true, Ordering::Relaxed);
                 self.preparation.clear();
                 self.bar.set_style(trial_style());
                 self.bar.enable_steady_tick(Duration::from_millis(100));
@@ -66,6 +76,10 @@ impl Observer for Progress {
                 self.bar.set_prefix("");
                 if !self.terminal {
                     self.line(&format!("trial {}/{of}, about {left} left: {cell}", trial.position));
+                }
+                if let Some(reason) = reason {
+                    let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+                    self.line(&format!("  {cell}, repeat {}{attempt}: {reason}", trial.repeat));
                 }
             }
             Event::Load(interval) => self.load(interval),

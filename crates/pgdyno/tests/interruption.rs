@@ -10,7 +10,7 @@ use support::{Bench, Process, Running, signal, text, wait_until, wait_until_gone
 fn bench(duration: &str) -> Bench {
     Bench::new(&format!(
         "name = 'interruption'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2, 4]\n\
-         [run]\nduration = '{duration}'\nwarmup = '0s'\nrepeats = 1\norder = 'as-written'\n"
+         [run]\nduration = '{duration}'\nwarmup = '0s'\nrepeats = 1\norder = 'sequential'\n"
     ))
 }
 
@@ -25,8 +25,10 @@ fn in_second_load(running: &mut Running) -> Vec<Process> {
     family
 }
 
+/// Invalid, or else valid: a machine that is busy otherwise may make a trial suspect.
 fn status(trials: &[Trial]) -> Vec<Status> {
-    trials.iter().map(|trial| trial.validity.status).collect()
+    let usable = |trial: &Trial| trial.validity.status != Status::Invalid;
+    trials.iter().map(|trial| if usable(trial) { Status::Valid } else { Status::Invalid }).collect()
 }
 
 fn evidence(trial: &Trial) -> String {
@@ -61,9 +63,10 @@ fn a_server_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
     let family = in_second_load(&mut running);
     signal(running.process("bin/postgres ").pid, libc::SIGKILL);
     let (code, said) = running.end();
-    assert_eq!(code, Some(5), "{said}");
+    assert_eq!(code, Some(0), "{said}");
     let trials = bench.trials();
-    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid], "{said}");
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid, Status::Valid], "{said}");
+    assert_eq!((trials[3].position, trials[3].attempt), (2, 2), "it was run again");
     assert!(evidence(&trials[1]).contains("server-exited: "), "{}", evidence(&trials[1]));
     assert!(said.contains("the server ended during the trial: signal: 9"), "{said}");
     wait_until_gone(&family);
@@ -76,9 +79,10 @@ fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
     let family = in_second_load(&mut running);
     signal(running.process("pgdyno driver").pid, libc::SIGKILL);
     let (code, said) = running.end();
-    assert_eq!(code, Some(5), "{said}");
+    assert_eq!(code, Some(0), "{said}");
     let trials = bench.trials();
-    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid], "{said}");
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid, Status::Valid], "{said}");
+    assert_eq!((trials[3].position, trials[3].attempt), (2, 2), "it was run again");
     assert!(
         evidence(&trials[1]).contains("load-failed: the driver process died (signal: 9"),
         "{}",

@@ -1,11 +1,12 @@
 //! From trials to the view: which cells stand side by side, and what their trials come to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use model::plan::{Cell, Plan, SettingsVariant};
+use diagnose::{Confound, Facts};
+use model::factor::Factor;
+use model::plan::{Cell, Pin, Plan, SettingsVariant};
 use model::record::{Environment, Setting, Status, Trial};
 use model::spec::Campaign;
-use model::workload::{Protocol, Transport, Workload};
 use stats::Sample;
 
 use crate::environment;
@@ -30,33 +31,55 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
     trials.sort_by(|a, b| (&a.run.id, a.position, &a.id).cmp(&(&b.run.id, b.position, &b.id)));
     let runs = runs(&trials);
     let layout = Layout::of(&trials);
+    let confounds = find_confounds(&runs, surroundings);
     let columns = layout.columns.iter().map(|key| column(key, &layout, &trials)).collect();
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
         columns: unique_labels(columns),
         panels: layout.panels.iter().map(|key| panel(key, &layout, &trials)).collect(),
-        environment: environment::describe(&layout.columns, &trials, surroundings),
+        environment: view::Environment {
+            confounds,
+            ..environment::describe(&layout.columns, &trials, surroundings)
+        },
     }
 }
 
-/// What tells panels apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PanelKey {
-    workload: Workload,
-    scale: u32,
-    protocol: Protocol,
-    transport: Transport,
-}
+/// What tells panels apart: a cell without its column and its row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PanelKey(Cell);
 
 impl PanelKey {
+    /// Factors that are not named in every panel's title, with the level that goes without saying.
+    const CONDITIONS: [(Factor, &'static str); 5] = [
+        (Factor::Threads, "1"),
+        (Factor::Rate, "max"),
+        (Factor::Duration, ""),
+        (Factor::Warmup, ""),
+        (Factor::Cache, "warm"),
+    ];
+
     fn of(cell: &Cell) -> Self {
-        Self {
-            workload: cell.workload,
-            scale: cell.scale,
-            protocol: cell.protocol,
-            transport: cell.transport,
-        }
+        Self(Cell {
+            server: String::new(),
+            settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
+            kernel: None,
+            host: None,
+            pin: Pin::none(),
+            clients: 0,
+            ..cell.clone()
+        })
+    }
+
+    /// What is not as usual, and what other panels have otherwise.
+    fn conditions(&self, panels: &[Self]) -> Vec<String> {
+        let says = |factor: Factor, usual: &str| {
+            let level = factor.level(&self.0);
+            let varies = panels.iter().any(|panel| factor.level(&panel.0) != level);
+            let unusual = !usual.is_empty() && level != usual;
+            (varies || unusual).then(|| format!("{} {level}", factor.name()))
+        };
+        Self::CONDITIONS.into_iter().filter_map(|(factor, usual)| says(factor, usual)).collect()
     }
 }
 
@@ -65,11 +88,24 @@ impl PanelKey {
 pub(crate) struct ColumnKey {
     server: String,
     settings: SettingsVariant,
+    kernel: Option<String>,
+    host: Option<String>,
+    pin: Pin,
 }
 
 impl ColumnKey {
+    fn of(cell: &Cell) -> Self {
+        Self {
+            server: cell.server.clone(),
+            settings: cell.settings.clone(),
+            kernel: cell.kernel.clone(),
+            host: cell.host.clone(),
+            pin: cell.pin.clone(),
+        }
+    }
+
     pub(crate) fn holds(&self, cell: &Cell) -> bool {
-        self.server == cell.server && self.settings == cell.settings
+        *self == Self::of(cell)
     }
 }
 
@@ -88,14 +124,15 @@ impl Layout {
                 layout.panels.push(panel);
             }
             if !layout.columns.iter().any(|column| column.holds(&cell)) {
-                layout.columns.push(ColumnKey { server: cell.server, settings: cell.settings });
+                layout.columns.push(ColumnKey::of(&cell));
             }
         }
         layout
     }
 
-    fn settings_vary(&self) -> bool {
-        self.columns.iter().any(|column| column.settings.name != self.columns[0].settings.name)
+    /// Whether the columns differ in something.
+    fn vary<T: PartialEq>(&self, of: impl Fn(&ColumnKey) -> T) -> bool {
+        self.columns.iter().any(|column| of(column) != of(&self.columns[0]))
     }
 }
 
@@ -144,13 +181,58 @@ fn run(trials: &[&Trial]) -> view::Run {
         trials: trials.len(),
         plan: plan(trials[0]).map(|plan| view::PlanFacts {
             trials: plan.trials.len(),
-            duration_us: plan.run.duration.us(),
-            warmup_us: plan.run.warmup.us(),
-            repeats: plan.run.repeats,
+            duration: Factor::Duration.levels(&plan.cells).join(", "),
+            warmup: Factor::Warmup.levels(&plan.cells).join(", "),
+            repeats: plan.run.repeats.to_string(),
             order: plan.run.order,
-            threads: plan.run.threads,
         }),
     }
+}
+
+/// What a trial says of its server: the settings in force, and how it was built.
+fn facts_of(trial: &Trial, known: &Surroundings) -> Facts {
+    let mut facts = diagnose::facts_of_settings(&known.settings);
+    let config = known.environment.server.pg_config.as_ref();
+    for (name, key) in [("build CFLAGS", "CFLAGS"), ("build configure", "CONFIGURE")] {
+        if let Some(value) = config.and_then(|config| config.get(key)) {
+            facts.insert(name.to_owned(), value.clone());
+        }
+    }
+    // `version()` ends in "…, compiled by gcc (GCC) 7.5.0, 64-bit".
+    let compiler = trial.server_banner.as_ref().and_then(|banner| banner.split_once("compiled by "));
+    if let Some((compiler, _)) = compiler.and_then(|(_, rest)| rest.rsplit_once(',')) {
+        facts.insert("build CC".to_owned(), compiler.to_owned());
+    }
+    facts
+}
+
+/// What differs between the levels that the runs compare, and is no factor of theirs.
+fn find_confounds(
+    runs: &[Vec<&Trial>],
+    surroundings: &BTreeMap<String, Surroundings>,
+) -> Vec<view::Confound> {
+    let mut found: Vec<view::Confound> = Vec::new();
+    for trials in runs {
+        let Some(plan) = plan(trials[0]) else { continue };
+        let mut facts: HashMap<(String, String), Facts> = HashMap::new();
+        for trial in trials {
+            let Some(known) = surroundings.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
+                continue;
+            };
+            facts
+                .entry((trial.cell.server.clone(), trial.cell.settings.name.clone()))
+                .or_insert_with(|| facts_of(trial, known));
+        }
+        let confounds =
+            diagnose::confounds(&plan, |cell| facts.get(&(cell.server.clone(), cell.settings.name.clone())));
+        for Confound { factor, baseline, level, what, before, after } in confounds {
+            let confound = view::Confound { factor: factor.name(), baseline, level, what, before, after };
+            if !found.contains(&confound) {
+                found.push(confound);
+            }
+        }
+    }
+    found
 }
 
 fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
@@ -165,17 +247,24 @@ fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
         }
     }
     let version = if versions.is_empty() { key.server.clone() } else { versions.join(", ") };
-    let settings = match layout.settings_vary() {
-        true => format!(" {}", key.settings.name),
-        false => String::new(),
+    let is_version = key.server.starts_with(|c: char| c.is_ascii_digit());
+    let mut label = match is_version {
+        true => format!("PostgreSQL {version}"),
+        false => format!("{} (PostgreSQL {version})", key.server),
     };
-    view::Column {
-        label: format!("PostgreSQL {version}{settings}"),
-        server: key.server.clone(),
-        settings: key.settings.name.clone(),
-        versions,
-        banners,
+    if layout.vary(|column| column.settings.name.clone()) {
+        label += &format!(" {}", key.settings.name);
     }
+    if layout.vary(|column| column.kernel.clone()) {
+        label += &format!(", kernel {}", key.kernel.as_deref().unwrap_or("any"));
+    }
+    if layout.vary(|column| column.host.clone()) {
+        label += &format!(", on {}", key.host.as_deref().unwrap_or("any host"));
+    }
+    if layout.vary(|column| column.pin.name.clone()) {
+        label += &format!(", pin {}", key.pin.name);
+    }
+    view::Column { label, server: key.server.clone(), settings: key.settings.name.clone(), versions, banners }
 }
 
 /// Numbers the columns that would have an earlier one's label: `18` and `18.1` may be the same server.
@@ -197,10 +286,11 @@ fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
     clients.sort_unstable();
     clients.dedup();
     view::Panel {
-        workload: key.workload.name(),
-        scale: key.scale,
-        protocol: key.protocol.name(),
-        transport: key.transport.name(),
+        workload: key.0.workload.name(),
+        scale: key.0.scale,
+        protocol: key.0.protocol.name(),
+        transport: key.0.transport.name(),
+        conditions: key.conditions(&layout.panels),
         database_bytes: trials.iter().filter_map(|trial| trial.database_bytes).max(),
         rows: clients.into_iter().map(|clients| row(clients, layout, &trials)).collect(),
     }

@@ -1,7 +1,8 @@
 //! Where the trials were measured: facts of the machine with every value they had, and the settings worth knowing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use model::environment::BlockDevice;
 use model::record::{self, Trial};
 
 use crate::analyse::{ColumnKey, Surroundings};
@@ -19,6 +20,7 @@ pub(crate) fn describe(
     Environment {
         machine: machine(&environments),
         facts: facts(&environments),
+        confounds: Vec::new(),
         settings: settings(columns, trials, surroundings),
     }
 }
@@ -60,24 +62,97 @@ fn facts(environments: &[&record::Environment]) -> Vec<Fact> {
             e.swap_bytes.map(|swap| if swap == 0 { "none".into() } else { figures::bytes(swap) })
         }),
         machine("transparent huge pages", |e| e.transparent_hugepages.clone()),
+        machine("clock source", |e| e.clocksource.clone()),
         machine("virtualization", |e| e.virtualization.clone()),
         machine("operating system", |e| e.os.clone()),
         machine("kernel", |e| e.kernel.clone()),
         machine("kernel build", |e| e.kernel_version.clone()),
+        machine("kernel command line", |e| e.kernel_command_line.clone()),
+        machine("C library", |e| e.libc.clone()),
         machine("data filesystem", |e| e.data_filesystem.clone()),
         machine("mount options", |e| e.data_mount_options.clone()),
+        machine("block devices of the data", |e| {
+            let device = |device: &BlockDevice| {
+                let model = device.facts.get("model").map(|model| format!(" ({model})")).unwrap_or_default();
+                format!("{}{model}", device.name)
+            };
+            let devices: Vec<String> = e.data_devices.iter().map(device).collect();
+            (!devices.is_empty()).then(|| devices.join(", "))
+        }),
         Fact { group: "machine", name: "load average before a trial".to_owned(), values: load(environments) },
     ];
-    let mut sysctl: Vec<&String> = environments.iter().flat_map(|e| e.sysctl.keys()).collect();
-    sysctl.sort_unstable();
-    sysctl.dedup();
-    facts.extend(sysctl.into_iter().map(|name| Fact {
-        group: "sysctl",
-        name: name.clone(),
-        values: tally(environments.iter().map(|e| e.sysctl.get(name).cloned())),
-    }));
+    facts.extend(details(environments));
     facts
 }
+
+/// Kernel parameters that change what PostgreSQL does: they are shown though all trials share them. One that ends in
+/// `*` stands for all that begin so.
+///
+/// Source: the kernel's admin-guide/sysctl.
+const SYSCTL_SHOWN: [&str; 10] = [
+    "kernel.numa_balancing",
+    "kernel.perf_event_paranoid",
+    "kernel.randomize_va_space",
+    "kernel.sched_*",
+    "net.core.somaxconn",
+    "vm.dirty_*",
+    "vm.nr_hugepages",
+    "vm.overcommit_*",
+    "vm.swappiness",
+    "vm.zone_reclaim_mode",
+];
+
+/// Kernel parameters that matter, and whatever else differs between trials. Of other servers and data sets it is known
+/// that they differ: what a server says of itself is told by its settings and builds.
+fn details(environments: &[&record::Environment]) -> Vec<Fact> {
+    let flat: Vec<BTreeMap<String, String>> = environments
+        .iter()
+        .map(|environment| {
+            record::Environment { server: Default::default(), ..(*environment).clone() }.flatten()
+        })
+        .collect();
+    let names: BTreeSet<&String> = flat.iter().flat_map(BTreeMap::keys).collect();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let values = tally(flat.iter().map(|facts| facts.get(name).cloned()));
+            let differs = values.len() > 1;
+            let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), values });
+            match name.strip_prefix("sysctl.") {
+                Some(name) if differs || is_shown(name) => fact("sysctl", name),
+                None if differs && !IN_MACHINE.contains(&name.as_str()) => fact("other", name),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+fn is_shown(sysctl: &str) -> bool {
+    SYSCTL_SHOWN.iter().any(|shown| match shown.strip_suffix('*') {
+        Some(beginning) => sysctl.starts_with(beginning),
+        None => sysctl == *shown,
+    })
+}
+
+/// Facts that the group `machine` has under names for people.
+const IN_MACHINE: [&str; 16] = [
+    "architecture",
+    "clocksource",
+    "cpu_governor",
+    "cpu_model",
+    "cpus",
+    "data_filesystem",
+    "data_mount_options",
+    "kernel",
+    "kernel_command_line",
+    "kernel_version",
+    "libc",
+    "memory_bytes",
+    "os",
+    "swap_bytes",
+    "transparent_hugepages",
+    "virtualization",
+];
 
 /// Distinct values with their frequencies, the most frequent first.
 fn tally(values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {

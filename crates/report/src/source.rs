@@ -137,6 +137,8 @@ mod tests {
                 campaign_toml: String::new(),
                 seed: 1,
                 pgdyno_version: "0.1.0".to_owned(),
+                tags: Vec::new(),
+                notes: None,
             })
             .into()
     }

@@ -2,7 +2,7 @@
 
 use crate::figures::{self, counted};
 use crate::table::{Format, Table};
-use crate::view::{Panel, Point, Run, Trial, View};
+use crate::view::{Confound, Panel, Point, Run, Trial, View};
 
 /// Marks a cell that has a suspect trial among those used.
 const SUSPECT: &str = "†";
@@ -38,7 +38,31 @@ fn page(view: &View, format: Format) -> String {
         out.push_str(&table(view, panel, &shown).render(format));
         out.push_str(&legend(view, panel, &shown, format));
     }
+    out.push_str(&confounds(view, format));
     out
+}
+
+/// What the reader of a comparison has to know: what else differs. Long values (build options) are cut.
+fn confounds(view: &View, format: Format) -> String {
+    const LONGEST: usize = 40;
+    let confounds = &view.environment.confounds;
+    if confounds.is_empty() {
+        return String::new();
+    }
+    let title = "Differences that are no declared factor";
+    let heading = match format {
+        Format::Markdown => format!("### {title}\n\n"),
+        _ => format!("{title}\n"),
+    };
+    let mut table = Table::new(["between", "and", "what", "is", "became"]);
+    for Confound { baseline, level, what, before, after, .. } in confounds {
+        let shown = |value: &String| match value.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", &value[..end]),
+            None => value.clone(),
+        };
+        table.push(vec![baseline.clone(), level.clone(), what.clone(), shown(before), shown(after)]);
+    }
+    format!("\n{heading}{}", table.render(format))
 }
 
 fn run_line(run: &Run) -> String {
@@ -53,8 +77,9 @@ fn run_line(run: &Run) -> String {
 fn title(panel: &Panel) -> String {
     let database =
         panel.database_bytes.map(|bytes| format!(" ({})", figures::bytes(bytes))).unwrap_or_default();
+    let conditions: String = panel.conditions.iter().map(|condition| format!(" · {condition}")).collect();
     format!(
-        "{} · scale {}{database} · {} · {} · transactions per second",
+        "{} · scale {}{database} · {} · {}{conditions} · transactions per second",
         panel.workload, panel.scale, panel.protocol, panel.transport
     )
 }

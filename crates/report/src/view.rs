@@ -71,16 +71,14 @@ pub struct Run {
 pub struct PlanFacts {
     /// Trials in the plan.
     pub trials: usize,
-    /// Length of the measured window, in microseconds.
-    pub duration_us: u64,
-    /// Load before the window, in microseconds.
-    pub warmup_us: u64,
-    /// Trials of each cell.
-    pub repeats: u32,
+    /// Lengths of the measured window, such as `10s` or `10s, 60s`.
+    pub duration: String,
+    /// Load before the window, the same way.
+    pub warmup: String,
+    /// Trials of each cell: `5`, or `5 to 20`.
+    pub repeats: String,
     /// Order of the trials.
     pub order: model::plan::Order,
-    /// Threads of the driver.
-    pub threads: u32,
 }
 
 /// A server with its settings.
@@ -109,6 +107,8 @@ pub struct Panel {
     pub protocol: &'static str,
     /// What carries them.
     pub transport: &'static str,
+    /// What else tells it from other panels, or is not as usual: `rate 500`, `cache cold`.
+    pub conditions: Vec<String>,
     /// The largest size of the tested database among its trials when the load began.
     pub database_bytes: Option<u64>,
     /// Ascending by clients.
@@ -203,14 +203,33 @@ pub struct Environment {
     pub machine: Option<String>,
     /// What is known of the machine and its kernel.
     pub facts: Vec<Fact>,
+    /// What differs between the levels that the campaigns compare, and is no factor of theirs.
+    pub confounds: Vec<Confound>,
     /// Settings that are not at their default, or that the columns do not share.
     pub settings: Vec<Setting>,
+}
+
+/// A difference that is not a declared factor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Confound {
+    /// The factor that is compared.
+    pub factor: &'static str,
+    /// Its baseline.
+    pub baseline: String,
+    /// The level that is compared with it.
+    pub level: String,
+    /// What differs, such as `setting data_checksums`.
+    pub what: String,
+    /// At the baseline.
+    pub before: String,
+    /// At the other level.
+    pub after: String,
 }
 
 /// One fact about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// `machine` or `sysctl`.
+    /// `machine`, `sysctl`, or `other` for whatever else the trials do not share.
     pub group: &'static str,
     /// What it is.
     pub name: String,

@@ -131,6 +131,23 @@ fn a_fact_that_changed_between_trials_shows_each_value() {
 }
 
 #[test]
+fn of_the_many_other_facts_those_are_shown_that_differ() {
+    let (trials, mut surroundings) = fixture::trials();
+    for surroundings in surroundings.values_mut() {
+        surroundings.environment.cpu.smt = Some("on".to_owned());
+        surroundings.environment.cpu.turbo = Some(true);
+        surroundings.environment.sysctl.insert("fs.file-max".to_owned(), "1".to_owned());
+    }
+    surroundings.values_mut().take(7).for_each(|s| s.environment.cpu.turbo = Some(false));
+    surroundings.values_mut().take(7).for_each(|s| s.environment.os = Some("other".to_owned()));
+    let facts = analyse(&trials, &surroundings).environment.facts;
+    let of = |group| facts.iter().filter(|fact| fact.group == group).map(|fact| fact.name.as_str()).collect();
+    let (other, sysctl): (Vec<&str>, Vec<&str>) = (of("other"), of("sysctl"));
+    assert_eq!(other, ["cpu.turbo"], "the operating system has its place");
+    assert!(sysctl.contains(&"vm.swappiness") && !sysctl.contains(&"fs.file-max"), "{sysctl:?}");
+}
+
+#[test]
 fn every_trial_is_a_row_of_the_csv() {
     let (trials, _) = fixture::trials();
     let csv = tables(&fixture::view(), Format::Csv);

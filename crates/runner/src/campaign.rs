@@ -4,14 +4,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use model::plan::Plan;
-use model::record::{Run, Status};
+use collect::Host;
+use diagnose::confounds;
+use model::plan::{Cell, Plan};
+use model::record::{Run, Trial};
 use model::units::Span;
 use store::Store;
 use target::{Cache, TargetError};
 
 use crate::error::RunError;
+use crate::hooks::{self, Told};
 use crate::progress::{Event, Observer};
+use crate::schedule::{Here, Schedule, Standing};
 use crate::servers::Servers;
 use crate::trial::{self, Setup};
 
@@ -21,6 +25,12 @@ pub struct Campaign<'a> {
     pub plan: &'a Plan,
     /// The run that the trials will belong to.
     pub run: &'a Run,
+    /// Those of its trials that have been run already.
+    pub trials: &'a [Trial],
+    /// Where pgdyno is.
+    pub here: &'a Here,
+    /// Whether nothing is to be measured where there are confounds.
+    pub strict: bool,
     /// Where the bundles go.
     pub store: &'a Store,
     /// Where servers and data sets are.
@@ -36,10 +46,8 @@ pub struct Campaign<'a> {
 /// What came of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
-    /// Trials in the store that may be used.
-    pub usable: usize,
-    /// Trials in the store that may not.
-    pub invalid: usize,
+    /// How far the campaign is.
+    pub standing: Standing,
     /// Whether the user ended the run.
     pub interrupted: bool,
 }
@@ -48,44 +56,68 @@ pub struct Executed {
 const GIVE_UP_AFTER: u32 = 3;
 
 impl Campaign<'_> {
-    /// Prepares the servers and runs every trial, each into the store as soon as it has ended.
+    /// Prepares the servers and runs every trial that is still to be run, each into the store as soon as it has ended.
     ///
     /// # Errors
-    /// A server that can't be prepared, a bundle that can't be written, or several trials in a row without a load.
+    /// A server that can't be prepared, a hook that fails before the first trial, a bundle that can't be written, or
+    /// several trials in a row without a load.
     pub fn execute(&self) -> Result<Executed, RunError> {
-        let mut servers = match Servers::prepare(self.cache, self.plan, &Preparation(self)) {
+        let mut schedule = Schedule::new(self.plan, self.here, self.trials);
+        if schedule.next().is_none() {
+            return Ok(Executed { standing: schedule.standing(), interrupted: false });
+        }
+        let hooks = &self.plan.hooks;
+        let told = Told::campaign(&self.plan.campaign, &self.run.id);
+        if let Some(hook) = &hooks.before_campaign {
+            hooks::run(hook, &told, self.interrupt).map_err(RunError::Hook)?;
+        }
+        let outcome = self.trials(&mut schedule);
+        if let Some(hook) = &hooks.after_campaign
+            && let Err(why) = hooks::run(hook, &told, &AtomicBool::new(false))
+        {
+            self.observer.see(&Event::Notice(&why));
+        }
+        outcome?;
+        Ok(Executed { standing: schedule.standing(), interrupted: self.interrupted() })
+    }
+
+    fn trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
+        let preparation = Preparation(self);
+        let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.here.runs(cell)).collect();
+        let mut servers = match Servers::prepare(self.cache, self.plan, &cells, &preparation) {
             Err(TargetError::Interrupted) => return Err(RunError::Interrupted),
             servers => servers?,
         };
+        self.guard(&servers)?;
+        let host = Host::look();
         let setup = Setup {
             run: self.run,
-            settings: self.plan.run,
+            plan: self.plan,
+            host: &host,
             program: self.program,
             interrupt: self.interrupt,
         };
-        let mut executed = Executed::default();
         let mut without_load = 0;
-        let begun = Instant::now();
-        for (done, planned) in self.plan.trials.iter().enumerate() {
+        let mut pace = Pace { begun: Instant::now(), estimated: 0 };
+        while let Some(next) = schedule.next() {
             if self.interrupted() {
-                executed.interrupted = true;
                 break;
             }
-            let cell = self.plan.cell(planned);
+            let cell = self.plan.cell(&next.trial);
             self.observer.see(&Event::TrialBegins {
-                trial: planned,
+                trial: &next.trial,
                 cell,
-                of: self.plan.trials.len(),
-                remaining: self.remaining(done, begun),
+                attempt: next.attempt,
+                reason: next.reason.as_deref(),
+                of: self.plan.trials.len().max(next.trial.position as usize),
+                remaining: pace.remaining(self.plan.estimate_of(&schedule.ahead())),
             });
             let on_interval = |interval: &_| self.observer.see(&Event::Load(interval));
-            let ended = trial::run(&setup, &mut servers, planned, cell, on_interval)?;
+            let ended = trial::run(&setup, &mut servers, &next, on_interval)?;
             self.store.write(&ended.record)?;
+            schedule.note(&ended.record.trial);
+            pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             let validity = &ended.record.trial.validity;
-            match validity.status {
-                Status::Invalid => executed.invalid += 1,
-                Status::Valid | Status::Suspect => executed.usable += 1,
-            }
             self.observer.see(&Event::TrialEnded(&ended.record.trial));
             without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
             if without_load == GIVE_UP_AFTER {
@@ -96,24 +128,43 @@ impl Campaign<'_> {
                     reason: reason.unwrap_or_default(),
                 });
             }
-            executed.interrupted = self.interrupted();
         }
-        Ok(executed)
+        Ok(())
+    }
+
+    /// Tells of what differs between cells that are to be compared, beside what they are compared by.
+    fn guard(&self, servers: &Servers) -> Result<(), RunError> {
+        let confounds = confounds(self.plan, |cell| servers.facts(cell));
+        if confounds.is_empty() {
+            return Ok(());
+        }
+        let text = diagnose::in_words(&confounds);
+        if self.strict {
+            return Err(RunError::Confounded { text });
+        }
+        self.observer.see(&Event::Notice(&text));
+        Ok(())
     }
 
     fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
+}
 
-    /// The plan's own estimate, scaled by how long the trials so far took compared with theirs.
-    fn remaining(&self, done: usize, begun: Instant) -> Span {
-        let (behind, ahead) = self.plan.trials.split_at(done);
-        let (behind, ahead) = (self.plan.estimate_of(behind).us(), self.plan.estimate_of(ahead).us());
-        if behind == 0 {
-            return Span::from_us(ahead);
+/// How long trials take beside what the plan estimates.
+struct Pace {
+    begun: Instant,
+    /// What the trials since then should have taken, in microseconds.
+    estimated: u64,
+}
+
+impl Pace {
+    fn remaining(&self, estimate: Span) -> Span {
+        if self.estimated == 0 {
+            return estimate;
         }
-        let ratio = begun.elapsed().as_micros() as f64 / behind as f64;
-        Span::from_us((ahead as f64 * ratio) as u64)
+        let ratio = self.begun.elapsed().as_micros() as f64 / self.estimated as f64;
+        Span::from_us((estimate.us() as f64 * ratio) as u64)
     }
 }
 

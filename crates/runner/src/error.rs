@@ -25,6 +25,15 @@ pub enum RunError {
         /// Why the last one failed.
         reason: String,
     },
+    /// The hook before the campaign failed.
+    #[error("{0}\nNo trial was run: `before_campaign` has to succeed first")]
+    Hook(String),
+    /// Cells that are to be compared differ in more than that.
+    #[error("{text}\nNothing was measured, as --strict says")]
+    Confounded {
+        /// What differs.
+        text: String,
+    },
     /// The user ended the campaign before its first trial.
     #[error("interrupted")]
     Interrupted,

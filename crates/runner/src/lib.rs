@@ -1,14 +1,21 @@
 //! Executes a plan: one trial after the other, each on a server in a known state, each kept as a bundle as soon as it
 //! has ended.
 //!
-//! [`campaign`] goes through the plan; [`servers`] holds the one server that runs; [`trial`] is the life of one trial;
+//! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
+//! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial, with the user's [`hooks`];
 //! [`load`] talks to the driver process. What happens is told to a [`progress::Observer`].
 
 pub mod campaign;
 mod error;
+mod hooks;
 mod load;
 pub mod progress;
+mod repeats;
+mod schedule;
 mod servers;
+mod serving;
 mod trial;
 
 pub use error::RunError;
+pub use schedule::{Here, Standing};
+pub use servers::build_facts;

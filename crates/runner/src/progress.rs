@@ -25,7 +25,11 @@ pub enum Event<'a> {
         trial: &'a PlannedTrial,
         /// Its cell.
         cell: &'a Cell,
-        /// Number of trials in the plan.
+        /// Which try at it, from 1.
+        attempt: u32,
+        /// Why it is run beyond what was planned; none where it was planned.
+        reason: Option<&'a str>,
+        /// Number of trials, as far as is known.
         of: usize,
         /// About how long this and the trials after it will take.
         remaining: Span,

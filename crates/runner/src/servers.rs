@@ -1,19 +1,41 @@
 //! The servers of a campaign: each installed and filled once, at most one running at a time, each trial on a state
 //! that it can rely on.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use model::plan::{Cell, Plan, SettingsVariant};
-use target::{Cache, Cluster, Installation, Server, StopMode, TargetError, Template};
+use diagnose::{Facts, facts_of_settings};
+use model::environment::ServerFacts;
+use model::plan::{CacheState, Cell, Plan, SettingsVariant, cpu_list};
+use model::server::{ServerSpec, Source};
+use target::{Cache, Cluster, Dataset, ExternalServer, Installation, StopMode, TargetError, Template};
+
+use crate::serving::Serving;
 
 /// Which copy of which data set under which server.
 type Origin = (String, u32);
 
-/// The server that runs.
-pub(crate) struct Running {
+/// How a server is started: a trial that wants it otherwise needs another start.
+#[derive(Clone, PartialEq, Eq)]
+struct Start {
     origin: Origin,
     settings: SettingsVariant,
-    pub(crate) server: Server,
+    /// The processors that it keeps to.
+    cpus: Option<String>,
+}
+
+impl Start {
+    fn of(cell: &Cell) -> Self {
+        Self { origin: origin(cell), settings: cell.settings.clone(), cpus: cell.pin.server.clone() }
+    }
+}
+
+/// The server that runs.
+pub(crate) struct Running {
+    start: Start,
+    /// Which programs it is; none where they are not ours.
+    build: Option<String>,
+    pub(crate) server: Serving,
     state: State,
 }
 
@@ -30,16 +52,24 @@ struct State {
 /// The servers of a campaign.
 pub(crate) struct Servers<'a> {
     cache: &'a Cache,
+    installations: BTreeMap<String, Installation>,
+    /// Servers that are not ours, while no trial runs on them.
+    externals: HashMap<String, ExternalServer>,
+    progress: &'a dyn target::Progress,
     templates: HashMap<Origin, Template>,
     /// One copy of each template, while its server does not run.
     copies: HashMap<Origin, (Cluster, State)>,
     /// The count of commits that the copies of an origin begin with.
     first_commits: HashMap<Origin, u64>,
+    /// What is known of each server with its settings.
+    facts: HashMap<(String, String), Facts>,
+    /// What the servers say of themselves, asked once.
+    said: HashMap<Origin, ServerFacts>,
     running: Option<Running>,
 }
 
 impl<'a> Servers<'a> {
-    /// Takes away what killed pgdynos left, installs every server of the plan, fills every data set, and starts each
+    /// Takes away what killed pgdynos left, installs every server of some cells, fills every data set, and starts each
     /// server once with each of its settings, so that what can't work is known before the first trial.
     ///
     /// # Errors
@@ -47,51 +77,97 @@ impl<'a> Servers<'a> {
     pub(crate) fn prepare(
         cache: &'a Cache,
         plan: &Plan,
-        progress: &dyn target::Progress,
+        cells: &[&Cell],
+        progress: &'a dyn target::Progress,
     ) -> Result<Self, TargetError> {
         if let Some(notice) = target::sweep(cache)?.notice() {
             progress.notice(&notice);
         }
-        let mut installations: BTreeMap<&str, Installation> = BTreeMap::new();
-        for server in plan.servers() {
-            installations.insert(server, target::install(cache, server, progress)?);
+        for restored in target::restore_settings(cache, progress)? {
+            progress.notice(&restored.notice());
         }
         let mut servers = Self {
             cache,
+            installations: BTreeMap::new(),
+            externals: HashMap::new(),
+            progress,
             templates: HashMap::new(),
             copies: HashMap::new(),
             first_commits: HashMap::new(),
+            facts: HashMap::new(),
+            said: HashMap::new(),
             running: None,
         };
-        for cell in &plan.cells {
+        let needed = |server: &&ServerSpec| cells.iter().any(|cell| cell.server == server.name);
+        for server in plan.servers.iter().filter(needed) {
+            if let Source::Dsn(dsn) = &server.source {
+                let external = ExternalServer::connect(cache, &server.name, dsn, progress)?;
+                servers.externals.insert(server.name.clone(), external);
+                continue;
+            }
+            let installation = target::installation(cache, &server.source, progress)?;
+            servers.installations.insert(server.name.clone(), installation);
+        }
+        servers.check_disk(plan, cells)?;
+        for cell in cells {
             let origin = origin(cell);
-            if let (false, Some(installation)) =
-                (servers.templates.contains_key(&origin), installations.get(cell.server.as_str()))
-            {
-                let template = target::template(cache, installation, cell.scale, progress)?;
+            if let Some(external) = servers.externals.get(&cell.server) {
+                external.connection(cell.transport)?;
+                external.prepare(cell.scale, progress)?;
+            } else if let (false, Some(installation), Some(server)) = (
+                servers.templates.contains_key(&origin),
+                servers.installations.get(&cell.server),
+                plan.server(cell),
+            ) {
+                let template = target::template(cache, installation, &server.initdb, cell.scale, progress)?;
                 servers.templates.insert(origin, template);
             }
         }
         let mut tried: Vec<(&str, &SettingsVariant)> = Vec::new();
-        for cell in &plan.cells {
+        for cell in cells {
             if !tried.contains(&(&cell.server, &cell.settings)) {
                 tried.push((&cell.server, &cell.settings));
                 let what =
                     format!("starting PostgreSQL {} with settings {}", cell.server, cell.settings.name);
                 progress.step(&what, 0, None);
-                servers.start(cell, false)?;
+                let mut facts = facts_of_settings(&servers.start(cell, false)?.server.settings()?);
+                facts.extend(servers.installations.get(&cell.server).map(build_facts).unwrap_or_default());
+                servers.facts.insert((cell.server.clone(), cell.settings.name.clone()), facts);
             }
         }
         Ok(servers)
     }
 
+    /// Whether the data sets of some cells, and a copy of each, fit on the disk.
+    fn check_disk(&self, plan: &Plan, cells: &[&Cell]) -> Result<(), TargetError> {
+        let mut origins: Vec<Origin> = cells.iter().map(|cell| origin(cell)).collect();
+        origins.sort();
+        origins.dedup();
+        let dataset = |(name, scale): &Origin| {
+            let initdb = plan.servers.iter().find(|server| server.name == *name)?.initdb.as_slice();
+            Some(Dataset { installation: self.installations.get(name)?, initdb, scale: *scale, copies: 1 })
+        };
+        let datasets: Vec<Dataset> = origins.iter().filter_map(dataset).collect();
+        target::disk_need(self.cache, &datasets)?.check(self.cache)
+    }
+
     /// The server for a trial of this cell, running. Where the cell writes, on its data set as it was filled; where it
-    /// only reads, on one that has only been read from.
+    /// only reads, on one that has only been read from. Where it is to begin with cold caches, it has just been started.
     ///
     /// # Errors
     /// The copy can't be made, or the server does not start.
     pub(crate) fn for_cell(&mut self, cell: &Cell) -> Result<&mut Running, TargetError> {
-        self.start(cell, cell.workload.writes())
+        self.start(cell, true)
+    }
+
+    /// What is known of the server of a cell: settings in force, and how it was built.
+    pub(crate) fn facts(&self, cell: &Cell) -> Option<&Facts> {
+        self.facts.get(&(cell.server.clone(), cell.settings.name.clone()))
+    }
+
+    /// What the server of a cell says of itself; nothing where it has not been started yet.
+    pub(crate) fn said(&self, cell: &Cell) -> ServerFacts {
+        self.said.get(&origin(cell)).cloned().unwrap_or_default()
     }
 
     /// To be called when a trial has ended: whether it has written, or left a server that can't be trusted, and the
@@ -102,30 +178,77 @@ impl<'a> Servers<'a> {
         }
     }
 
-    fn start(&mut self, cell: &Cell, as_filled: bool) -> Result<&mut Running, TargetError> {
-        let origin = origin(cell);
-        let fits = |running: &Running| {
-            let is_same = running.origin == origin && running.settings == cell.settings;
-            is_same && !as_filled && !running.state.altered
-        };
+    fn start(&mut self, cell: &Cell, for_trial: bool) -> Result<&mut Running, TargetError> {
+        let start = Start::of(cell);
+        let as_filled = for_trial && cell.workload.writes();
+        let cold = for_trial && cell.cache == CacheState::Cold;
+        let fits =
+            |running: &Running| running.start == start && !as_filled && !cold && !running.state.altered;
         let running = match self.running.take() {
             Some(running) if fits(&running) => running,
             other => {
+                let was =
+                    other.as_ref().map(|previous| (previous.start.origin.clone(), previous.state.altered));
                 if let Some(previous) = other {
                     self.put_away(previous)?;
                 }
-                let (cluster, known) = self.copy(&origin, as_filled)?;
-                let server = cluster.start(&cell.settings.values)?;
-                let commits = match known {
-                    Some(commits) => commits,
-                    None => server.commits(None)?,
-                };
-                self.first_commits.entry(origin.clone()).or_insert(commits);
-                let state = State { altered: false, commits: Some(commits) };
-                Running { origin, settings: cell.settings.clone(), server, state }
+                let as_left = was == Some((start.origin.clone(), false)) && !as_filled;
+                match self.turned_to(cell, as_left)? {
+                    Some((server, commits)) => {
+                        let state = State { altered: false, commits: Some(commits) };
+                        Running { start, build: None, server: Serving::External(server), state }
+                    }
+                    None => self.start_anew(cell, start, as_filled, cold)?,
+                }
             }
         };
-        Ok(self.running.insert(running))
+        let running = self.running.insert(running);
+        if let Entry::Vacant(said) = self.said.entry(running.start.origin.clone()) {
+            said.insert(running.server.facts());
+            // Asking is counted, too.
+            running.state.commits = Some(running.server.commits(None)?);
+        }
+        Ok(running)
+    }
+
+    fn start_anew(
+        &mut self,
+        cell: &Cell,
+        start: Start,
+        as_filled: bool,
+        cold: bool,
+    ) -> Result<Running, TargetError> {
+        let (cluster, known) = self.copy(&start.origin, as_filled)?;
+        if cold {
+            cluster.forget_files()?;
+        }
+        let server = cluster.start(&cell.settings.values)?;
+        if let Some(cpus) = start.cpus.as_deref().and_then(cpu_list) {
+            server.keep_to(&cpus)?;
+        }
+        let commits = match known {
+            Some(commits) => commits,
+            None => server.commits(None)?,
+        };
+        self.first_commits.entry(start.origin.clone()).or_insert(commits);
+        let build = self.installations.get(&cell.server).map(|known| known.identity().to_owned());
+        let state = State { altered: false, commits: Some(commits) };
+        Ok(Running { start, build, server: Serving::Own(server), state })
+    }
+
+    /// The server of a cell in the state that the cell asks for, where it is not ours; with its count of commits.
+    fn turned_to(
+        &mut self,
+        cell: &Cell,
+        as_left: bool,
+    ) -> Result<Option<(ExternalServer, u64)>, TargetError> {
+        let Some(external) = self.externals.get_mut(&cell.server) else { return Ok(None) };
+        if !as_left {
+            external.renew(cell.scale)?;
+        }
+        external.set(&cell.settings.values)?;
+        let commits = external.commits(None)?;
+        Ok(self.externals.remove(&cell.server).map(|external| (external, commits)))
     }
 
     /// A copy that has not been written to, with its count of commits where it is known.
@@ -134,9 +257,9 @@ impl<'a> Servers<'a> {
             return Err(TargetError::NoTemplate { server: origin.0.clone(), scale: origin.1 });
         };
         let cluster = match self.copies.remove(origin) {
-            None => template.clone_cluster(self.cache)?,
-            Some((cluster, state)) if state.altered || as_filled => {
-                template.restore(&cluster)?;
+            None => template.clone_cluster(self.cache, self.progress)?,
+            Some((mut cluster, state)) if state.altered || as_filled => {
+                template.restore(&mut cluster, self.progress)?;
                 cluster
             }
             Some((cluster, state)) => return Ok((cluster, state.commits)),
@@ -147,8 +270,15 @@ impl<'a> Servers<'a> {
     fn put_away(&mut self, running: Running) -> Result<(), TargetError> {
         // What is put back anyway needs no checkpoint.
         let mode = if running.state.altered { StopMode::Immediate } else { StopMode::Fast };
-        let cluster = running.server.stop(mode)?;
-        self.copies.insert(running.origin, (cluster, running.state));
+        match running.server {
+            Serving::Own(server) => {
+                let cluster = server.stop(mode)?;
+                self.copies.insert(running.start.origin, (cluster, running.state));
+            }
+            Serving::External(external) => {
+                self.externals.insert(running.start.origin.0, external);
+            }
+        }
         Ok(())
     }
 }
@@ -158,8 +288,30 @@ impl Running {
     pub(crate) fn expected_commits(&self) -> Option<u64> {
         self.state.commits
     }
+
+    /// Commits in the tested database that are pgdyno's own.
+    pub(crate) fn counted(&mut self, commits: u64) {
+        self.state.commits = self.state.commits.map(|known| known + commits);
+    }
+
+    /// Somebody else may have used the tested database.
+    pub(crate) fn count_is_unknown(&mut self) {
+        self.state.commits = None;
+    }
+
+    /// Which programs it is.
+    pub(crate) fn build(&self) -> Option<&str> {
+        self.build.as_deref()
+    }
 }
 
 fn origin(cell: &Cell) -> Origin {
     (cell.server.clone(), cell.scale)
+}
+
+/// How a server's programs were built, for the confound guard.
+pub fn build_facts(installation: &Installation) -> Facts {
+    let flags = installation.build_flags();
+    let known = [("CC", flags.cc), ("CFLAGS", flags.cflags), ("configure", flags.configure)];
+    known.into_iter().filter_map(|(name, value)| Some((format!("build {name}"), value?))).collect()
 }

@@ -1,21 +1,25 @@
 //! The life of one trial: server, counts before, load, counts after, judgement, record.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use collect::Host;
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
-use model::message::{Interval, Load, Outcome, Phase};
-use model::plan::{Cell, PlannedTrial, RunSettings};
-use model::record::{
-    Accounting, Environment, Event, Log, Run, Setting, Summary, Trial, TrialRecord, Validity,
-};
-use target::{Server, TargetError};
+use model::message::{Connection, Interval, Load, Outcome, Phase};
+use model::plan::{CacheState, Cell, Plan, cpu_list};
+use model::record::{Accounting, Event, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
+use model::secret::mask;
+use model::units::Rate;
+use target::TargetError;
 
 use crate::error::RunError;
+use crate::hooks::{self, Told};
 use crate::load::{Driven, drive};
+use crate::schedule::Next;
 use crate::servers::{Running, Servers};
+use crate::serving::Serving;
 
 /// Length of one record of a load.
 const INTERVAL_US: u64 = 1_000_000;
@@ -27,8 +31,10 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct Setup<'a> {
     /// The run.
     pub(crate) run: &'a Run,
-    /// How each trial runs.
-    pub(crate) settings: RunSettings,
+    /// What to run.
+    pub(crate) plan: &'a Plan,
+    /// The machine.
+    pub(crate) host: &'a Host,
     /// The program that is started as driver process.
     pub(crate) program: &'a Path,
     /// Set when the user wants to stop.
@@ -60,47 +66,69 @@ struct Before {
 pub(crate) fn run(
     setup: &Setup,
     servers: &mut Servers,
-    planned: &PlannedTrial,
-    cell: &Cell,
+    next: &Next,
     on_interval: impl FnMut(&Interval),
 ) -> Result<Ended, RunError> {
     let started = Timestamp::now();
-    let mut environment = Environment::default();
+    let cell = setup.plan.cell(&next.trial);
+    let mut environment;
     let mut before = Before::default();
     let mut driven = Driven::default();
     let mut accounting = Accounting::default();
     let mut server_exit = None;
+    let mut server_build = None;
     let mut logs = Vec::new();
+    let mut notes = Vec::new();
 
     match servers.for_cell(cell) {
-        Err(error) => driven.failure = Some(format!("the server could not be started: {error}")),
+        Err(error) => {
+            environment = setup.host.environment(None);
+            driven.failure = Some(format!("the server could not be started: {error}"));
+            driven.interrupted = setup.interrupt.load(Ordering::Relaxed);
+        }
         Ok(running) => {
-            environment = collect::environment(Some(running.server.data_directory()));
-            match look(running) {
-                Ok(seen) => before = seen,
-                Err(error) => {
-                    driven.failure = Some(format!("the server did not answer before the load: {error}"))
+            environment = setup.host.environment(running.server.data_directory());
+            server_build = running.build().map(str::to_owned);
+            let connection = running.server.connection(cell.transport);
+            let told = told(setup, next, connection.as_ref().ok());
+            let ready = prepare(setup, cell, running, &told).and_then(|said| {
+                notes = said;
+                look(running).map_err(|error| format!("the server did not answer before the load: {error}"))
+            });
+            driven.interrupted = setup.interrupt.load(Ordering::Relaxed);
+            match (ready, connection) {
+                (Err(why), _) => driven.failure = Some(why),
+                (Ok(_), Err(error)) => driven.failure = Some(format!("clients can't connect: {error}")),
+                (Ok(seen), Ok(connection)) => {
+                    before = seen;
+                    driven = drive(
+                        setup.program,
+                        load(setup, next.trial.repeat, cell, connection),
+                        setup.interrupt,
+                        on_interval,
+                    )?;
+                    accounting = account(&running.server, before.commits, driven.outcome.as_ref());
                 }
             }
-            if driven.failure.is_none() {
-                driven = drive(
-                    setup.program,
-                    load(setup, planned, cell, &running.server),
-                    setup.interrupt,
-                    on_interval,
-                )?;
-                accounting = account(&running.server, before.commits, driven.outcome.as_ref());
-            }
             server_exit = exit_of(&mut running.server, driven.leaves_server_in_doubt());
-            if let Ok(text) = running.server.log() {
-                logs.push(Log { name: "server".to_owned(), text });
+            if let (None, Some(hook)) = (&server_exit, &setup.plan.hooks.after_trial)
+                && let Err(why) = hooks::run(hook, &told, setup.interrupt)
+            {
+                notes.push(why);
             }
+            if let Some(text) = running.server.log() {
+                logs.push(Log { name: "server".to_owned(), text: mask(&text) });
+            }
+            environment.server = servers.said(cell);
         }
     }
+    // Not before the load, so that the kernel's log has what happened during it.
+    logs.extend(setup.host.logs());
 
     let summary = driven.outcome.as_ref().map(|outcome| summarise(&driven, outcome));
     let validity = judge(&Observation {
         clients: cell.clients,
+        open_loop: cell.rate != Rate::MAX,
         load_failure: driven.failure.as_deref(),
         server_exit: server_exit.as_deref(),
         interrupted: driven.interrupted,
@@ -110,7 +138,10 @@ pub(crate) fn run(
         summary: summary.as_ref(),
         intervals: &driven.intervals,
     });
-    let altered = cell.workload.writes() || server_exit.is_some() || driven.leaves_server_in_doubt();
+    let altered = cell.workload.writes()
+        || setup.plan.alters_data()
+        || server_exit.is_some()
+        || driven.leaves_server_in_doubt();
     let commits = before.commits.zip(accounting.server_commits).map(|(before, more)| before + more);
     servers.ended(altered, commits);
 
@@ -118,19 +149,21 @@ pub(crate) fn run(
     let loaded = driven.started.is_some();
     Ok(Ended {
         record: TrialRecord {
-            events: events(&driven, server_exit.as_deref(), &validity, ended),
+            events: events(&driven, server_exit.as_deref(), &validity, notes, started, ended),
             trial: Trial {
                 id: store::new_id(),
                 run: setup.run.clone(),
                 cell: cell.clone(),
-                repeat: planned.repeat,
-                attempt: 1,
-                position: planned.position,
+                repeat: next.trial.repeat,
+                attempt: next.attempt,
+                position: next.trial.position,
+                reason: next.reason.clone(),
                 started,
                 load_started: driven.started,
                 ended,
                 server_version: before.version,
                 server_banner: before.banner,
+                server_build,
                 database_bytes: before.database_bytes,
                 validity,
                 summary,
@@ -157,24 +190,80 @@ fn look(running: &Running) -> Result<Before, TargetError> {
     })
 }
 
-fn load(setup: &Setup, planned: &PlannedTrial, cell: &Cell, server: &Server) -> Load {
+/// What hooks are told of a trial.
+fn told(setup: &Setup, next: &Next, connection: Option<&Connection>) -> Told {
+    let told = Told::campaign(&setup.plan.campaign, &setup.run.id)
+        .with_cell(setup.plan.cell(&next.trial))
+        .with("TRIAL", next.trial.position)
+        .with("REPEAT", next.trial.repeat)
+        .with("ATTEMPT", next.attempt);
+    match connection {
+        Some(connection) => told.with_connection(connection),
+        None => told,
+    }
+}
+
+/// Brings the server into the state in which the load is to begin. Gives what is worth remembering.
+fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Result<Vec<String>, String> {
+    let run = &setup.plan.run;
+    let mut notes = Vec::new();
+    if let Some(hook) = &setup.plan.hooks.before_trial {
+        hooks::run(hook, told, setup.interrupt)?;
+        running.count_is_unknown();
+    }
+    let failed = |error: TargetError| format!("the server could not be prepared: {error}");
+    if let Some(statement) = run.vacuum.statement() {
+        let commits = running.server.run(statement).map_err(failed)?;
+        running.counted(commits);
+    }
+    if run.checkpoint && !running.server.checkpoint().map_err(failed)? {
+        notes.push("there was no checkpoint: the role may not ask for one".to_owned());
+    }
+    if cell.cache == CacheState::Warm {
+        let warmed = running.server.warm().map_err(failed)?;
+        running.counted(warmed.commits);
+        if !warmed.prewarmed {
+            notes.push("without pg_prewarm, tables were read by scans, and indexes not at all".to_owned());
+        }
+    }
+    if !run.settle.is_zero() {
+        pause(run.settle.duration(), setup.interrupt);
+    }
+    Ok(notes)
+}
+
+fn pause(length: Duration, interrupt: &AtomicBool) {
+    const STEP: Duration = Duration::from_millis(100);
+    let end = Instant::now() + length;
+    while !interrupt.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(left.min(STEP));
+    }
+}
+
+fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load {
     Load {
-        connection: server.connection(cell.transport),
+        connection,
         workload: cell.workload,
         scale: cell.scale,
         protocol: cell.protocol,
         clients: cell.clients,
-        threads: setup.settings.threads.min(cell.clients),
+        threads: cell.threads.min(cell.clients),
+        rate: cell.rate,
+        cpus: cell.pin.driver.as_deref().and_then(cpu_list),
         // The same in every cell of a block, so that the cells of a block see the same keys.
-        seed: setup.run.seed.wrapping_add(u64::from(planned.repeat)),
-        warmup_us: setup.settings.warmup.us(),
-        duration_us: setup.settings.duration.us(),
+        seed: setup.run.seed.wrapping_add(u64::from(repeat)),
+        warmup_us: cell.warmup.us(),
+        duration_us: cell.duration.us(),
         interval_us: INTERVAL_US,
     }
 }
 
 /// Both sides' counts. A server that can't be asked any more leaves its count unknown.
-fn account(server: &Server, before: Option<u64>, outcome: Option<&Outcome>) -> Accounting {
+fn account(server: &Serving, before: Option<u64>, outcome: Option<&Outcome>) -> Accounting {
     let driver_transactions =
         outcome.map(|o| o.warmup_transactions + o.window_transactions + o.drain_transactions);
     let other_commits = outcome.map(|o| o.other_commits);
@@ -197,12 +286,14 @@ fn summarise(driven: &Driven, outcome: &Outcome) -> Summary {
         driver_cpu_us: outcome.cpu_us,
         driver_busy_max: window().map(|interval| interval.busy).fold(0.0, f64::max),
         driver_lag_max_us: window().map(|interval| interval.lag_max_us).fold(0.0, f64::max),
+        driver_engine: Some(outcome.engine.clone()),
+        driver_engine_reason: outcome.engine_reason.clone(),
     }
 }
 
 /// How the server ended; none where it is up. One in doubt is asked, and where it does not answer it is given the time
 /// to be gone: clients notice a crash before the process has ended.
-fn exit_of(server: &mut Server, in_doubt: bool) -> Option<String> {
+fn exit_of(server: &mut Serving, in_doubt: bool) -> Option<String> {
     if in_doubt && server.version().is_err() {
         let end = Instant::now() + GONE_WITHIN;
         while server.exited().is_none() {
@@ -212,15 +303,23 @@ fn exit_of(server: &mut Server, in_doubt: bool) -> Option<String> {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    server.exited().map(|status| status.to_string())
+    server.exited()
 }
 
 fn setting<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {
     settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
 }
 
-fn events(driven: &Driven, server_exit: Option<&str>, validity: &Validity, ended: Timestamp) -> Vec<Event> {
-    let mut events: Vec<Event> = Vec::new();
+fn events(
+    driven: &Driven,
+    server_exit: Option<&str>,
+    validity: &Validity,
+    notes: Vec<String>,
+    started: Timestamp,
+    ended: Timestamp,
+) -> Vec<Event> {
+    let note = |message| Event { at: started, kind: "note".to_owned(), message };
+    let mut events: Vec<Event> = notes.into_iter().map(note).collect();
     for death in &driven.deaths {
         let after = jiff::SignedDuration::from_micros(i64::try_from(death.at_us).unwrap_or(i64::MAX));
         let at = driven.started.and_then(|start| start.checked_add(after).ok()).unwrap_or(ended);

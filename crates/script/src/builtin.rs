@@ -98,12 +98,12 @@ SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Script;
+    use crate::{Names, Script};
 
     #[test]
     fn every_builtin_parses() {
         for builtin in builtins() {
-            let script = Script::parse(builtin.description, builtin.text).unwrap();
+            let script = Script::parse(builtin.description, builtin.text, &mut Names::default()).unwrap();
             let expected = match builtin.name {
                 "tpcb-like" => 4 + 7,
                 "simple-update" => 4 + 5,

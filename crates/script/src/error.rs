@@ -4,19 +4,17 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::sql::MAX_PARAMS;
-
-/// A script that cannot be read, with the place and what was expected there.
+/// A script that cannot be read, in pgbench's form and words, with what was expected.
 ///
 /// ```text
-/// my.sql:3:10: unexpected function name (foo) in command "set"
-///   |
-/// 3 | \set aid foo(1)
-///   |          ^
-///   = expected one of: abs, debug, double, …
+/// my.sql:3: unexpected function name (foo) in command "set"
+/// \set aid foo(1)
+///          ^ error found here
+/// expected one of: abs, debug, double, …
 /// ```
 ///
-/// The message is worded as pgbench words it; pgbench's own line is that without the column.
+/// The caret stands at the beginning of what is wrong (pgbench's at its end), and of a command that goes over several
+/// lines the line of the error is shown and counted (by pgbench all of them, and the first counted).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ScriptError(Box<Details>);
@@ -24,20 +22,6 @@ pub struct ScriptError(Box<Details>);
 impl ScriptError {
     pub(crate) fn new(details: Details) -> Self {
         ScriptError(Box::new(details))
-    }
-
-    /// The error of a statement that the extended protocol cannot carry.
-    pub(crate) fn too_many_params(script: &str, line: u32, statement: &str) -> Self {
-        ScriptError::new(Details {
-            script: script.to_owned(),
-            line,
-            column: 1,
-            message: format!("statement has too many arguments (maximum is {MAX_PARAMS})"),
-            near: None,
-            command: None,
-            source_line: statement.lines().next().unwrap_or_default().to_owned(),
-            expected: "fewer :variables in the statement, or the simple protocol".to_owned(),
-        })
     }
 
     /// The script's name, as given to [`Script::parse`](crate::Script::parse).
@@ -91,29 +75,39 @@ pub(crate) struct Details {
     pub(crate) command: Option<String>,
     pub(crate) source_line: String,
     pub(crate) expected: String,
+    /// The first line of the message, where it is not the usual one.
+    pub(crate) headline: Option<String>,
 }
 
 impl fmt::Display for Details {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}:{}: {}", self.script, self.line, self.column, self.message)?;
-        if let Some(near) = &self.near {
-            write!(out, " ({near})")?;
+        let place = format!("{}:{}: ", self.script, self.line);
+        match &self.headline {
+            Some(headline) => write!(out, "{headline}")?,
+            None => {
+                write!(out, "{place}{}", self.message)?;
+                if let Some(near) = &self.near {
+                    write!(out, " ({near})")?;
+                }
+                if let Some(command) = &self.command {
+                    write!(out, " in command \"{command}\"")?;
+                }
+            }
         }
-        if let Some(command) = &self.command {
-            write!(out, " in command \"{command}\"")?;
+        if !self.source_line.is_empty() {
+            write!(out, "\n{}\n", self.source_line)?;
+            // Tabs stay tabs, so that the caret stands under its character however wide they are shown.
+            for passed in self.source_line.chars().take(self.column.saturating_sub(1) as usize) {
+                write!(out, "{}", if passed == '\t' { '\t' } else { ' ' })?;
+            }
+            write!(out, "^ error found here")?;
         }
-        let number = self.line.to_string();
-        let margin = " ".repeat(number.len());
-        write!(out, "\n{margin} |\n{number} | {}\n{margin} | ", self.source_line)?;
-        // Tabs stay tabs, so that the caret stands under its character however wide they are shown.
-        for passed in self.source_line.chars().take(self.column.saturating_sub(1) as usize) {
-            write!(out, "{}", if passed == '\t' { '\t' } else { ' ' })?;
-        }
-        write!(out, "^\n{margin} = expected {}", self.expected)
+        let place = if self.headline.is_some() { place.as_str() } else { "" };
+        write!(out, "\n{place}expected {}", self.expected)
     }
 }
 
-/// An expression that has no value, in pgbench's words.
+/// What goes wrong when a command runs, in pgbench's words: most often an expression that has no value.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EvalError {
     /// A variable that nothing has given a value.
@@ -121,6 +115,48 @@ pub enum EvalError {
     UndefinedVariable {
         /// The variable's name.
         name: String,
+    },
+    /// A variable that cannot have a value. pgbench puts the command's name before the message.
+    #[error("invalid variable name: \"{name}\"")]
+    InvalidVariableName {
+        /// Its name.
+        name: String,
+    },
+    /// A variable that nothing has given a value, elsewhere than in an expression.
+    #[error("{command}: undefined variable \"{name}\"")]
+    UndefinedIn {
+        /// `sleep`, or the name of the shell command.
+        command: String,
+        /// The variable's name, in a shell command with its colon.
+        name: String,
+    },
+    /// A variable that is no time to sleep.
+    #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
+    InvalidSleep {
+        /// Its text.
+        text: String,
+        /// Its name.
+        name: String,
+    },
+    /// A shell command longer than pgbench takes.
+    #[error("{command}: shell command is too long")]
+    ShellTooLong {
+        /// Its name.
+        command: String,
+    },
+    /// A shell command that writes nothing.
+    #[error("{command}: could not read result of shell command")]
+    ShellNoResult {
+        /// Its name.
+        command: String,
+    },
+    /// A shell command that writes something else than an integer.
+    #[error("{command}: shell command must return an integer (not \"{text}\")")]
+    ShellResult {
+        /// Its name.
+        command: String,
+        /// What it writes.
+        text: String,
     },
     /// A text value that is no value of any type.
     #[error("malformed variable \"{name}\" value: \"{text}\"")]

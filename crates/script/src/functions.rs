@@ -49,9 +49,9 @@ pub(crate) const FUNCTIONS: [(&str, Function); 21] = [
 ];
 
 impl Function {
-    /// The function of this name, in any case.
-    pub(crate) fn named(name: &str) -> Option<Function> {
-        FUNCTIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, function)| *function)
+    /// The function of this name, in any case, with the name as the manual has it.
+    pub(crate) fn named(name: &str) -> Option<(&'static str, Function)> {
+        FUNCTIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()
     }
 
     /// How many arguments it takes, in words.

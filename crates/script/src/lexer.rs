@@ -62,12 +62,11 @@ pub(crate) enum Operator {
     ShiftRight,
 }
 
-/// A token and its place.
+/// A token and where it begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spanned<'a> {
     pub(crate) token: Token<'a>,
     pub(crate) start: usize,
-    pub(crate) end: usize,
 }
 
 /// Reads the tokens of one expression, which ends with its line (a backslash before the line's end continues it).
@@ -88,7 +87,7 @@ impl<'a> Lexer<'a> {
         self.skip_space();
         let start = self.at;
         let token = self.token(start)?;
-        Ok(Spanned { token, start, end: self.at })
+        Ok(Spanned { token, start })
     }
 
     fn token(&mut self, start: usize) -> Result<Token<'a>, ScriptError> {
@@ -169,8 +168,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn error(&self, start: usize, message: &str, near: &str, expected: &str) -> ScriptError {
-        self.source
-            .error(start, &Complaint { message, near: Some(near), command: Some(self.command), expected })
+        let (near, command) = (Some(near), Some(self.command));
+        self.source.error(start, &Complaint { message, near, command, expected, headline: None })
     }
 
     fn skip_space(&mut self) {

@@ -1,99 +1,244 @@
 //! Backslash commands.
 
+use crate::command::{Command, CommandKind, Fetch};
 use crate::lexer::{blank, continuation};
-use crate::names::{self, Names};
+use crate::names::Names;
 use crate::parse::parse_expression;
+use crate::shell::{ShellWord, ShellWords};
+use crate::sleep::{Amount, Sleep, TimeUnit, leading_int};
 use crate::source::{Complaint, LineCounter, Source};
-use crate::{Command, ScriptError};
+use crate::{Expr, ScriptError, Slot};
 
-/// Reads the backslash command whose backslash stands at an offset. Returns it, or `None` for a backslash alone on its
-/// line, with the offset behind its line.
+/// What a backslash begins.
+pub(crate) enum Meta {
+    /// Nothing: it stands alone on its line.
+    Nothing,
+    /// A command.
+    Command(Command),
+    /// `\gset` or `\aset`, which belongs to the command before.
+    Fetch(Fetch),
+}
+
+/// Reads the backslash command whose backslash stands at an offset. Returns it with the offset behind its line.
 pub(crate) fn parse_meta(
     source: Source<'_>,
     backslash: usize,
     lines: &mut LineCounter,
     names: &mut Names,
-) -> Result<(Option<Command>, usize), ScriptError> {
-    let (name, at) = word(source.text, backslash + 1);
-    let Some(name) = name else {
-        return Ok((None, after_newline(source.text, at)));
-    };
-    if !name.eq_ignore_ascii_case("set") {
-        return Err(refuse(source, backslash, name));
-    }
-    let (variable, at) = word(source.text, at);
-    let Some(variable) = variable else {
-        return Err(source.error(
-            at,
-            &Complaint {
-                message: "missing argument",
-                near: None,
-                command: Some(name),
-                expected: "\\set NAME EXPRESSION",
-            },
-        ));
-    };
-    let start = at - variable.len();
-    if !names::is_valid(variable) {
-        return Err(source.error(
-            start,
-            &Complaint {
-                message: "invalid variable name",
-                near: Some(variable),
-                command: Some(name),
-                expected: "letters, digits and underscores, not beginning with a digit",
-            },
-        ));
-    }
-    let slot = names.slot(variable).ok_or_else(|| source.too_many_variables(start))?;
-    let (expr, end) = parse_expression(source, name, at, names)?;
+) -> Result<(Meta, usize), ScriptError> {
     let line = lines.line(source.text, backslash);
-    Ok((Some(Command::Set { line, slot, expr }), after_newline(source.text, end)))
+    let mut at = backslash + 1;
+    let Some(name) = next_word(source.text, &mut at) else {
+        return Ok((Meta::Nothing, after_newline(source.text, at)));
+    };
+    let mut arguments = Arguments { source, name, at, names };
+    let known = COMMANDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.text));
+    let meta = match known.map(|(_, read)| read) {
+        Some(Read::Command(read)) => {
+            let kind = read(&mut arguments)?;
+            let text = source.text[backslash..arguments.at].trim_end_matches('\r').to_owned();
+            Meta::Command(Command { line, text, kind })
+        }
+        Some(Read::Fetch(fetch)) => Meta::Fetch(arguments.fetch(*fetch)?),
+        None => return Err(arguments.unknown()),
+    };
+    Ok((meta, after_newline(source.text, arguments.at)))
 }
 
-/// The commands of pgbench that this version does not know yet.
-const NOT_YET: [&str; 12] = [
-    "aset",
-    "elif",
-    "else",
-    "endif",
-    "endpipeline",
-    "gset",
-    "if",
-    "setshell",
-    "shell",
-    "sleep",
-    "startpipeline",
-    "syncpipeline",
+/// How the arguments of a command are read.
+enum Read {
+    Command(fn(&mut Arguments<'_, '_>) -> Result<CommandKind, ScriptError>),
+    Fetch(fn(String) -> Fetch),
+}
+
+/// The commands by name. Each reads its arguments up to the end of the line.
+const COMMANDS: [(&str, Read); 13] = [
+    ("aset", Read::Fetch(|prefix| Fetch::Aset { prefix })),
+    ("elif", Read::Command(|arguments| Ok(CommandKind::Elif { expr: arguments.expression()? }))),
+    ("else", Read::Command(|arguments| arguments.no_words(CommandKind::Else))),
+    ("endif", Read::Command(|arguments| arguments.no_words(CommandKind::Endif))),
+    ("endpipeline", Read::Command(|arguments| arguments.no_words(CommandKind::EndPipeline))),
+    ("gset", Read::Fetch(|prefix| Fetch::Gset { prefix })),
+    ("if", Read::Command(|arguments| Ok(CommandKind::If { expr: arguments.expression()? }))),
+    ("set", Read::Command(|arguments| arguments.set())),
+    ("setshell", Read::Command(|arguments| arguments.setshell())),
+    ("shell", Read::Command(|arguments| arguments.shell())),
+    ("sleep", Read::Command(|arguments| arguments.sleep())),
+    ("startpipeline", Read::Command(|arguments| arguments.no_words(CommandKind::StartPipeline))),
+    ("syncpipeline", Read::Command(|arguments| arguments.no_words(CommandKind::SyncPipeline))),
 ];
 
-fn refuse(source: Source<'_>, backslash: usize, name: &str) -> ScriptError {
-    let known = NOT_YET.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let not_yet = format!("\\{name} is not supported yet by this version of pgdyno");
-    let message = if known { &not_yet } else { "invalid command" };
-    let near = format!("\\{name}");
-    source.error(
-        backslash,
-        &Complaint {
-            message,
-            near: (!known).then_some(near.as_str()),
-            command: None,
-            expected: "an SQL command or \\set NAME EXPRESSION",
-        },
-    )
+/// pgbench's `MAX_ARGS` less the command's name.
+const MAX_WORDS: usize = 255;
+
+/// A word and where it is.
+#[derive(Debug, Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    offset: usize,
 }
 
-/// The next word of a command's line, and the offset behind it; at the end of the line, none.
-fn word(text: &str, at: usize) -> (Option<&str>, usize) {
+/// The arguments of a command.
+struct Arguments<'a, 'n> {
+    source: Source<'a>,
+    name: Word<'a>,
+    /// The offset of what is not read yet.
+    at: usize,
+    names: &'n mut Names,
+}
+
+impl<'a> Arguments<'a, '_> {
+    fn set(&mut self) -> Result<CommandKind, ScriptError> {
+        let Some(variable) = next_word(self.source.text, &mut self.at) else {
+            return Err(self.missing("argument", "\\set NAME EXPRESSION"));
+        };
+        let slot = self.slot(variable)?;
+        Ok(CommandKind::Set { slot, expr: self.expression()? })
+    }
+
+    fn setshell(&mut self) -> Result<CommandKind, ScriptError> {
+        let words = self.words()?;
+        let (variable, command) = match words.as_slice() {
+            [variable, command @ ..] if !command.is_empty() => (variable, command),
+            _ => return Err(self.missing("argument", "\\setshell NAME COMMAND [ARGUMENT ...]")),
+        };
+        Ok(CommandKind::SetShell { slot: self.slot(*variable)?, words: self.shell_words(command)? })
+    }
+
+    fn shell(&mut self) -> Result<CommandKind, ScriptError> {
+        let words = self.words()?;
+        if words.is_empty() {
+            return Err(self.missing("command", "\\shell COMMAND [ARGUMENT ...]"));
+        }
+        Ok(CommandKind::Shell { words: self.shell_words(&words)? })
+    }
+
+    fn sleep(&mut self) -> Result<CommandKind, ScriptError> {
+        const USAGE: &str = "\\sleep NUMBER [us|ms|s]";
+        let words = self.words()?;
+        let (amount, mut unit) = match words.as_slice() {
+            [] => return Err(self.missing("argument", USAGE)),
+            [amount] => (*amount, None),
+            [amount, unit] => (*amount, Some(*unit)),
+            [_, _, more, ..] => return Err(self.error(more.offset, "too many arguments", None, USAGE)),
+        };
+        let amount = match amount.text.strip_prefix(':') {
+            Some(name) => Amount::Variable(self.slot(Word { text: name, ..amount })?),
+            None => {
+                let sign = usize::from(amount.text.starts_with(['+', '-']));
+                let digits = amount.text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+                let (number, rest) = amount.text.split_at(sign + digits);
+                if !rest.is_empty() {
+                    if unit.is_some() || digits == 0 {
+                        return Err(self.error(
+                            amount.offset,
+                            "invalid sleep time, must be an integer",
+                            Some(amount.text),
+                            USAGE,
+                        ));
+                    }
+                    unit = Some(Word { text: rest, offset: amount.offset + number.len() });
+                }
+                Amount::Literal(leading_int(number.as_bytes()))
+            }
+        };
+        let unit = match unit {
+            None => TimeUnit::Seconds,
+            Some(word) => TimeUnit::named(word.text).ok_or_else(|| {
+                self.error(word.offset, "unrecognized time unit, must be us, ms or s", Some(word.text), USAGE)
+            })?,
+        };
+        Ok(CommandKind::Sleep(Sleep { amount, unit }))
+    }
+
+    /// A command that takes nothing.
+    fn no_words(&mut self, kind: CommandKind) -> Result<CommandKind, ScriptError> {
+        match self.words()?.first() {
+            None => Ok(kind),
+            Some(word) => {
+                let usage = format!("\\{} alone on its line", self.name.text.to_ascii_lowercase());
+                Err(self.error(word.offset, "unexpected argument", None, &usage))
+            }
+        }
+    }
+
+    fn fetch(&mut self, fetch: fn(String) -> Fetch) -> Result<Fetch, ScriptError> {
+        let words = self.words()?;
+        match words.as_slice() {
+            [] => Ok(fetch(String::new())),
+            [prefix] => Ok(fetch(prefix.text.to_owned())),
+            [_, more, ..] => {
+                let usage = format!("\\{} [PREFIX]", self.name.text.to_ascii_lowercase());
+                Err(self.error(more.offset, "too many arguments", None, &usage))
+            }
+        }
+    }
+
+    fn expression(&mut self) -> Result<Expr, ScriptError> {
+        let (expr, end) = parse_expression(self.source, self.name.text, self.at, self.names)?;
+        self.at = end;
+        Ok(expr)
+    }
+
+    /// All words that are left.
+    fn words(&mut self) -> Result<Vec<Word<'a>>, ScriptError> {
+        let mut words = Vec::new();
+        while let Some(word) = next_word(self.source.text, &mut self.at) {
+            if words.len() == MAX_WORDS {
+                return Err(self.error(word.offset, "too many arguments", None, "at most 255 words"));
+            }
+            words.push(word);
+        }
+        Ok(words)
+    }
+
+    fn shell_words(&mut self, words: &[Word<'a>]) -> Result<ShellWords, ScriptError> {
+        let parsed: Result<_, _> = words
+            .iter()
+            .map(|word| match word.text.strip_prefix(':') {
+                None => Ok(ShellWord::Literal(word.text.to_owned())),
+                Some(text) if text.starts_with(':') => Ok(ShellWord::Literal(text.to_owned())),
+                Some(name) => Ok(ShellWord::Variable(self.slot(Word { text: name, ..*word })?)),
+            })
+            .collect();
+        let command = words.first().map_or("", |word| word.text).to_owned();
+        Ok(ShellWords { command, words: parsed? })
+    }
+
+    /// The slot of a variable.
+    fn slot(&mut self, variable: Word<'_>) -> Result<Slot, ScriptError> {
+        self.names.slot(variable.text).ok_or_else(|| self.source.too_many_variables(variable.offset))
+    }
+
+    fn unknown(&self) -> ScriptError {
+        let known: Vec<_> = COMMANDS.iter().map(|(name, _)| format!("\\{name}")).collect();
+        self.error(self.name.offset, "invalid command", None, &format!("one of: {}", known.join(", ")))
+    }
+
+    /// The error of a command that ends too early, which shows behind its name.
+    fn missing(&self, what: &str, usage: &str) -> ScriptError {
+        let end = self.name.offset + self.name.text.len();
+        self.error(end, &format!("missing {what}"), None, usage)
+    }
+
+    fn error(&self, offset: usize, message: &str, near: Option<&str>, expected: &str) -> ScriptError {
+        let command = Some(self.name.text);
+        self.source.error(offset, &Complaint { message, near, command, expected, headline: None })
+    }
+}
+
+/// The next word of a command's line, which ends before `at`. At the end of the line there is none.
+fn next_word<'a>(text: &'a str, at: &mut usize) -> Option<Word<'a>> {
     let bytes = text.as_bytes();
-    let start = at + blank(&bytes[at..]);
-    let mut end = start;
+    let offset = *at + blank(&bytes[*at..]);
+    let mut end = offset;
     while bytes.get(end).is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0B | 0x0C))
         && continuation(&bytes[end..]) == 0
     {
         end += 1;
     }
-    ((end > start).then(|| &text[start..end]), end)
+    *at = end;
+    (end > offset).then(|| Word { text: &text[offset..end], offset })
 }
 
 fn after_newline(text: &str, at: usize) -> usize {

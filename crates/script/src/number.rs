@@ -20,14 +20,67 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, IntError> {
     text.parse().map_err(|_| IntError::Range)
 }
 
-/// Reads a double as C's `strtod` does in the C locale (but no hexadecimal ones), or `None` when the text is no double
-/// or is one beyond the range or the precision of normal doubles.
+/// Reads a double as C's `strtod` does in the C locale, or `None` when the text is no double or is one beyond the range
+/// or the precision of normal doubles.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if let Some(hex) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        let value = parse_hexadecimal(hex)?;
+        return Some(if text.starts_with('-') { -value } else { value });
+    }
     let value: f64 = text.parse().ok()?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
     let named = !text.bytes().any(|byte| byte.is_ascii_digit());
     let zero = !mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     (named || zero || value.is_normal()).then_some(value)
+}
+
+/// Reads `digits[.digits][p[+-]digits]` behind `0x`, the exponent being one of 2 and in decimal digits.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = match text.split_once(['p', 'P']) {
+        Some((mantissa, exponent)) => match parse_int(exponent) {
+            Ok(exponent) => (mantissa, exponent),
+            // So far beyond all doubles that it may as well be nearer.
+            Err(IntError::Range) => (mantissa, if exponent.starts_with('-') { i64::MIN } else { i64::MAX }),
+            Err(IntError::Syntax) => return None,
+        },
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    // The first 64 bits; of the others whether there are any, which is all that rounding asks.
+    let mut bits = 0_u64;
+    let mut scale = 0_i64;
+    for digit in whole.chars().chain(fraction.chars()) {
+        let digit = u64::from(digit.to_digit(16)?);
+        if bits.leading_zeros() >= 4 {
+            bits = bits << 4 | digit;
+        } else {
+            bits |= u64::from(digit != 0);
+            scale += 4;
+        }
+    }
+    if bits == 0 {
+        return Some(0.0);
+    }
+    let scale = exponent.saturating_add(scale).saturating_sub(4 * fraction.len() as i64);
+    let value = scaled(bits as f64, scale);
+    let exact =
+        || (bits as f64) as u128 == u128::from(bits) && scaled(value, scale.saturating_neg()) == bits as f64;
+    (value.is_normal() || (value.is_subnormal() && exact())).then_some(value)
+}
+
+/// `value` times a power of 2. Rounds once at most, for a value of at least 1.
+fn scaled(mut value: f64, power: i64) -> f64 {
+    let mut rest = power.clamp(-4000, 4000) as i32;
+    while rest != 0 {
+        let step = rest.clamp(-1000, 1000);
+        value *= 2_f64.powi(step);
+        rest -= step;
+    }
+    value
 }
 
 /// Appends an integer.
@@ -202,10 +255,40 @@ mod tests {
             ("+7", 7.0),
             ("inf", f64::INFINITY),
             ("0e9", 0.0),
+            ("0x10", 16.0),
+            ("-0X1.8p1", -3.0),
+            ("0x.8", 0.5),
+            ("0x1.p-2", 0.25),
+            ("0x0p99999999999999999999", 0.0),
+            ("0x1.fffffffffffff8p0", 2.0),
+            ("0x1.fffffffffffff7ffffffffp0", 1.999_999_999_999_999_8),
+            ("0x10000000000000801", 18_446_744_073_709_555_712.0),
+            ("0x1p-1074", f64::from_bits(1)),
+            ("0x1.fffffffffffffp1023", f64::MAX),
         ] {
             assert_eq!(parse_double(text), Some(value), "{text}");
         }
-        for text in ["", ".", "1e", "1e400", "1e-400", "1e-320", "bla", "12 "] {
+        for text in [
+            "",
+            ".",
+            "1e",
+            "1e400",
+            "1e-400",
+            "1e-320",
+            "bla",
+            "12 ",
+            "0x",
+            "0x.",
+            "0xg",
+            "0x1p",
+            "0x1p1024",
+            "0x1p-1075",
+            "0x1.8p-1074",
+            "0x1p-99999999999999999999",
+            "1p3",
+            "0x1e+1",
+            "0x-1",
+        ] {
             assert_eq!(parse_double(text), None, "{text}");
         }
     }

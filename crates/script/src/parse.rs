@@ -123,7 +123,7 @@ impl<'a> Parser<'a, '_> {
                 leaf(Expr::Variable(self.slot(name, start)?))
             }
             Token::Function(name) => {
-                let Some(function) = Function::named(name) else {
+                let Some((name, function)) = Function::named(name) else {
                     return Err(self.unknown_function(name, start));
                 };
                 self.advance()?;
@@ -177,6 +177,10 @@ impl<'a> Parser<'a, '_> {
         let mut arguments = Vec::new();
         let mut depth = 0;
         if self.next.token != Token::CloseParen {
+            // pgbench takes a comma before the first argument, too.
+            if self.next.token == Token::Comma {
+                self.advance()?;
+            }
             loop {
                 let argument = self.expression(Level::Or)?;
                 depth = depth.max(argument.depth);
@@ -258,9 +262,9 @@ impl<'a> Parser<'a, '_> {
             self.next.start,
             &Complaint {
                 message: "expression is nested too deeply",
-                near: None,
                 command: Some(self.command),
                 expected: &format!("at most {MAX_DEPTH} levels; use several \\set commands"),
+                ..Complaint::default()
             },
         ))
     }
@@ -271,14 +275,16 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn syntax_error(&self, expected: &str) -> ScriptError {
-        let near = &self.source.text[self.next.start..self.next.end];
-        let near = if self.next.token == Token::End { "end of line" } else { near };
-        self.error(self.next.start, "syntax error", near, expected)
+        let command = Some(self.command);
+        self.source.error(
+            self.next.start,
+            &Complaint { message: "syntax error", command, expected, ..Complaint::default() },
+        )
     }
 
     fn error(&self, start: usize, message: &str, near: &str, expected: &str) -> ScriptError {
-        self.source
-            .error(start, &Complaint { message, near: Some(near), command: Some(self.command), expected })
+        let (near, command) = (Some(near), Some(self.command));
+        self.source.error(start, &Complaint { message, near, command, expected, headline: None })
     }
 }
 

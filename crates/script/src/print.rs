@@ -3,24 +3,24 @@
 use std::fmt;
 
 use crate::expr::{Binary, Expr, Extremum, Ternary, Unary};
-use crate::{Slot, Value};
+use crate::{Names, Value};
 
 impl Expr {
-    /// The expression in pgbench's language, with all its parentheses; `variables` are those of its script. Parsing it
+    /// The expression in pgbench's language, with all its parentheses; `names` are those it was parsed with. Parsing it
     /// gives the same expression again.
-    pub fn display<'a>(&'a self, variables: &'a [String]) -> impl fmt::Display + 'a {
-        Printed { expr: self, variables }
+    pub fn display<'a>(&'a self, names: &'a Names) -> impl fmt::Display + 'a {
+        Printed { expr: self, names }
     }
 }
 
 struct Printed<'a> {
     expr: &'a Expr,
-    variables: &'a [String],
+    names: &'a Names,
 }
 
 impl Printed<'_> {
     fn of<'b>(&'b self, expr: &'b Expr) -> Printed<'b> {
-        Printed { expr, variables: self.variables }
+        Printed { expr, names: self.names }
     }
 
     fn call(&self, out: &mut fmt::Formatter<'_>, name: &str, arguments: &[Expr]) -> fmt::Result {
@@ -41,9 +41,7 @@ impl fmt::Display for Printed<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.expr {
             Expr::Constant(value) => constant(out, *value),
-            Expr::Variable(Slot(slot)) => {
-                write!(out, ":{}", self.variables.get(usize::from(*slot)).map_or("?", String::as_str))
-            }
+            Expr::Variable(slot) => write!(out, ":{}", self.names.name(*slot)),
             Expr::Unary(Unary::Not, operand) => write!(out, "(not {})", self.of(operand)),
             Expr::Unary(function, argument) => {
                 self.call(out, unary_name(*function), std::slice::from_ref(argument.as_ref()))
@@ -139,24 +137,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::names::Names;
+    use crate::Slot;
     use crate::parse::parse_expression;
     use crate::source::Source;
 
     const VARIABLES: [&str; 3] = ["a", "x1", "größe"];
 
-    fn parse(text: &str) -> Expr {
+    fn names() -> Names {
         let mut names = Names::default();
         for name in VARIABLES {
             names.slot(name).unwrap();
         }
-        parse_expression(Source { name: "test", text }, "set", 0, &mut names)
+        names
+    }
+
+    fn parse(text: &str) -> Expr {
+        parse_expression(Source { name: "test", text }, "set", 0, &mut names())
             .unwrap_or_else(|e| panic!("{e}"))
             .0
     }
 
     fn print(expr: &Expr) -> String {
-        expr.display(&VARIABLES.map(str::to_owned)).to_string()
+        expr.display(&names()).to_string()
     }
 
     #[test]

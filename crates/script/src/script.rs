@@ -1,91 +1,124 @@
 //! Scripts: a text, parsed into commands.
 
-use std::sync::Arc;
-
-use crate::expr::Expr;
-use crate::meta::parse_meta;
+use crate::ScriptError;
+use crate::command::{Command, CommandKind, Fetch};
+use crate::conditions;
+use crate::meta::{Meta, parse_meta};
 use crate::names::Names;
 use crate::source::{Complaint, LineCounter, Source};
-use crate::split::{Splitter, Stop};
-use crate::sql::{MAX_PARAMS, Sql, SqlPart};
-use crate::{ScriptError, Slot};
+use crate::split::{Splitter, Statement, Stop};
+use crate::sql::{MAX_PARAMS, Sql};
 
 /// A parsed script, to be shared by all clients that run it.
 #[derive(Debug, Clone)]
 pub struct Script {
     name: String,
     commands: Vec<Command>,
-    variables: Arc<[String]>,
-}
-
-/// One command of a script.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Command {
-    /// `\set`: evaluates an expression and stores its value in a variable.
-    Set {
-        /// The line of the backslash, counted from 1.
-        line: u32,
-        /// The variable.
-        slot: Slot,
-        /// The expression.
-        expr: Expr,
-    },
-    /// An SQL command to send.
-    Sql(Sql),
+    /// The first statement that the extended protocol cannot carry.
+    too_many_params: Option<ScriptError>,
 }
 
 impl Script {
-    /// Parses a script. `name` is what messages call it: the file's name, or a builtin's description.
+    /// Parses a script. `name` is what messages call it: the file's name, or a builtin's description. Gives slots to
+    /// the variables it names.
     ///
     /// # Errors
     ///
-    /// For backslash commands that are wrong or not supported yet, and for a script without any command. SQL is never
-    /// wrong here; the server judges it.
-    pub fn parse(name: &str, text: &str) -> Result<Script, ScriptError> {
+    /// For backslash commands that are wrong or stand where they must not, and for a script without any command. SQL is
+    /// never wrong here; the server judges it.
+    pub fn parse(name: &str, text: &str, names: &mut Names) -> Result<Script, ScriptError> {
         let source = Source { name, text };
         if let Some(nul) = text.find('\0') {
-            return Err(complain(
-                source,
+            return Err(source.error(
                 nul,
-                "unexpected NUL byte",
-                "text; neither pgbench nor SQL can have it",
+                &Complaint {
+                    message: "unexpected NUL byte",
+                    expected: "text; neither pgbench nor SQL can have it",
+                    ..Complaint::default()
+                },
             ));
         }
-        let mut names = Names::default();
+        let mut script = Script { name: name.to_owned(), commands: Vec::new(), too_many_params: None };
+        let mut offsets = Vec::new();
         let mut lines = LineCounter::default();
-        let mut commands = Vec::new();
         let mut splitter = Splitter::new(text);
         loop {
             let (statement, stop) = splitter.next();
             if let Some(statement) = statement {
                 let line = lines.line(text, statement.offset);
-                commands.push(Command::Sql(Sql::parse(
-                    source,
-                    statement.offset,
-                    line,
-                    &statement.text,
-                    &mut names,
-                )?));
+                script.push_statement(source, line, &statement, names)?;
+                offsets.push(statement.offset);
             }
             match stop {
                 Stop::Semicolon => {}
                 Stop::Backslash(at) => {
-                    let (command, end) = parse_meta(source, at, &mut lines, &mut names)?;
-                    commands.extend(command);
+                    let (meta, end) = parse_meta(source, at, &mut lines, names)?;
+                    match meta {
+                        Meta::Nothing => {}
+                        Meta::Command(command) => {
+                            script.commands.push(command);
+                            offsets.push(at);
+                        }
+                        Meta::Fetch(fetch) => script.set_fetch(source, at, fetch)?,
+                    }
                     splitter.resume(end);
                 }
                 Stop::End => break,
             }
         }
-        if commands.is_empty() {
-            return Err(complain(
-                source,
-                0,
-                "empty command list for script",
-                "an SQL command or a backslash command",
-            ));
+        if script.commands.is_empty() {
+            let complaint = Complaint {
+                message: "empty command list",
+                expected: "an SQL command or a backslash command",
+                headline: Some(format!("empty command list for script \"{name}\"")),
+                ..Complaint::default()
+            };
+            return Err(source.error(0, &complaint));
         }
-        Ok(Script { name: name.to_owned(), commands, variables: names.into_vec().into() })
+        conditions::check(source, &script.commands, &offsets)?;
+        Ok(script)
+    }
+
+    fn push_statement(
+        &mut self,
+        source: Source<'_>,
+        line: u32,
+        statement: &Statement,
+        names: &mut Names,
+    ) -> Result<(), ScriptError> {
+        let sql = Sql::parse(source, statement, names)?;
+        if sql.params().len() > MAX_PARAMS && self.too_many_params.is_none() {
+            let message = format!("statement has too many arguments (maximum is {MAX_PARAMS})");
+            let complaint = Complaint {
+                message: &message,
+                expected: "fewer :variables in the statement, or the simple protocol",
+                headline: Some(format!("{message}: {}", statement.text)),
+                ..Complaint::default()
+            };
+            self.too_many_params = Some(source.error(statement.offset, &complaint));
+        }
+        let text = first_line(&statement.text);
+        self.commands.push(Command { line, text, kind: CommandKind::Sql(sql) });
+        Ok(())
+    }
+
+    /// Makes `\gset` or `\aset`, which stands at an offset, part of the command before.
+    fn set_fetch(&mut self, source: Source<'_>, offset: usize, fetch: Fetch) -> Result<(), ScriptError> {
+        let near = match self.commands.last_mut() {
+            Some(Command { kind: CommandKind::Sql(sql), .. }) if *sql.fetch() == Fetch::Discard => {
+                sql.set_fetch(fetch);
+                return Ok(());
+            }
+            Some(Command { kind: CommandKind::Sql(_), .. }) | None => None,
+            Some(command) => Some(command.text.as_str()),
+        };
+        let complaint = Complaint {
+            message: "\\gset must follow an SQL command",
+            near,
+            expected: "an SQL command before it that has neither \\gset nor \\aset yet",
+            ..Complaint::default()
+        };
+        Err(source.error(offset, &complaint))
     }
 
     /// The name it was parsed with.
@@ -98,45 +131,15 @@ impl Script {
         &self.commands
     }
 
-    /// Every variable that the script names, whether or not it is ever defined, by slot. `default_seed` is among them
-    /// if a hash or a permutation takes it silently.
-    pub fn variables(&self) -> &[String] {
-        &self.variables
-    }
-
-    /// The slot of a variable, unless the script does not name it.
-    pub fn slot(&self, variable: &str) -> Option<Slot> {
-        let index = self.variables.iter().position(|name| name == variable)?;
-        u16::try_from(index).ok().map(Slot)
-    }
-
     /// Whether every statement fits the extended protocol, as pgbench checks it for `-M extended` and `-M prepared`: at
     /// most [`MAX_PARAMS`] variables each. The simple protocol has no such limit.
     pub fn check_params(&self) -> Result<(), ScriptError> {
-        let sqls = self.commands.iter().filter_map(|command| match command {
-            Command::Sql(sql) => Some(sql),
-            Command::Set { .. } => None,
-        });
-        match sqls.into_iter().find(|sql| sql.params().len() > MAX_PARAMS) {
-            Some(sql) => Err(ScriptError::too_many_params(&self.name, sql.line(), &self.original(sql))),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn shared_names(&self) -> Arc<[String]> {
-        Arc::clone(&self.variables)
-    }
-
-    /// A statement with its `:name`s.
-    fn original(&self, sql: &Sql) -> String {
-        let piece = |part: &SqlPart| match part {
-            SqlPart::Text(text) => text.clone(),
-            SqlPart::Var(slot) => format!(":{}", self.variables[slot.index()]),
-        };
-        sql.parts().iter().map(piece).collect()
+        self.too_many_params.clone().map_or(Ok(()), Err)
     }
 }
 
-fn complain(source: Source<'_>, offset: usize, message: &str, expected: &str) -> ScriptError {
-    source.error(offset, &Complaint { message, expected, ..Complaint::default() })
+/// The first line of a statement, of which pgbench keeps at most 127 bytes.
+fn first_line(statement: &str) -> String {
+    let line = statement.split(['\n', '\r']).next().unwrap_or_default();
+    line[..line.floor_char_boundary(127)].to_owned()
 }

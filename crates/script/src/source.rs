@@ -20,6 +20,8 @@ pub(crate) struct Complaint<'a> {
     pub(crate) command: Option<&'a str>,
     /// What would have been right.
     pub(crate) expected: &'a str,
+    /// The first line of the message, where pgbench does not begin it with the place.
+    pub(crate) headline: Option<String>,
 }
 
 impl Source<'_> {
@@ -36,7 +38,7 @@ impl Source<'_> {
             offset,
             &Complaint {
                 message: "too many variables",
-                expected: "at most 65536 different ones in a script",
+                expected: "at most 65536 different ones in all scripts",
                 ..Complaint::default()
             },
         )
@@ -56,6 +58,7 @@ impl Source<'_> {
             command: complaint.command.map(str::to_owned),
             source_line: self.text[start..end].trim_end_matches('\r').to_owned(),
             expected: complaint.expected.to_owned(),
+            headline: complaint.headline.clone(),
         })
     }
 }

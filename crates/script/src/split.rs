@@ -70,7 +70,9 @@ impl<'a> Splitter<'a> {
                 (b'\\', Some(b';')) => {
                     self.at += 2;
                     statement.push(start, ";");
-                    self.body.next_statement();
+                    if self.open_parens == 0 && self.body.depth == 0 {
+                        self.body.next_statement();
+                    }
                 }
                 (b'\\', Some(b':')) => {
                     self.at += 2;
@@ -118,7 +120,9 @@ impl<'a> Splitter<'a> {
             }
             _ if is_start(first) => {
                 let word = self.identifier();
-                self.body.word(word, self.open_parens > 0);
+                if self.open_parens == 0 {
+                    self.body.word(word);
+                }
             }
             _ => self.at += 1,
         }
@@ -308,7 +312,8 @@ impl FunctionBody {
         self.words = 0;
     }
 
-    fn word(&mut self, word: &str, in_parens: bool) {
+    /// Takes note of a word outside of parentheses.
+    fn word(&mut self, word: &str) {
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         if self.words == 0 {
             self.beginning = [0; 4];
@@ -319,7 +324,7 @@ impl FunctionBody {
             *initial = word.as_bytes()[0].to_ascii_lowercase();
         }
         self.words += 1;
-        if in_parens || !matches!(self.beginning, [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']) {
+        if !matches!(self.beginning, [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']) {
             return;
         }
         if is("begin") || (is("case") && self.depth > 0) {

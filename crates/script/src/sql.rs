@@ -1,9 +1,10 @@
 //! SQL commands and the variables in them.
 
-use crate::ScriptError;
-use crate::Slot;
+use crate::command::Fetch;
 use crate::names::{self, Names};
 use crate::source::Source;
+use crate::split::Statement;
+use crate::{ScriptError, Slot};
 
 /// How many parameters a statement of the extended protocol may have (pgbench's `MAX_ARGS` less the statement).
 pub const MAX_PARAMS: usize = 255;
@@ -14,7 +15,7 @@ pub const MAX_PARAMS: usize = 255;
 /// in a row begin none, so `::int` stays a cast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sql {
-    line: u32,
+    fetch: Fetch,
     parts: Vec<SqlPart>,
     parameterised: String,
     params: Vec<Slot>,
@@ -30,9 +31,13 @@ pub enum SqlPart {
 }
 
 impl Sql {
-    /// The line of its first word, counted from 1.
-    pub fn line(&self) -> u32 {
-        self.line
+    /// What becomes of its rows.
+    pub fn fetch(&self) -> &Fetch {
+        &self.fetch
+    }
+
+    pub(crate) fn set_fetch(&mut self, fetch: Fetch) {
+        self.fetch = fetch;
     }
 
     /// The command for the simple protocol: its text in pieces, the variables between them.
@@ -52,18 +57,21 @@ impl Sql {
         &self.params
     }
 
-    /// The command of a text that stands at an offset of the source (which is where errors are then found).
+    /// The command of a statement of the source.
     pub(crate) fn parse(
         source: Source<'_>,
-        offset: usize,
-        line: u32,
-        text: &str,
+        statement: &Statement,
         names: &mut Names,
     ) -> Result<Sql, ScriptError> {
-        let mut sql = Sql { line, parts: Vec::new(), parameterised: String::new(), params: Vec::new() };
-        let mut rest = text;
+        let mut sql = Sql {
+            fetch: Fetch::Discard,
+            parts: Vec::new(),
+            parameterised: String::new(),
+            params: Vec::new(),
+        };
+        let mut rest = statement.text.as_str();
         while let Some((before, name, after)) = next_variable(rest) {
-            let slot = names.slot(name).ok_or_else(|| source.too_many_variables(offset))?;
+            let slot = names.slot(name).ok_or_else(|| source.too_many_variables(statement.offset))?;
             sql.push_text(before);
             sql.parts.push(SqlPart::Var(slot));
             sql.params.push(slot);

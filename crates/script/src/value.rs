@@ -29,6 +29,15 @@ impl Value {
         }
     }
 
+    /// Appends the value with its type, as pgbench shows it for `debug()`: `null`, `boolean true`, `int 7`, `double 0.5`.
+    pub fn write_debug(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.type_name().as_bytes());
+        if self != Value::Null {
+            out.push(b' ');
+            self.write_text(out);
+        }
+    }
+
     /// Whether a condition of `CASE WHEN` (and `\if`) holds: null and zero do not.
     pub fn is_truth(self) -> bool {
         match self {

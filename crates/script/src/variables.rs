@@ -1,73 +1,125 @@
 //! The variables of one client.
 
-use std::sync::Arc;
-
+use crate::names::{Names, is_valid_variable_name};
 use crate::number::{self, IntError};
 use crate::sql::{Sql, SqlPart};
-use crate::{EvalError, Script, Slot, Value};
+use crate::{EvalError, Slot, Value};
 
-/// The values of a script's variables for one client, by [`Slot`].
+/// The values of a load's variables for one client, by [`Slot`].
 ///
-/// A variable is undefined until it gets a value. Slots are those of the script that it was made for; another script's
-/// slots mean other variables, and one beyond the script's variables panics.
+/// A variable is undefined until it gets a value. Slots are those of the [`Names`] that it was made for; a slot that was
+/// given later than that panics.
 #[derive(Debug, Clone)]
 pub struct Variables {
-    names: Arc<[String]>,
-    values: Vec<Stored>,
+    names: Names,
+    values: Box<[Stored]>,
+    /// The texts of [`Stored::Text`]. A variable keeps its own, and its capacity, while it has another value.
+    texts: Vec<(Slot, Vec<u8>)>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Stored {
     Undefined,
+    /// Undefined forever, for its name is none.
+    Invalid,
     Value(Value),
-    /// A text, and what it is in an expression.
-    Text(Box<(String, Result<Value, EvalError>)>),
+    /// A text, by its index.
+    Text(u16),
 }
 
 impl Variables {
-    /// The variables of a script, none of them defined.
-    pub fn for_script(script: &Script) -> Self {
-        let names = script.shared_names();
-        let values = vec![Stored::Undefined; names.len()];
-        Variables { names, values }
+    /// The variables of a load, none of them defined.
+    pub fn new(names: &Names) -> Self {
+        let undefined = |(_, name)| match is_valid_variable_name(name) {
+            true => Stored::Undefined,
+            false => Stored::Invalid,
+        };
+        Variables { names: names.clone(), values: names.iter().map(undefined).collect(), texts: Vec::new() }
     }
 
     /// Gives a variable a value.
-    pub fn set(&mut self, slot: Slot, value: Value) {
-        self.values[slot.index()] = Stored::Value(value);
+    ///
+    /// # Errors
+    ///
+    /// When its name is not [valid](is_valid_variable_name), which pgbench finds only now (`\set . 1`).
+    #[inline]
+    pub fn set(&mut self, slot: Slot, value: Value) -> Result<(), EvalError> {
+        let stored = &mut self.values[slot.index()];
+        if *stored == Stored::Invalid {
+            return Err(self.invalid(slot));
+        }
+        *stored = Stored::Value(value);
+        Ok(())
     }
 
-    /// Gives a variable a text, as `-D` does. SQL gets the text as it is; an expression takes it for null, a boolean
-    /// (`t`, `tru`, `yes`, `on`, `f`, `no`, `off`, …), an integer or a double, whichever it looks like first, and fails
-    /// if it looks like none.
-    pub fn set_text(&mut self, slot: Slot, text: &str) {
-        let value = typed(&self.names[slot.index()], text);
-        self.values[slot.index()] = Stored::Text(Box::new((text.to_owned(), value)));
+    /// Gives a variable a text, as `-D`, `\gset` and `\aset` do. SQL gets the text as it is; an expression takes it for
+    /// null, a boolean (`t`, `tru`, `yes`, `on`, `f`, `no`, `off`, …), an integer or a double, whichever it looks like
+    /// first, and fails if it looks like none. Allocates only when the variable has had no text as long as this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Variables::set`].
+    pub fn set_text(&mut self, slot: Slot, text: impl AsRef<[u8]>) -> Result<(), EvalError> {
+        let index = match self.values[slot.index()] {
+            Stored::Text(index) => usize::from(index),
+            Stored::Invalid => return Err(self.invalid(slot)),
+            Stored::Undefined | Stored::Value(_) => {
+                let known = self.texts.iter().position(|(owner, _)| *owner == slot);
+                let index = known.unwrap_or(self.texts.len());
+                if known.is_none() {
+                    self.texts.push((slot, Vec::new()));
+                }
+                // There are no more texts than slots.
+                self.values[slot.index()] = Stored::Text(index as u16);
+                index
+            }
+        };
+        let kept = &mut self.texts[index].1;
+        kept.clear();
+        kept.extend_from_slice(text.as_ref());
+        Ok(())
     }
 
     /// The value of a variable in an expression.
+    ///
+    /// # Errors
+    ///
+    /// When it is undefined, or a text that is no value.
     #[inline]
     pub fn get(&self, slot: Slot) -> Result<Value, EvalError> {
-        match &self.values[slot.index()] {
-            Stored::Value(value) => Ok(*value),
-            Stored::Text(text) => text.1.clone(),
-            Stored::Undefined => Err(self.undefined(slot)),
+        match self.values[slot.index()] {
+            Stored::Value(value) => Ok(value),
+            Stored::Text(index) => typed(self.names.name(slot), &self.texts[usize::from(index)].1),
+            Stored::Undefined | Stored::Invalid => Err(self.undefined(slot)),
+        }
+    }
+
+    /// The value of a variable that is no text.
+    pub(crate) fn value(&self, slot: Slot) -> Option<Value> {
+        match self.values[slot.index()] {
+            Stored::Value(value) => Some(value),
+            Stored::Undefined | Stored::Invalid | Stored::Text(_) => None,
         }
     }
 
     /// Whether a variable has a value.
     pub fn is_defined(&self, slot: Slot) -> bool {
-        self.values[slot.index()] != Stored::Undefined
+        !matches!(self.values[slot.index()], Stored::Undefined | Stored::Invalid)
+    }
+
+    /// The names that it was made for.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Appends the text of a variable's value, as pgbench sends it: see [`Value::write_text`]. An undefined variable
     /// writes nothing and is an error; as a parameter of the extended protocol pgbench sends null for it.
     #[inline]
     pub fn write_text(&self, slot: Slot, out: &mut Vec<u8>) -> Result<(), EvalError> {
-        match &self.values[slot.index()] {
+        match self.values[slot.index()] {
             Stored::Value(value) => value.write_text(out),
-            Stored::Text(text) => out.extend_from_slice(text.0.as_bytes()),
-            Stored::Undefined => return Err(self.undefined(slot)),
+            Stored::Text(index) => out.extend_from_slice(&self.texts[usize::from(index)].1),
+            Stored::Undefined | Stored::Invalid => return Err(self.undefined(slot)),
         }
         Ok(())
     }
@@ -79,10 +131,11 @@ impl Variables {
             match part {
                 SqlPart::Text(text) => out.extend_from_slice(text.as_bytes()),
                 SqlPart::Var(slot) => {
-                    if self.write_text(*slot, out).is_err() {
-                        out.push(b':');
-                        out.extend_from_slice(self.names[slot.index()].as_bytes());
+                    if self.is_defined(*slot) && self.write_text(*slot, out).is_ok() {
+                        continue;
                     }
+                    out.push(b':');
+                    out.extend_from_slice(self.names.name(*slot).as_bytes());
                 }
             }
         }
@@ -90,34 +143,86 @@ impl Variables {
 
     #[cold]
     fn undefined(&self, slot: Slot) -> EvalError {
-        EvalError::UndefinedVariable { name: self.names[slot.index()].clone() }
+        EvalError::UndefinedVariable { name: self.names.name(slot).to_owned() }
+    }
+
+    #[cold]
+    fn invalid(&self, slot: Slot) -> EvalError {
+        EvalError::InvalidVariableName { name: self.names.name(slot).to_owned() }
     }
 }
 
 /// What a text is in an expression.
-fn typed(name: &str, text: &str) -> Result<Value, EvalError> {
-    let malformed = || EvalError::MalformedVariable { name: name.to_owned(), text: text.to_owned() };
-    let is = |word: &str| text.eq_ignore_ascii_case(word);
-    let begins = |word: &str| word.get(..text.len()).is_some_and(is);
-    if text.is_empty() {
-        return Err(malformed());
+fn typed(name: &str, bytes: &[u8]) -> Result<Value, EvalError> {
+    let shown = || String::from_utf8_lossy(bytes).into_owned();
+    let malformed = || EvalError::MalformedVariable { name: name.to_owned(), text: shown() };
+    let is = |word: &str| bytes.eq_ignore_ascii_case(word.as_bytes());
+    let begins =
+        |word: &str| word.as_bytes().get(..bytes.len()).is_some_and(|w| bytes.eq_ignore_ascii_case(w));
+    match bytes.first() {
+        None => return Err(malformed()),
+        Some(first) if !first.is_ascii_alphabetic() => {}
+        Some(_) if is("null") => return Ok(Value::Null),
+        Some(_) if begins("true") || begins("yes") || is("on") => return Ok(Value::Bool(true)),
+        Some(_) if begins("false") || begins("no") || is("off") || is("of") => return Ok(Value::Bool(false)),
+        Some(_) => {}
     }
-    if is("null") {
-        return Ok(Value::Null);
-    }
-    if begins("true") || begins("yes") || is("on") {
-        return Ok(Value::Bool(true));
-    }
-    if begins("false") || begins("no") || is("off") || is("of") {
-        return Ok(Value::Bool(false));
-    }
+    let text = str::from_utf8(bytes).map_err(|_| malformed())?;
     let unspaced = text.trim_start_matches([' ', '\t', '\n', '\x0B', '\x0C', '\r']);
     match number::parse_int(unspaced) {
         Ok(value) => Ok(Value::Int(value)),
-        Err(IntError::Range) => Err(EvalError::IntegerOutOfRange { text: text.to_owned() }),
+        Err(IntError::Range) => Err(EvalError::IntegerOutOfRange { text: shown() }),
         Err(IntError::Syntax) if matches!(unspaced, "" | "+" | "-") => {
-            Err(EvalError::InvalidInteger { text: text.to_owned() })
+            Err(EvalError::InvalidInteger { text: shown() })
         }
         Err(IntError::Syntax) => number::parse_double(unspaced).map(Value::Double).ok_or_else(malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_small() {
+        assert_eq!(size_of::<Stored>(), 16);
+    }
+
+    #[test]
+    fn texts_keep_their_room() {
+        let mut names = Names::default();
+        let (a, b) = (names.slot("a").unwrap(), names.slot("b").unwrap());
+        let mut variables = Variables::new(&names);
+        variables.set_text(a, "a long text").unwrap();
+        let room = variables.texts[0].1.as_ptr();
+        variables.set(a, Value::Int(1)).unwrap();
+        variables.set_text(b, "b").unwrap();
+        assert_eq!(variables.get(a), Ok(Value::Int(1)));
+        variables.set_text(a, b"17").unwrap();
+        assert_eq!(variables.get(a), Ok(Value::Int(17)));
+        assert_eq!((variables.texts.len(), variables.texts[0].1.as_ptr()), (2, room));
+    }
+
+    #[test]
+    fn a_text_in_no_encoding_is_sent_as_it_is() {
+        let mut names = Names::default();
+        let slot = names.slot("latin1").unwrap();
+        let mut variables = Variables::new(&names);
+        variables.set_text(slot, b"\xE4").unwrap();
+        let mut out = Vec::new();
+        variables.write_text(slot, &mut out).unwrap();
+        assert_eq!(out, b"\xE4");
+        assert!(matches!(variables.get(slot), Err(EvalError::MalformedVariable { .. })));
+    }
+
+    #[test]
+    fn what_has_no_valid_name_has_no_value() {
+        let mut names = Names::default();
+        let slot = names.slot(".").unwrap();
+        let mut variables = Variables::new(&names);
+        let error = EvalError::InvalidVariableName { name: ".".to_owned() };
+        assert_eq!(variables.set(slot, Value::Int(1)), Err(error.clone()));
+        assert_eq!(variables.set_text(slot, "1"), Err(error));
+        assert!(!variables.is_defined(slot));
     }
 }

@@ -116,7 +116,10 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
             );
             return Err(Defect::damaged(hlog::FILE, reason));
         };
-        script.latency_ns = line.payload;
+        match line.service {
+            false => script.latency_ns = line.payload,
+            true => script.service_ns = Some(line.payload),
+        }
     }
     Ok(intervals)
 }

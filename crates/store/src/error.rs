@@ -48,6 +48,12 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// Another process executes the run.
+    #[error("run {run} is being run by another pgdyno\nWait for its end, or end it; then resume")]
+    Claimed {
+        /// Which.
+        run: String,
+    },
     /// No trial's id begins like this.
     #[error(
         "no trial in {} has an id that begins with \"{prefix}\" ({trials} trials are there); `pgdyno store list` shows their ids",

@@ -5,18 +5,35 @@
 //! does not know, so that additions need no new number; it refuses a bundle with another number than [`VERSION`] with
 //! a message that says so. A missing value is null, never zero.
 
-/// Conversion both ways between a stored type and the program's own of the same fields.
+/// Conversion both ways between a stored type and the program's own of the same fields; those after `into` are
+/// converted themselves, those after `each` are lists of what is.
 macro_rules! mirrors {
-    ($stored:ident, $model:ty { $($field:ident),* }) => {
+    (
+        $stored:ident,
+        $model:ty { $($field:ident),* }
+        $(into { $($part:ident),* } each { $($list:ident),* })?
+    ) => {
         impl From<$model> for $stored {
             fn from(value: $model) -> Self {
-                Self { $($field: value.$field),* }
+                Self {
+                    $($field: value.$field,)*
+                    $(
+                        $($part: value.$part.into(),)*
+                        $($list: value.$list.into_iter().map(Into::into).collect(),)*
+                    )?
+                }
             }
         }
 
         impl From<$stored> for $model {
             fn from(value: $stored) -> Self {
-                Self { $($field: value.$field),* }
+                Self {
+                    $($field: value.$field,)*
+                    $(
+                        $($part: value.$part.into(),)*
+                        $($list: value.$list.into_iter().map(Into::into).collect(),)*
+                    )?
+                }
             }
         }
     };
@@ -27,7 +44,7 @@ pub(crate) mod event;
 pub(crate) mod setting;
 pub(crate) mod trial;
 
-pub use environment::Environment;
+pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, ServerFacts};
 pub use event::Event;
 pub use setting::Setting;
 pub use trial::{Accounting, Cell, Finding, Latency, Run, SettingsVariant, Summary, Trial, Validity};
@@ -38,7 +55,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Defect;
 
 /// The format of bundles that this release writes, and the only one it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A document as text: indented, for people read it too, with a line break at the end.
 pub(crate) fn to_json(file: &str, document: &impl Serialize) -> Result<Vec<u8>, Defect> {

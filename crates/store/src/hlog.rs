@@ -3,7 +3,8 @@
 //!
 //! One line for each script of each interval. Its tag is the script's name in the measured window, `<name>:warmup`
 //! before and `<name>:drain` after it, so that `HistogramLogProcessor -tag <name>` sees what was measured and nothing
-//! else. Values are nanoseconds from the intended start; times are seconds after the log's `BaseTime`.
+//! else. Values are nanoseconds from the intended start; times are seconds after the log's `BaseTime`. In an open loop
+//! a second line follows, whose tag ends in `:service`: the same from the start as it was.
 //!
 //! Source of the format: HdrHistogram 2.2 (Java), `HistogramLogWriter` and `HistogramLogReader`.
 
@@ -26,6 +27,8 @@ pub(crate) const FILE: &str = "latency.hlog";
 pub(crate) struct Line {
     pub(crate) script: String,
     pub(crate) phase: Phase,
+    /// Whether it is of service times.
+    pub(crate) service: bool,
     /// Microseconds after the load's start.
     pub(crate) start_us: u64,
     pub(crate) width_us: u64,
@@ -47,21 +50,16 @@ pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<O
     for interval in intervals {
         // An interval without a histogram (a script that was not yet running) has no line.
         for script in interval.scripts.iter().filter(|script| !script.latency_ns.is_empty()) {
-            let max_ns = decode(&script.latency_ns)
-                .map_err(|reason| {
-                    Defect::damaged(FILE, format!("histogram of script \"{}\": {reason}", script.script))
-                })?
-                .max();
-            let _ = writeln!(
-                log,
-                "Tag={},{},{},{:.6},{}",
-                tag(&script.script, interval.phase),
-                Seconds(interval.start_us),
-                Seconds(interval.width_us),
-                max_ns as f64 / NS_PER_MS,
-                script.latency_ns
-            );
-            lines += 1;
+            let tag = tag(&script.script, interval.phase);
+            let service = script.service_ns.as_ref().map(|payload| (format!("{tag}{SERVICE}"), payload));
+            for (tag, payload) in [(tag, &script.latency_ns)].into_iter().chain(service) {
+                let histogram = decode(payload).map_err(|reason| {
+                    Defect::damaged(FILE, format!("the histogram tagged {tag}: {reason}"))
+                })?;
+                let max_ns = histogram.max();
+                log.push_str(&written(&tag, interval.start_us, interval.width_us, max_ns, payload));
+                lines += 1;
+            }
         }
     }
     Ok((lines > 0).then_some(log))
@@ -90,7 +88,8 @@ pub(crate) fn count(payload: &str) -> Result<u64, String> {
 /// The unit of the column `Interval_Max` is the millisecond, that of the values the nanosecond, as is usual.
 const NS_PER_MS: f64 = 1e6;
 
-fn header(load_started: Timestamp) -> String {
+/// What a log begins with.
+pub fn header(load_started: Timestamp) -> String {
     let seconds = load_started.as_millisecond() as f64 / 1e3;
     format!(
         "#[Latency from the intended start in nanoseconds, written by pgdyno]\n\
@@ -101,13 +100,22 @@ fn header(load_started: Timestamp) -> String {
     )
 }
 
+/// A line with its end. Times are after the log's `BaseTime`; `payload` is the compressed histogram, base64.
+pub fn written(tag: &str, start_us: u64, width_us: u64, max_ns: u64, payload: &str) -> String {
+    let max_ms = max_ns as f64 / NS_PER_MS;
+    format!("Tag={tag},{},{},{max_ms:.6},{payload}\n", Seconds(start_us), Seconds(width_us))
+}
+
 fn line(text: &str) -> Option<Line> {
     let fields: Vec<&str> = text.split(',').collect();
     let [tag, start, width, _max, payload] = fields.as_slice() else { return None };
-    let (script, phase) = untag(tag.strip_prefix("Tag=")?)?;
+    let tag = tag.strip_prefix("Tag=")?;
+    let (tag, service) = tag.strip_suffix(SERVICE).map_or((tag, false), |tag| (tag, true));
+    let (script, phase) = untag(tag)?;
     Some(Line {
         script,
         phase,
+        service,
         start_us: Seconds::parse(start)?,
         width_us: Seconds::parse(width)?,
         payload: (*payload).to_owned(),
@@ -123,9 +131,12 @@ fn decode(payload: &str) -> Result<Histogram<u64>, String> {
 
 const WARMUP: &str = ":warmup";
 const DRAIN: &str = ":drain";
+/// What the tag of service times ends in.
+pub const SERVICE: &str = ":service";
 
-/// The tag of a script in a phase. What would end the field or look like a phase is percent-encoded.
-fn tag(script: &str, phase: Phase) -> String {
+/// The tag of a script in a phase. It has no other colon than that before the phase: what would end the field or look
+/// like a phase is percent-encoded.
+pub fn tag(script: &str, phase: Phase) -> String {
     let mut tag = String::with_capacity(script.len() + WARMUP.len());
     for c in script.chars() {
         match c {

@@ -32,6 +32,7 @@ const FAILED: &str = "driver.failed.";
 const BUSY: &str = "driver.busy_share";
 const LAG_MAX: &str = "driver.lag_max_us";
 const LAG_MEAN: &str = "driver.lag_mean_us";
+const SEND_LAG_MAX: &str = "driver.send_lag_max_us";
 
 /// Key of the trial's id in the file's metadata: a file that was copied out of its bundle still says whose it is.
 const TRIAL_KEY: &str = "pgdyno.trial";
@@ -98,6 +99,7 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
     columns.push(Column { name: BUSY.to_owned(), values: real(|i| Some(i.busy)) });
     columns.push(Column { name: LAG_MAX.to_owned(), values: real(|i| Some(i.lag_max_us)) });
     columns.push(Column { name: LAG_MEAN.to_owned(), values: real(|i| i.lag_mean_us) });
+    columns.push(Column { name: SEND_LAG_MAX.to_owned(), values: real(|i| i.send_lag_max_us) });
     Ok(columns)
 }
 
@@ -205,7 +207,13 @@ fn interval(row: &Row) -> Result<Interval, String> {
         {
             let failed = required(&format!("{FAILED}{script}"), row, whole)?;
             let script = script.to_owned();
-            scripts.push(ScriptInterval { script, transactions, failed, latency_ns: String::new() });
+            scripts.push(ScriptInterval {
+                script,
+                transactions,
+                failed,
+                latency_ns: String::new(),
+                service_ns: None,
+            });
         }
     }
     Ok(Interval {
@@ -216,6 +224,7 @@ fn interval(row: &Row) -> Result<Interval, String> {
         busy: required(BUSY, row, real)?,
         lag_max_us: required(LAG_MAX, row, real)?,
         lag_mean_us: optional(LAG_MEAN, row, real)?,
+        send_lag_max_us: optional(SEND_LAG_MAX, row, real)?,
     })
 }
 
@@ -275,10 +284,12 @@ mod tests {
                 transactions: 1000 + n,
                 failed: 0,
                 latency_ns: String::new(),
+                service_ns: None,
             }],
             busy: 0.5,
             lag_max_us: n as f64,
             lag_mean_us: n.is_multiple_of(2).then_some(0.25),
+            send_lag_max_us: (n > 3).then_some(2.0),
         };
         (0..30).map(interval).collect()
     }

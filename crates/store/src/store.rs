@@ -1,6 +1,6 @@
 //! The store as the rest of the program sees it.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use model::record::{Trial, TrialRecord};
@@ -16,6 +16,19 @@ use crate::index::{self, Listing, Reindexed};
 pub struct Store {
     root: PathBuf,
     trials: PathBuf,
+}
+
+/// A run that is this process's to execute. The lock goes with the process, however it ends.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 impl Store {
@@ -53,6 +66,26 @@ impl Store {
     /// The store's directory.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Claims a run for this process, as long as the claim lives: two that ran one campaign would run its trials twice,
+    /// and each beside the other's load.
+    ///
+    /// # Errors
+    /// Another process has it; the store can't be written.
+    pub fn claim(&self, run: &str) -> Result<Claim, StoreError> {
+        let path = self.root.join(format!(".run-{run}.lock"));
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(StoreError::io("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Claim { path, _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Claimed { run: run.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(StoreError::io("lock", &path)(error)),
+        }
     }
 
     /// Writes the bundle of a trial and returns its directory. It exists whole, or not at all.

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use model::record::TrialRecord;
+use model::record::{Environment, TrialRecord};
 use proptest::prelude::*;
 use sample::{bare, record, sign, stored};
 use store::{Check, Store, StoreError, new_id};
@@ -80,7 +80,7 @@ fn hdrhistograms_own_reader_reads_the_log() {
             _ => None,
         })
         .collect();
-    assert_eq!(tags.len(), 10);
+    assert_eq!(tags.len(), 20, "each with one of service times");
     assert_eq!(tags.iter().filter(|tag| **tag == "tpcb-like").count(), 3, "the window only");
     assert!(tags.contains(&"my%20script%2C%20v2%3A%2050%25:drain"), "{tags:?}");
     assert!(entries.iter().any(|entry| matches!(entry, LogEntry::BaseTime(_))));
@@ -105,9 +105,26 @@ fn what_a_newer_release_added_is_ignored_and_another_format_is_refused() {
     replace_head(&head.replacen('{', "{\n  \"added_later\": [1],", 1));
     assert_eq!(store.load(&record.trial.id).unwrap(), record);
 
-    replace_head(&head.replace("\"format\": 1", "\"format\": 2"));
+    replace_head(&head.replace("\"format\": 2", "\"format\": 3"));
     let error = store.load(&record.trial.id).unwrap_err().to_string();
-    assert!(error.contains("bundle format 2") && error.contains("newer release"), "{error}");
+    assert!(error.contains("bundle format 3") && error.contains("newer release"), "{error}");
+}
+
+#[test]
+fn a_bundle_from_before_the_environment_was_kept_whole_is_read() {
+    let (_root, store) = store();
+    let record = record(&new_id());
+    let bundle = store.write(&record).unwrap();
+    fs::write(bundle.join("environment.json"), r#"{"hostname": "old", "sysctl": {"vm.swappiness": "1"}}"#)
+        .unwrap();
+    let settings = r#"[{"name": "fsync", "value": "on", "unit": null, "source": "default"}]"#;
+    fs::write(bundle.join("settings.json"), settings).unwrap();
+    sign(&bundle);
+    let read = store.load(&record.trial.id).unwrap();
+    let sysctl = [("vm.swappiness".to_owned(), "1".to_owned())].into();
+    let hostname = Some("old".to_owned());
+    assert_eq!(read.environment, Environment { hostname, sysctl, ..Environment::default() });
+    assert_eq!((&read.settings[0].context, read.settings[0].pending_restart), (&None, None));
 }
 
 #[test]

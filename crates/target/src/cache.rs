@@ -1,10 +1,12 @@
-//! Where everything lives: installed servers, templates, the clusters of running trials, standing servers.
+//! Where everything lives: installed servers, templates, the clusters of running trials, standing servers, journals.
 //!
 //! ```text
 //! installations/18.1/         binaries, with installation.json
-//! templates/18.1-scale-10-v1/ filled data directories
+//! builds/<id>/                a source, what is compiled of it, and build.log
+//! templates/18.1-scale-10-v2/ filled data directories
 //! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile
 //! servers/18/                 the same of a standing server
+//! journals/<server>.json      settings of a server that pgdyno does not own, to be put back
 //! locks/                      lock files; they stay
 //! ```
 
@@ -13,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Doing, TargetError};
-use crate::install::{self, Installation};
+use crate::installation::{self, Installation};
 use crate::lock::Lock;
 use crate::user::ServerUser;
 
@@ -58,7 +60,7 @@ impl Cache {
         if let (false, Some(name)) = (user.can_reach(&root), user.name()) {
             return Err(TargetError::CacheOutOfReach { path: root, user: name.to_owned() });
         }
-        for part in ["installations", "templates", "clusters", "servers", "locks"] {
+        for part in ["installations", "builds", "templates", "clusters", "servers", "journals", "locks"] {
             make_open(&root.join(part))?;
         }
         // Servers and the kernel speak of places by their real names.
@@ -71,12 +73,12 @@ impl Cache {
         &self.root
     }
 
-    /// Every installed version, oldest first.
+    /// Every installation, oldest version first.
     ///
     /// # Errors
     /// The cache can't be read.
     pub fn installed(&self) -> Result<Vec<Installation>, TargetError> {
-        install::installed(self)
+        installation::installed(self)
     }
 
     pub(crate) fn user(&self) -> &ServerUser {
@@ -85,6 +87,10 @@ impl Cache {
 
     pub(crate) fn installations(&self) -> PathBuf {
         self.root.join("installations")
+    }
+
+    pub(crate) fn builds(&self) -> PathBuf {
+        self.root.join("builds")
     }
 
     pub(crate) fn templates(&self) -> PathBuf {
@@ -97,6 +103,10 @@ impl Cache {
 
     pub(crate) fn servers(&self) -> PathBuf {
         self.root.join("servers")
+    }
+
+    pub(crate) fn journals(&self) -> PathBuf {
+        self.root.join("journals")
     }
 
     /// The lock file of something with a name.

@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, remove_tree};
-use crate::copy::make_alike;
+use crate::copy::{Copied, Stamps, make_alike};
 use crate::error::{Doing, TargetError};
 use crate::initdb::initdb;
-use crate::install::Installation;
+use crate::installation::Installation;
 use crate::lock::Lock;
+use crate::progress::Progress;
 use crate::server::Server;
 use crate::sockets;
 use crate::user::ServerUser;
@@ -27,19 +28,27 @@ pub struct Cluster {
     installation: Installation,
     user: ServerUser,
     sockets: PathBuf,
+    /// How its files were left by the last copying.
+    stamps: Stamps,
+    copied: Copied,
     _owner: Lock,
     _installation_in_use: Lock,
 }
 
 impl Cluster {
-    /// A new cluster as `initdb` makes it, without the tested database.
+    /// A new cluster as `initdb` makes it with these options, without the tested database.
     ///
     /// # Errors
-    /// The installation is gone, the directory can't be made, `initdb` fails.
-    pub fn empty(cache: &Cache, installation: &Installation) -> Result<Self, TargetError> {
+    /// The installation is gone, the directory can't be made, an option that pgdyno sets itself, `initdb` fails.
+    pub fn empty(
+        cache: &Cache,
+        installation: &Installation,
+        options: &[String],
+    ) -> Result<Self, TargetError> {
         let cluster = Self::frame(cache, installation)?;
         initdb(
             installation,
+            options,
             &cluster.user,
             &cluster.data_directory(),
             &cluster.directory.join("initdb.log"),
@@ -47,20 +56,34 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A copy of a data directory that no server runs on.
+    /// A copy of a data directory that no server runs on. `what` is told as the step.
     pub(crate) fn copy_of(
         cache: &Cache,
         installation: &Installation,
         data: &Path,
+        what: &str,
+        progress: &dyn Progress,
     ) -> Result<Self, TargetError> {
-        let cluster = Self::frame(cache, installation)?;
-        cluster.put_back(data)?;
+        let mut cluster = Self::frame(cache, installation)?;
+        cluster.put_back(data, what, progress)?;
         Ok(cluster)
     }
 
     /// Makes its data directory what this one is.
-    pub(crate) fn put_back(&self, data: &Path) -> Result<(), TargetError> {
-        make_alike(data, &self.data_directory(), &self.user)
+    pub(crate) fn put_back(
+        &mut self,
+        data: &Path,
+        what: &str,
+        progress: &dyn Progress,
+    ) -> Result<(), TargetError> {
+        let to = self.data_directory();
+        self.copied = make_alike(data, &to, &self.user, &mut self.stamps, what, progress)?;
+        Ok(())
+    }
+
+    /// What its last copying took, when it was made or put back; nothing where it is no copy.
+    pub fn copied(&self) -> Copied {
+        self.copied
     }
 
     /// Everything but the data directory.
@@ -80,6 +103,8 @@ impl Cluster {
             installation: installation.clone(),
             user: cache.user().clone(),
             sockets,
+            stamps: Stamps::default(),
+            copied: Copied::default(),
             _owner: owner,
             _installation_in_use: installation_in_use,
         })

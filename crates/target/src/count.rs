@@ -9,26 +9,21 @@ use std::time::{Duration, Instant, SystemTime};
 use postgres::Client;
 
 use crate::Major;
+use crate::control::Control;
 use crate::error::TargetError;
 use crate::process::LOOK_AGAIN;
-use crate::server::Server;
 
 /// How long clients have to disappear, and then the count to settle.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 /// The collector's files are at most half as old as this.
 const COLLECTOR_SETTLES: Duration = Duration::from_millis(600);
 
-impl Server {
-    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database
-    /// has none, and until the count has settled. `expected` is the count at which waiting is over at once.
-    ///
-    /// # Errors
-    /// The server does not answer, or clients stay connected.
-    pub fn commits(&self, expected: Option<u64>) -> Result<u64, TargetError> {
-        let mut client = self.control()?;
-        let sql = |error| TargetError::sql("count the transactions", self.data_directory(), &error);
+impl Control {
+    pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, TargetError> {
+        let mut client = self.session()?;
+        let sql = |error| self.error("count the transactions", &error);
         let nobody_since = self.wait_for_nobody(&mut client)?;
-        if self.installed_major() >= Major::new(15) {
+        if self.major >= Major::new(15) {
             return Ok(read(&mut client).map_err(sql)?.0);
         }
         let end = Instant::now() + SETTLED_WITHIN;
@@ -54,7 +49,7 @@ impl Server {
 
     /// Waits until the tested database has no connection; gives the server's time then.
     fn wait_for_nobody(&self, client: &mut Client) -> Result<SystemTime, TargetError> {
-        let sql = |error| TargetError::sql("look at the connections", self.data_directory(), &error);
+        let sql = |error| self.error("look at the connections", &error);
         let end = Instant::now() + SETTLED_WITHIN;
         loop {
             let row = client
@@ -70,7 +65,7 @@ impl Server {
             if Instant::now() > end {
                 return Err(TargetError::Sql {
                     doing: "count the transactions".to_owned(),
-                    directory: self.data_directory().to_owned(),
+                    server: self.called.clone(),
                     why: format!(
                         "{connections} connections to the database {} have not ended after {} s",
                         crate::DATABASE,

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use postgres::Client;
 
-use crate::Major;
+use crate::control::Control;
 use crate::error::TargetError;
 use crate::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
@@ -15,16 +13,12 @@ use crate::pgbench_tables::{
 use crate::progress::{Progress, unless_interrupted};
 use crate::server::Server;
 
-/// Up to this scale one connection loads the accounts, in order, as pgbench does: the table is then the same to the
-/// page. Beyond, several do: their pages come to lie between each other's, and a few hundred stay empty.
-const IN_ORDER_TO_SCALE: u32 = 20;
-/// More do not help: the table is lengthened by one at a time.
-const MAX_CONNECTIONS: usize = 8;
-/// Rows that a connection takes at a time, to keep the accounts nearly in order.
-const CHUNK_ROWS: u64 = 5_000;
+/// Rows that are made before they are sent: some 300 kB.
+const CHUNK_ROWS: u64 = 10_000;
 
 /// Settings of the server while it loads. What it writes is synced as a whole afterwards.
-pub(crate) fn load_settings() -> BTreeMap<String, String> {
+pub(crate) fn load_settings(segment_bytes: u64) -> BTreeMap<String, String> {
+    let megabytes = |segments| format!("{}MB", segments * segment_bytes / (1 << 20));
     [
         // Commits stay synchronous: of rows whose commit is not yet flushed, vacuum can't say that all see them.
         ("fsync", "off"),
@@ -32,8 +26,8 @@ pub(crate) fn load_settings() -> BTreeMap<String, String> {
         // Little WAL, and few of its files left in the template.
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),
-        ("max_wal_size", "64MB"),
-        ("min_wal_size", "32MB"),
+        ("max_wal_size", &megabytes(4)),
+        ("min_wal_size", &megabytes(2)),
         ("checkpoint_timeout", "1h"),
         ("autovacuum", "off"),
         ("shared_buffers", "256MB"),
@@ -43,160 +37,94 @@ pub(crate) fn load_settings() -> BTreeMap<String, String> {
     .into()
 }
 
-/// Creates the tested database.
-pub(crate) fn create_database(server: &Server) -> Result<(), TargetError> {
-    execute(server, &mut server.control()?, &format!("create database {}", crate::DATABASE))
+/// # Errors
+/// A scale that pgbench does not have.
+pub(crate) fn check_scale(scale: u32) -> Result<(), TargetError> {
+    match scale {
+        1..=MAX_SCALE => Ok(()),
+        _ => Err(TargetError::Scale { scale }),
+    }
 }
 
-/// Creates and fills pgbench's tables in the tested database.
-pub(crate) fn fill(server: &Server, scale: u32, progress: &dyn Progress) -> Result<(), TargetError> {
-    if scale == 0 || scale > MAX_SCALE {
-        return Err(TargetError::Scale { scale });
+impl Server {
+    /// Creates the tested database and fills it with pgbench's tables, as `pgbench -i` of the same major does.
+    ///
+    /// # Errors
+    /// A scale that pgbench does not have; the database exists; the server fails, as when its disk is full; the user
+    /// wants to stop.
+    pub fn fill(&self, scale: u32, progress: &dyn Progress) -> Result<(), TargetError> {
+        let control = &self.control;
+        check_scale(scale)?;
+        control.execute(&mut control.session()?, &format!("create database {}", crate::DATABASE))?;
+        fill(control, crate::DATABASE, scale, progress)
     }
-    let major = server.installed_major();
-    let mut client = server.connect(crate::DATABASE)?;
-    execute(server, &mut client, &create_tables(scale))?;
-    // Each table over connections of its own.
-    thread::scope(|scope| {
-        join_all(Table::FILLED.map(|table| scope.spawn(move || load(server, table, scale, progress))))
-    })?;
-    let steps = VACUUM_ORDER.len() + Table::FILLED.len() + 1;
-    let what = format!("PostgreSQL {}, scale {scale}: vacuum and primary keys", server.installed_version());
-    let mut done = 0;
-    let mut step = |client: &mut Client, statement: &str| {
-        unless_interrupted(progress)?;
-        progress.step(&what, done, Some(steps as u64));
-        done += 1;
-        execute(server, client, statement)
-    };
-    for name in VACUUM_ORDER {
-        step(&mut client, &vacuum(name, scale, major))?;
-    }
+}
+
+/// Creates and fills pgbench's tables in a database.
+pub(crate) fn fill(
+    server: &Control,
+    database: &str,
+    scale: u32,
+    progress: &dyn Progress,
+) -> Result<(), TargetError> {
+    check_scale(scale)?;
+    let mut client = server.connect(database)?;
+    server.execute(&mut client, &create_tables(scale))?;
     for table in Table::FILLED {
-        step(&mut client, &table.add_primary_key())?;
+        load(server, &mut client, table, scale, progress)?;
     }
-    step(&mut client, "checkpoint")
-}
-
-/// pgbench's `vacuum analyze`. Where pgbench would have loaded the rows frozen and several connections could not, it
-/// freezes them.
-fn vacuum(table: &str, scale: u32, major: Major) -> String {
-    let not_yet_frozen = table == Table::Accounts.name()
-        && connections(Table::Accounts, scale) > 1
-        && Table::Accounts.loaded_frozen(major);
-    let freeze = if not_yet_frozen { "freeze, " } else { "" };
-    format!("vacuum ({freeze}analyze) {table}")
-}
-
-fn connections(table: Table, scale: u32) -> usize {
-    match table {
-        Table::Accounts if scale > IN_ORDER_TO_SCALE => {
-            thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_CONNECTIONS)
-        }
-        _ => 1,
+    let steps = VACUUM_ORDER.len() + Table::FILLED.len();
+    let what = format!("{}, scale {scale}: vacuum and primary keys", server.title);
+    let statements = VACUUM_ORDER
+        .map(|name| format!("vacuum analyze {name}"))
+        .into_iter()
+        .chain(Table::FILLED.map(Table::add_primary_key));
+    for (done, statement) in statements.enumerate() {
+        unless_interrupted(progress)?;
+        progress.step(&what, done as u64, Some(steps as u64));
+        server.execute(&mut client, &statement)?;
     }
+    Ok(())
 }
 
-/// Rows still to be taken by the connections that load a table.
-struct Work<'a> {
+/// Loads a table as pgbench does: emptying and filling it in one transaction, which allows to freeze, and saves the
+/// WAL where its level is minimal. Over one connection, so that rows lie in pgbench's order, page for page; several would
+/// write WAL, and vacuum would have to freeze what they wrote.
+fn load(
+    server: &Control,
+    client: &mut Client,
     table: Table,
     scale: u32,
-    rows: u64,
-    taken: AtomicU64,
-    done: AtomicU64,
-    what: String,
-    progress: &'a dyn Progress,
-}
-
-fn load(server: &Server, table: Table, scale: u32, progress: &dyn Progress) -> Result<(), TargetError> {
-    let work = Work {
-        table,
-        scale,
-        rows: table.rows(scale),
-        taken: AtomicU64::new(0),
-        done: AtomicU64::new(0),
-        what: format!("PostgreSQL {}, scale {scale}: loading {}", server.installed_version(), table.name()),
-        progress,
-    };
-    let connections = connections(table, scale);
-    if connections == 1 {
-        return work.in_order(server);
-    }
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..connections).map(|_| scope.spawn(|| work.beside_others(server))).collect();
-        join_all(threads)
-    })
-}
-
-/// Waits for threads; the first that failed says why.
-fn join_all<'scope>(
-    threads: impl IntoIterator<Item = thread::ScopedJoinHandle<'scope, Result<(), TargetError>>>,
+    progress: &dyn Progress,
 ) -> Result<(), TargetError> {
-    threads.into_iter().try_for_each(|thread| match thread.join() {
-        Ok(outcome) => outcome,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })
-}
-
-impl Work<'_> {
-    /// As pgbench does: emptying and filling in one transaction, which allows to freeze and saves the WAL.
-    fn in_order(&self, server: &Server) -> Result<(), TargetError> {
-        let frozen = self.table.loaded_frozen(server.installed_major());
-        let sql = |error| self.failed(server, &error);
-        let mut client = server.connect(crate::DATABASE)?;
-        let mut transaction = client.transaction().map_err(sql)?;
-        transaction.batch_execute(&format!("truncate {}", self.table.name())).map_err(sql)?;
-        let writer = transaction.copy_in(&self.copy_statement(frozen)).map_err(sql)?;
-        self.write(writer).map_err(sql)?;
-        unless_interrupted(self.progress)?;
-        transaction.commit().map_err(sql)
-    }
-
-    fn beside_others(&self, server: &Server) -> Result<(), TargetError> {
-        let sql = |error| self.failed(server, &error);
-        let mut client = server.connect(crate::DATABASE)?;
-        let writer = client.copy_in(&self.copy_statement(false)).map_err(sql)?;
-        self.write(writer).map_err(sql)?;
-        unless_interrupted(self.progress)
-    }
-
-    fn copy_statement(&self, frozen: bool) -> String {
-        let freeze = if frozen { ", freeze on" } else { "" };
-        format!("copy {} from stdin (format binary{freeze})", self.table.name())
-    }
-
-    fn write(&self, mut writer: postgres::CopyInWriter<'_>) -> Result<(), postgres::Error> {
-        let encoder = Encoder::new(self.table, self.scale);
-        let mut buffer = COPY_HEADER.to_vec();
-        loop {
-            let from = self.taken.fetch_add(CHUNK_ROWS, Ordering::Relaxed);
-            let to = self.rows.min(from + CHUNK_ROWS);
-            if from >= to || self.progress.interrupted() {
-                break;
-            }
-            for row in from..to {
-                encoder.row(row, &mut buffer);
-            }
-            if writer.write_all(&buffer).is_err() {
-                // Finishing tells what the server said.
-                break;
-            }
-            buffer.clear();
-            let done = self.done.fetch_add(to - from, Ordering::Relaxed) + (to - from);
-            self.progress.step(&self.what, done, Some(self.rows));
+    let name = table.name();
+    let sql = |error| server.error(format!("load {name}"), &error);
+    let freeze = if table.loaded_frozen(server.major) { ", freeze on" } else { "" };
+    let what = format!("{}, scale {scale}: loading {name}", server.title);
+    let mut transaction = client.transaction().map_err(sql)?;
+    transaction.batch_execute(&format!("truncate {name}")).map_err(sql)?;
+    let mut writer =
+        transaction.copy_in(&format!("copy {name} from stdin (format binary{freeze})")).map_err(sql)?;
+    let encoder = Encoder::new(table, scale);
+    let rows = table.rows(scale);
+    let mut buffer = COPY_HEADER.to_vec();
+    let mut done = 0;
+    while done < rows {
+        unless_interrupted(progress)?;
+        let end = rows.min(done + CHUNK_ROWS);
+        for row in done..end {
+            encoder.row(row, &mut buffer);
         }
-        // Into a broken connection nothing can be written; `finish` says why.
-        let _ = writer.write_all(&buffer).and_then(|()| writer.write_all(COPY_TRAILER));
-        writer.finish().map(drop)
+        if writer.write_all(&buffer).is_err() {
+            // Finishing tells what the server said.
+            break;
+        }
+        buffer.clear();
+        done = end;
+        progress.step(&what, done, Some(rows));
     }
-
-    fn failed(&self, server: &Server, error: &postgres::Error) -> TargetError {
-        TargetError::sql(format!("load {}", self.table.name()), server.data_directory(), error)
-    }
-}
-
-fn execute(server: &Server, client: &mut Client, statement: &str) -> Result<(), TargetError> {
-    client
-        .batch_execute(statement)
-        .map_err(|error| TargetError::sql(format!("run \"{statement}\""), server.data_directory(), &error))
+    // Into a broken connection nothing can be written; `finish` says why.
+    let _ = writer.write_all(COPY_TRAILER);
+    writer.finish().map_err(sql)?;
+    transaction.commit().map_err(sql)
 }

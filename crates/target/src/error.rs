@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+const MAKE_ROOM: &str = "; make room (`pgdyno dataset list` shows what takes it, `pgdyno dataset remove` frees it), or \
+                         set PGDYNO_CACHE to a directory on a larger file system";
+
 /// Why a server could not be got, filled, started, asked or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -70,6 +73,52 @@ pub enum TargetError {
         /// Who uses it.
         by: String,
     },
+    /// A directory does not hold a server's programs, or not any that can be run.
+    #[error("the programs in {directory} can't be used: {why}")]
+    Programs {
+        /// The directory that was given.
+        directory: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A server that pgdyno does not own.
+    #[error(
+        "a server that is given by a connection string has no programs that pgdyno could start; give its version, a \
+         directory of programs or a source instead"
+    )]
+    NoPrograms,
+    /// What is to be built is not there, or no source of PostgreSQL.
+    #[error("can't build PostgreSQL from {location}: {why}")]
+    Source {
+        /// The directory or tarball.
+        location: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A tool that a build needs is missing.
+    #[error(
+        "building PostgreSQL needs `{tool}`, which can't be found in PATH; install it (Debian: apt-get install {package})"
+    )]
+    Tool {
+        /// Its command.
+        tool: String,
+        /// The Debian package that has it.
+        package: String,
+    },
+    /// A step of a build failed.
+    #[error("could not {step} from {location} ({why}). The whole log is {log}; its last lines:\n{output}")]
+    Build {
+        /// The step, and what is built.
+        step: String,
+        /// The directory or tarball of the source.
+        location: PathBuf,
+        /// How that shows.
+        why: String,
+        /// The log of the whole build.
+        log: PathBuf,
+        /// The end of it.
+        output: Box<str>,
+    },
     /// A data set was asked for that was never made.
     #[error("there is no template of scale {scale} for PostgreSQL {server}: it has to be made first")]
     NoTemplate {
@@ -77,6 +126,23 @@ pub enum TargetError {
         server: String,
         /// pgbench's scale factor.
         scale: u32,
+    },
+    /// No data set is so called, or is of that server or scale.
+    #[error("there is no data set {wanted}; `pgdyno dataset list` shows what there is")]
+    NoDataset {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// Data sets would not fit onto the disk.
+    #[error("{0}")]
+    DiskNeed(String),
+    /// `PGDYNO_DATASETS_MAX` is no size.
+    #[error(
+        "PGDYNO_DATASETS_MAX is \"{text}\": expected a number and a unit (kB, MB, GB or TB), such as \"50GB\""
+    )]
+    NotASize {
+        /// What it is set to.
+        text: String,
     },
     /// pgbench has no such scale.
     #[error("scale {scale} can't be loaded: expected 1 to {}", crate::pgbench_tables::MAX_SCALE)]
@@ -117,17 +183,32 @@ pub enum TargetError {
         /// Why.
         why: String,
     },
+    /// An option of `initdb` that pgdyno must set itself.
+    #[error(
+        "the initdb option \"{option}\" can't be used: pgdyno says itself where the data are and who gets in, and needs \
+         a data directory to come of it; leave it out"
+    )]
+    InitdbOption {
+        /// As it was given.
+        option: String,
+    },
     /// `initdb` failed.
-    #[error("initdb of PostgreSQL {version} failed on {directory} ({status}); its last lines:\n{output}")]
+    #[error(
+        "initdb of PostgreSQL {version}{} failed on {directory} ({status}){}. Its last lines:\n{output}",
+        with(options),
+        initdb_advice(options, output)
+    )]
     Initdb {
         /// Which version.
         version: String,
+        /// The options that it was given beside pgdyno's own.
+        options: String,
         /// The data directory to be.
         directory: PathBuf,
         /// How it ended.
         status: String,
         /// What it said.
-        output: String,
+        output: Box<str>,
     },
     /// The server ended, or was not ready in time.
     #[error(
@@ -145,12 +226,12 @@ pub enum TargetError {
         log: String,
     },
     /// The server was asked something and did not answer.
-    #[error("could not {doing} on the server in {directory}: {why}; see its log")]
+    #[error("could not {doing} on the server {server}: {why}; see its log")]
     Sql {
         /// What was tried.
         doing: String,
-        /// The server's data directory.
-        directory: PathBuf,
+        /// The server: where its data are, or its name and address.
+        server: String,
         /// What came back.
         why: String,
     },
@@ -165,6 +246,14 @@ pub enum TargetError {
     /// A standing server is not there, or not as it is wanted.
     #[error("{0}")]
     Standing(String),
+    /// A server that pgdyno does not own can't be used as asked.
+    #[error("the server {server}: {why}")]
+    External {
+        /// Its name and address.
+        server: String,
+        /// What can't be, and what to do.
+        why: String,
+    },
     /// A file or directory could not be worked with.
     #[error("could not {doing} {path}: {source}{}", advice(source))]
     File {
@@ -177,17 +266,13 @@ pub enum TargetError {
     },
 }
 
-impl TargetError {
-    /// An error of a statement on the server in `directory`.
-    pub(crate) fn sql(doing: impl Into<String>, directory: &Path, error: &postgres::Error) -> Self {
-        Self::Sql { doing: doing.into(), directory: directory.to_owned(), why: sql_text(error) }
-    }
-}
-
 /// The server's own words where there are any: the client library's text for these is only "db error".
 pub(crate) fn sql_text(error: &postgres::Error) -> String {
     match error.as_db_error() {
-        Some(said) => format!("{}: {}", said.severity(), said.message()),
+        Some(said) => {
+            let full = said.code() == &postgres::error::SqlState::DISK_FULL;
+            format!("{}: {}{}", said.severity(), said.message(), if full { MAKE_ROOM } else { "" })
+        }
         None => match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
@@ -195,11 +280,22 @@ pub(crate) fn sql_text(error: &postgres::Error) -> String {
     }
 }
 
+fn with(options: &str) -> String {
+    if options.is_empty() { String::new() } else { format!(" with {options}") }
+}
+
+/// What `initdb` says of an option that it does not have comes from getopt.
+fn initdb_advice(options: &str, output: &str) -> &'static str {
+    let unknown = ["unrecognized option", "invalid option", "illegal option"];
+    match !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {
+        true => ": this version has no such option, so leave it out here",
+        false => "",
+    }
+}
+
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; make room, or set PGDYNO_CACHE to a directory on a larger file system"
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MAKE_ROOM,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; set PGDYNO_CACHE to a directory that you may write to"
         }

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::error::{Doing, TargetError, sql_text};
 use crate::initdb::SETTINGS_FILE;
-use crate::install::Installation;
+use crate::installation::Installation;
 use crate::process::{LOOK_AGAIN, end_all, spawn, spawn_detached};
 use crate::user::ServerUser;
 

@@ -1,41 +1,59 @@
 //! The target: gets PostgreSQL servers, starts and configures them, fills them, and leaves nothing behind.
 //!
-//! In the order of a trial: [`Cache`] is where everything lives; [`install`] makes a version available; [`template`]
+//! In the order of a trial: [`Cache`] is where everything lives; [`installation`] makes a server's programs available; [`template`]
 //! fills a data directory once; [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a
 //! [`Server`] on it; dropping takes it all away. [`sweep`] takes away what a killed pgdyno left. [`standing`] keeps
-//! servers that outlive the command which started them.
+//! servers that outlive the command which started them. [`ExternalServer`] is one that somebody else runs; what is
+//! changed on it is put back, by [`restore_settings`] where a killed pgdyno could not.
 
 mod archives;
+mod blocks;
+mod build_flags;
 mod cache;
 mod cluster;
+mod control;
 mod copy;
 mod count;
 mod dataset;
+mod disk;
 mod error;
+mod eviction;
+mod external;
+mod hash;
+mod in_place;
 mod initdb;
 mod inspect;
 mod install;
+mod installation;
 mod launch;
 mod lock;
 mod pgbench_tables;
 mod process;
 mod progress;
+mod readiness;
 mod server;
 mod sockets;
+mod source;
 pub mod standing;
 mod sweep;
 mod template;
 mod user;
 mod version;
 
+pub use build_flags::BuildFlags;
 pub use cache::Cache;
 pub use cluster::Cluster;
+pub use copy::Copied;
+pub use disk::{Dataset, DiskNeed, DiskPart, disk_need};
 pub use error::TargetError;
-pub use install::{Installation, Release, install, install_newest, remove, resolve};
+pub use external::{ExternalServer, PutBack, Restored, restore_settings};
+pub use install::{Release, install, install_newest, resolve};
+pub use installation::{BuildRecord, Installation, Origin, find, installation, remove};
 pub use progress::Progress;
+pub use readiness::Warmed;
 pub use server::{Server, StopMode};
 pub use sweep::{Swept, sweep};
-pub use template::{Template, template, templates};
+pub use template::{Facts, Template, template, templates};
 pub use version::{Major, Version};
 
 /// The database that is under load. Control connections go to `postgres`, so that they do not count in it.

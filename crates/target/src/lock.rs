@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -12,7 +13,7 @@ use crate::error::{Doing, TargetError};
 /// A lock that is held as long as this lives. Children do not inherit it.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -31,7 +32,7 @@ impl Lock {
         let file = open(path)?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Self { _file: file })),
+                Ok(()) => return Ok(Some(Self { file })),
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error)).doing("lock", path),
@@ -39,11 +40,16 @@ impl Lock {
         }
     }
 
+    /// Gives its file the present time of change. Where that can't be had, the earlier one stays.
+    pub(crate) fn touch(&self) {
+        let _ = self.file.set_modified(SystemTime::now());
+    }
+
     fn wait(path: &Path, how: FlockOperation) -> Result<Self, TargetError> {
         let file = open(path)?;
         loop {
             match flock(&file, how) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error)).doing("lock", path),
             }

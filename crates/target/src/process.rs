@@ -16,7 +16,7 @@ use crate::error::TargetError;
 /// How often a state that nothing announces is looked at.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(3);
 /// How long processes have after a signal that they should obey at once.
-const OBEY_WITHIN: Duration = Duration::from_secs(8);
+pub(crate) const OBEY_WITHIN: Duration = Duration::from_secs(8);
 
 /// Starts a child that gets `signal` when this process dies, however it dies, and that Ctrl-C does not reach.
 pub(crate) fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {

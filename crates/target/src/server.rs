@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
+use model::environment::ServerFacts;
 use model::message::{Connection, Endpoint};
+use model::record::Setting;
 use model::workload::Transport;
+use postgres::config::SslMode;
 use rustix::process::Signal;
 
 use crate::cluster::Cluster;
+use crate::control::Control;
 use crate::error::TargetError;
 use crate::launch::{Launch, Launched, client_config, read_log};
 use crate::process::{end_all, signal, until};
-use crate::version::{Major, Version};
+use crate::readiness::Warmed;
 
 /// A fast stop writes all that is dirty to the disk.
 const FAST_WITHIN: Duration = Duration::from_secs(120);
@@ -39,7 +43,7 @@ pub struct Server {
     log: PathBuf,
     log_from: usize,
     port: u16,
-    version: Version,
+    pub(crate) control: Control,
 }
 
 impl Server {
@@ -58,7 +62,15 @@ impl Server {
         .run()?;
         let sockets = cluster.sockets().to_owned();
         let version = cluster.installation().version();
-        Ok(Self { child, cluster: Some(cluster), data, sockets, log, log_from, port, version })
+        let control = Control {
+            config: client_config(&sockets, port, "postgres"),
+            tls: None,
+            ssl_modes: vec![SslMode::Disable],
+            called: format!("in {}", data.display()),
+            title: format!("PostgreSQL {version}"),
+            major: version.major(),
+        };
+        Ok(Self { child, cluster: Some(cluster), data, sockets, log, log_from, port, control })
     }
 
     /// Where it listens.
@@ -86,13 +98,40 @@ impl Server {
     /// # Errors
     /// The server does not answer.
     pub fn control(&self) -> Result<postgres::Client, TargetError> {
-        self.connect("postgres")
+        self.control.session()
     }
 
-    pub(crate) fn connect(&self, database: &str) -> Result<postgres::Client, TargetError> {
-        client_config(&self.sockets, self.port, database).connect(postgres::NoTls).map_err(|error| {
-            TargetError::sql(format!("connect to the database {database}"), &self.data, &error)
-        })
+    /// Its `server_version`, such as `18.1`, and what `version()` prints.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn version(&self) -> Result<(String, String), TargetError> {
+        self.control.version()
+    }
+
+    /// Size of the tested database in bytes.
+    ///
+    /// # Errors
+    /// The server does not answer, or has no such database.
+    pub fn database_bytes(&self) -> Result<u64, TargetError> {
+        self.control.database_bytes()
+    }
+
+    /// Every setting in force, by name.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn settings(&self) -> Result<Vec<Setting>, TargetError> {
+        self.control.settings()
+    }
+
+    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database
+    /// has none, and until the count has settled. `expected` is the count at which waiting is over at once.
+    ///
+    /// # Errors
+    /// The server does not answer, or clients stay connected.
+    pub fn commits(&self, expected: Option<u64>) -> Result<u64, TargetError> {
+        self.control.commits(expected)
     }
 
     /// Process id of the postmaster.
@@ -113,12 +152,35 @@ impl Server {
         read_log(&self.log, self.log_from)
     }
 
-    pub(crate) fn installed_version(&self) -> Version {
-        self.version
+    /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
+    /// too, where that adds to the count of commits. A question that it does not answer leaves none.
+    pub fn facts(&self) -> ServerFacts {
+        self.control.facts()
     }
 
-    pub(crate) fn installed_major(&self) -> Major {
-        self.version.major()
+    /// Runs a statement in the tested database. Gives the commits that it counts there, the connection's own among
+    /// them.
+    ///
+    /// # Errors
+    /// The server refuses it, or does not answer.
+    pub fn run(&self, statement: &str) -> Result<u64, TargetError> {
+        self.control.run(statement)
+    }
+
+    /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn warm(&self) -> Result<Warmed, TargetError> {
+        self.control.warm()
+    }
+
+    /// Writes all that is dirty to the disk.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn checkpoint(&self) -> Result<(), TargetError> {
+        self.control.checkpoint().map(drop)
     }
 
     /// How it ended, if it has. Does not wait.

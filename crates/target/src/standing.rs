@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, entries, make_open, remove_tree};
 use crate::cluster::DATA;
-use crate::copy::make_alike;
+use crate::copy::{Stamps, make_alike};
 use crate::error::{Doing, TargetError};
 use crate::initdb::initdb;
-use crate::install::Installation;
+use crate::installation::Installation;
 use crate::launch::{Launch, Launched};
 use crate::lock::Lock;
 use crate::process::{end_all, none_within, postmaster, signal};
+use crate::progress::Progress;
 use crate::server::StopMode;
 use crate::sockets;
 use crate::template::Template;
-use crate::version::Version;
 
 const RECORD: &str = "server.json";
 const FAST_WITHIN: Duration = Duration::from_secs(120);
@@ -39,6 +39,9 @@ pub struct StandingServer {
 struct Record {
     format: u32,
     version: String,
+    /// Of the programs it runs on; earlier records have none and were of downloaded versions.
+    #[serde(default)]
+    identity: Option<String>,
     port: u16,
     scale: Option<u32>,
     settings: BTreeMap<String, String>,
@@ -116,7 +119,11 @@ pub fn list(cache: &Cache) -> Result<Vec<StandingServer>, TargetError> {
 ///
 /// # Errors
 /// It runs or exists otherwise than asked; the server does not start.
-pub fn start(cache: &Cache, start: &Start<'_>) -> Result<StandingServer, TargetError> {
+pub fn start(
+    cache: &Cache,
+    start: &Start<'_>,
+    progress: &dyn Progress,
+) -> Result<StandingServer, TargetError> {
     let name = start.name;
     let home = cache.servers().join(name);
     let _lock = Lock::exclusive(&lock_file(cache, name))?;
@@ -136,7 +143,7 @@ pub fn start(cache: &Cache, start: &Start<'_>) -> Result<StandingServer, TargetE
             };
         }
     } else {
-        make(cache, start, &home)?;
+        make(cache, start, &home, progress)?;
     }
     run(cache, start, &home, existing.and_then(|server| server.scale()))?;
     read(name.to_owned(), home)
@@ -184,11 +191,13 @@ pub fn remove(cache: &Cache, name: &str) -> Result<bool, TargetError> {
     Ok(true)
 }
 
-/// The name of a standing server that runs on a version, if there is one.
-pub(crate) fn running_on(cache: &Cache, version: Version) -> Result<Option<String>, TargetError> {
-    let version = version.to_string();
-    let found = list(cache)?.into_iter().find(|server| server.pid.is_some() && server.version() == version);
-    Ok(found.map(|server| server.name))
+/// The name of a standing server that runs on an installation, if there is one.
+pub(crate) fn running_on(cache: &Cache, identity: &str) -> Result<Option<String>, TargetError> {
+    let runs_on = |server: &StandingServer| {
+        let of = server.record.identity.as_deref().unwrap_or(&server.record.version);
+        server.pid.is_some() && of == identity
+    };
+    Ok(list(cache)?.into_iter().find(runs_on).map(|server| server.name))
 }
 
 fn check_scale(server: &StandingServer, start: &Start<'_>) -> Result<(), TargetError> {
@@ -204,15 +213,19 @@ fn check_scale(server: &StandingServer, start: &Start<'_>) -> Result<(), TargetE
 }
 
 /// Makes the place of a new server. Without its record, which comes with the first start, it counts for nothing.
-fn make(cache: &Cache, start: &Start<'_>, home: &Path) -> Result<(), TargetError> {
+fn make(cache: &Cache, start: &Start<'_>, home: &Path, progress: &dyn Progress) -> Result<(), TargetError> {
     sockets::remove(home)?;
     remove_tree(home)?;
     make_open(home)?;
     sockets::make(home, cache.user())?;
     let data = home.join(DATA);
     match start.template {
-        Some(template) => make_alike(template.directory(), &data, cache.user()),
-        None => initdb(start.installation, cache.user(), &data, &home.join("initdb.log")),
+        Some(template) => {
+            let what = format!("server {}: copying its data", start.name);
+            make_alike(template.directory(), &data, cache.user(), &mut Stamps::new(), &what, progress)
+                .map(drop)
+        }
+        None => initdb(start.installation, &[], cache.user(), &data, &home.join("initdb.log")),
     }
 }
 
@@ -240,6 +253,7 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
     let record = Record {
         format: 1,
         version: start.installation.version().to_string(),
+        identity: Some(start.installation.identity().to_owned()),
         port,
         scale: start.template.map(Template::scale).or(scale),
         settings: start.settings.clone(),

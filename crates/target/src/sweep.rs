@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Cache, entries};
 use crate::cluster::{DATA, OWNER_LOCK, remove_cluster};
 use crate::error::TargetError;
-use crate::install::sweep_partial;
+use crate::installation::sweep_partial;
 use crate::lock::Lock;
 use crate::process::end_all;
 

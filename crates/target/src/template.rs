@@ -1,69 +1,107 @@
 //! Templates: data directories filled once, and copied for each trial.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, entries, remove_tree};
 use crate::cluster::{Cluster, sync_file_system};
-use crate::dataset::{create_database, fill, load_settings};
+use crate::dataset::{check_scale, load_settings};
 use crate::error::{Doing, TargetError};
-use crate::install::Installation;
+use crate::initdb::{check_options, wal_segment_bytes};
+use crate::installation::Installation;
 use crate::lock::Lock;
 use crate::progress::Progress;
-use crate::server::StopMode;
-use crate::version::Version;
+use crate::server::{Server, StopMode};
+use crate::version::{Version, Wanted};
+use crate::{disk, eviction};
 
 /// Raised when what is in a template changes; older ones are then not used any more.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// The record in the data directory, where PostgreSQL does not mind it.
 const RECORD: &str = "pgdyno-template.json";
 
-/// A filled data directory that no server runs on.
+/// A filled data directory that no server runs on. One that was asked for by [`template`] is in use, and not removed by
+/// anyone else, as long as it or a clone of it lives.
 #[derive(Clone, Debug)]
 pub struct Template {
     directory: PathBuf,
     version: Version,
     record: Record,
+    last_used: Option<Timestamp>,
     /// None where the template is only listed.
-    installation: Option<Installation>,
+    used_by: Option<(Installation, Arc<Lock>)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     format: u32,
     version: String,
+    /// [`Installation::identity`]; none of formats before 2, where it is the version.
+    server: Option<String>,
+    #[serde(default)]
+    initdb: Vec<String>,
     scale: u32,
     made: Timestamp,
+    /// None of formats before 2.
+    facts: Option<Facts>,
 }
 
-/// The template of a server version and scale; it is made where there is none. Several processes may ask at once.
+/// What the server said of itself while the template was filled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// How the server was built: the view `pg_config`, by name.
+    pub pg_config: BTreeMap<String, String>,
+    /// Whether data pages have checksums.
+    pub data_checksums: bool,
+    /// Whether the tested database has the extension `pg_prewarm`.
+    pub prewarm: bool,
+    /// Bytes of the template's files.
+    pub bytes: u64,
+}
+
+/// The template of a server's programs, `initdb` options and scale; it is made where there is none, and templates that
+/// are not in use make room for it where `PGDYNO_DATASETS_MAX` says so. Several processes may ask at once.
 ///
 /// # Errors
-/// The server does not start, or can't be filled; a scale that pgbench does not have.
+/// A scale that pgbench does not have; an `initdb` option that pgdyno sets itself or that this major does not have; the
+/// server does not start, or can't be filled.
 pub fn template(
     cache: &Cache,
     installation: &Installation,
+    initdb: &[String],
     scale: u32,
     progress: &dyn Progress,
 ) -> Result<Template, TargetError> {
-    let name = format!("{}-scale-{scale}-v{FORMAT}", installation.version());
+    check_scale(scale)?;
+    check_options(initdb)?;
+    let name = name(installation, initdb, scale);
     let place = cache.templates().join(&name);
-    if !place.is_dir() {
-        progress.step(&format!("PostgreSQL {}, scale {scale}: creating", installation.version()), 0, None);
+    loop {
+        let lock = Lock::shared(&lock_file(cache, &name))?;
+        if place.is_dir() {
+            lock.touch();
+            let used_by = Some((installation.clone(), Arc::new(lock)));
+            return Ok(Template { used_by, ..read(cache, &place)? });
+        }
+        drop(lock);
         let _lock = Lock::exclusive(&lock_file(cache, &name))?;
+        // Somebody else may have made it meanwhile.
         if !place.is_dir() {
-            make(cache, installation, scale, &place, progress)?;
+            let what = format!("PostgreSQL {}, scale {scale}: creating", installation.version());
+            progress.step(&what, 0, None);
+            eviction::make_room(cache, disk::template_bytes(initdb, scale), progress)?;
+            make(cache, installation, initdb, scale, &place, progress)?;
         }
     }
-    let mut template = read(&place)?;
-    template.installation = Some(installation.clone());
-    Ok(template)
 }
 
-/// Every template, by name.
+/// Every template, by name; also those of an older pgdyno, which are not used any more.
 ///
 /// # Errors
 /// The cache can't be read.
@@ -71,7 +109,7 @@ pub fn templates(cache: &Cache) -> Result<Vec<Template>, TargetError> {
     let found = entries(&cache.templates())?;
     Ok(found
         .iter()
-        .filter_map(|(_, directory)| match read(directory) {
+        .filter_map(|(_, directory)| match read(cache, directory) {
             Ok(template) => Some(template),
             Err(error) => {
                 tracing::warn!("left out: {error}");
@@ -81,24 +119,38 @@ pub fn templates(cache: &Cache) -> Result<Vec<Template>, TargetError> {
         .collect())
 }
 
+/// Whether there is a template already.
+pub(crate) fn is_made(cache: &Cache, installation: &Installation, initdb: &[String], scale: u32) -> bool {
+    cache.templates().join(name(installation, initdb, scale)).is_dir()
+}
+
 impl Template {
-    /// Copies it: the copy is the caller's, and goes when it is dropped.
+    /// Copies it: the copy is the caller's, and goes when it is dropped. [`Cluster::copied`] tells what it took.
     ///
     /// # Errors
-    /// The copy can't be made, or the server version has been removed.
-    pub fn clone_cluster(&self, cache: &Cache) -> Result<Cluster, TargetError> {
-        match &self.installation {
-            Some(installation) => Cluster::copy_of(cache, installation, &self.directory),
-            None => Err(TargetError::NotInstalled { version: self.version.to_string() }),
+    /// The copy can't be made, the server's programs have been removed, or the user wants to stop.
+    pub fn clone_cluster(&self, cache: &Cache, progress: &dyn Progress) -> Result<Cluster, TargetError> {
+        match &self.used_by {
+            Some((installation, lock)) => {
+                lock.touch();
+                Cluster::copy_of(cache, installation, &self.directory, &self.step("copying"), progress)
+            }
+            None => Err(TargetError::NotInstalled { version: self.server().to_owned() }),
         }
     }
 
-    /// Puts a copy back to what it was when it was made, by writing what has changed since.
+    /// Puts a copy back to what it was when it was made, by writing what has changed since. No server runs on it.
+    /// [`Cluster::copied`] tells what it took.
     ///
     /// # Errors
-    /// The copy can't be written.
-    pub fn restore(&self, copy: &Cluster) -> Result<(), TargetError> {
-        copy.put_back(&self.directory)
+    /// The copy can't be written, or the user wants to stop; it can be put back again then.
+    pub fn restore(&self, copy: &mut Cluster, progress: &dyn Progress) -> Result<(), TargetError> {
+        copy.put_back(&self.directory, &self.step("putting back"), progress)
+    }
+
+    /// Its name in the cache.
+    pub fn name(&self) -> &str {
+        self.directory.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
     /// Where it is.
@@ -106,9 +158,24 @@ impl Template {
         &self.directory
     }
 
-    /// The server version that made it and can run on it.
+    /// The programs that made it and can run on it: their [`Installation::identity`].
+    pub fn server(&self) -> &str {
+        self.record.server.as_deref().unwrap_or(&self.record.version)
+    }
+
+    /// Whether a user means its server by this: a major, a full version, or its [`Installation::identity`].
+    pub fn is_of(&self, server: &str) -> bool {
+        server == self.server() || server.parse::<Wanted>().is_ok_and(|wanted| wanted.allows(self.version))
+    }
+
+    /// The version of these programs.
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// The options that `initdb` was given.
+    pub fn initdb(&self) -> &[String] {
+        &self.record.initdb
     }
 
     /// pgbench's scale factor.
@@ -116,39 +183,86 @@ impl Template {
         self.record.scale
     }
 
+    /// When it was filled.
+    pub fn made(&self) -> Timestamp {
+        self.record.made
+    }
+
+    /// When it was last copied, or asked for.
+    pub fn last_used(&self) -> Timestamp {
+        self.last_used.unwrap_or(self.record.made)
+    }
+
+    /// Whether this pgdyno uses it; one that an older pgdyno made only takes room.
+    pub fn is_current(&self) -> bool {
+        self.record.format == FORMAT
+    }
+
+    /// What the server said while it was filled; none of a template that an older pgdyno made.
+    pub fn facts(&self) -> Option<&Facts> {
+        self.record.facts.as_ref()
+    }
+
     /// Bytes of its files.
     pub fn bytes(&self) -> u64 {
-        size(&self.directory)
+        self.facts().map_or_else(|| size(&self.directory), |facts| facts.bytes)
     }
 
     /// Deletes it.
     ///
     /// # Errors
-    /// Its files can't be removed.
+    /// It is in use, or its files can't be removed.
     pub fn remove(self, cache: &Cache) -> Result<(), TargetError> {
-        let name = self.directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let _lock = Lock::exclusive(&lock_file(cache, name))?;
-        // Its name goes first; if the rest is interrupted, the next removal or making clears it away.
-        let leaving = cache.templates().join(format!(".{name}"));
-        remove_tree(&leaving)?;
-        match fs::rename(&self.directory, &leaving) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            outcome => outcome.doing("remove", &self.directory).and_then(|()| remove_tree(&leaving)),
+        let what = format!("the data set {}", self.name());
+        let place = self.directory.clone();
+        drop(self);
+        match remove_unused(cache, &place)? {
+            true => Ok(()),
+            false => Err(TargetError::InUse { what, by: "a pgdyno that runs".to_owned() }),
         }
     }
+
+    /// A step of work on it, for people.
+    fn step(&self, doing: &str) -> String {
+        format!("PostgreSQL {}, scale {}: {doing}", self.version, self.record.scale)
+    }
+}
+
+/// Deletes the template in a place, unless it is in use. Gives whether it is gone.
+pub(crate) fn remove_unused(cache: &Cache, place: &Path) -> Result<bool, TargetError> {
+    let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(_lock) = Lock::try_exclusive(&lock_file(cache, name))? else { return Ok(false) };
+    // Its name goes first; if the rest is interrupted, the next removal or making clears it away.
+    let leaving = cache.templates().join(format!(".{name}"));
+    remove_tree(&leaving)?;
+    match fs::rename(place, &leaving) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        outcome => outcome.doing("remove", place).and_then(|()| remove_tree(&leaving)).map(|()| true),
+    }
+}
+
+fn name(installation: &Installation, initdb: &[String], scale: u32) -> String {
+    let mut options = String::new();
+    if !initdb.is_empty() {
+        let hash = Sha256::digest(initdb.join("\0"));
+        options = format!("-initdb-{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
+    }
+    format!("{}-scale-{scale}{options}-v{FORMAT}", installation.identity())
 }
 
 /// Fills a cluster of our own, and gives its data directory the template's name when it is whole and on the disk.
 fn make(
     cache: &Cache,
     installation: &Installation,
+    initdb: &[String],
     scale: u32,
     place: &Path,
     progress: &dyn Progress,
 ) -> Result<(), TargetError> {
-    let mut server = Cluster::empty(cache, installation)?.start(&load_settings())?;
-    create_database(&server)?;
-    fill(&server, scale, progress)?;
+    let settings = load_settings(wal_segment_bytes(initdb));
+    let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
+    server.fill(scale, progress)?;
+    let mut facts = facts(&server)?;
     if !server.end(StopMode::Fast)? {
         return Err(TargetError::Start {
             version: installation.version().to_string(),
@@ -159,9 +273,17 @@ fn make(
     }
     let cluster = server.stop(StopMode::Fast)?;
     let data = cluster.data_directory();
+    facts.bytes = size(&data);
     let file = data.join(RECORD);
-    let record =
-        Record { format: FORMAT, version: installation.version().to_string(), scale, made: Timestamp::now() };
+    let record = Record {
+        format: FORMAT,
+        version: installation.version().to_string(),
+        server: Some(installation.identity().to_owned()),
+        initdb: initdb.to_owned(),
+        scale,
+        made: Timestamp::now(),
+        facts: Some(facts),
+    };
     let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
     fs::write(&file, text + "\n").doing("write", &file)?;
     cluster.user().own(&file)?;
@@ -169,20 +291,49 @@ fn make(
     fs::rename(&data, place).doing("put in place", place)
 }
 
-fn read(directory: &Path) -> Result<Template, TargetError> {
+/// Asks the server what it is, and gives the tested database `pg_prewarm` where the server has it.
+fn facts(server: &Server) -> Result<Facts, TargetError> {
+    let control = &server.control;
+    let mut client = control.connect(crate::DATABASE)?;
+    let sql = |error| control.error("ask what it is", &error);
+    let row = client
+        .query_one(
+            "SELECT current_setting('data_checksums'),
+                    exists (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')",
+            &[],
+        )
+        .map_err(sql)?;
+    let (checksums, prewarm): (String, bool) = (row.get(0), row.get(1));
+    let rows = client.query("SELECT name, coalesce(setting, '') FROM pg_config", &[]).map_err(sql)?;
+    if prewarm {
+        control.execute(&mut client, "create extension pg_prewarm")?;
+    }
+    Ok(Facts {
+        pg_config: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
+        data_checksums: checksums == "on",
+        prewarm,
+        bytes: 0,
+    })
+}
+
+fn read(cache: &Cache, directory: &Path) -> Result<Template, TargetError> {
     let file = directory.join(RECORD);
     let text = fs::read(&file).doing("read", &file)?;
     let record: Record = serde_json::from_slice(&text).doing("read", &file)?;
     let version = record.version.parse()?;
-    Ok(Template { directory: directory.to_owned(), version, record, installation: None })
+    let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let touched = fs::metadata(lock_file(cache, name)).and_then(|lock| lock.modified());
+    let last_used = touched.ok().and_then(|time| Timestamp::try_from(time).ok());
+    Ok(Template { directory: directory.to_owned(), version, record, last_used, used_by: None })
 }
 
+/// Its time of change is that of the template's last use.
 fn lock_file(cache: &Cache, name: &str) -> PathBuf {
     cache.lock_file(&format!("template-{name}"))
 }
 
 /// Bytes of the files below a directory; what can't be read counts for nothing.
-pub(crate) fn size(directory: &Path) -> u64 {
+fn size(directory: &Path) -> u64 {
     let Ok(found) = fs::read_dir(directory) else { return 0 };
     found
         .flatten()

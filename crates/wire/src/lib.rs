@@ -1,16 +1,35 @@
-//! The PostgreSQL frontend/backend protocol 3.0 as state machines without I/O, over the crate `postgres-protocol`.
+//! The PostgreSQL frontend/backend protocol 3 as state machines without I/O.
 //!
 //! Bytes come in by slices, split in any way, and go out to a caller's `Vec<u8>`; sockets and time are the caller's.
-//! In the order of a connection's life: [`Login`] (start-up and authentication) → [`encode`] (what a client says)
-//! → [`Reader`] (what the server answers) → [`encode::terminate`]. [`ServerError`] is the server's own complaint.
+//! In the order of a connection's life: [`ConnectParams`] (where and how) → [`Handshake`] (TLS by [`TlsContext`],
+//! authentication, the check of the session) → [`encode`] (what a client says) → [`Reader`] (what the server answers)
+//! → [`encode::terminate`]; in between go the bytes through [`Tls`], where it is used. [`ServerError`] is the server's
+//! own complaint. Only making parameters and TLS contexts reads files.
 //!
 //! Source: PostgreSQL manual, part VII, "Frontend/Backend Protocol".
 
 pub mod encode;
+mod handshake;
 mod login;
+mod login_error;
+mod params;
 mod reader;
+mod results;
+mod scram;
 mod server_error;
+mod session;
+mod tls;
 
-pub use login::{Login, LoginError, Session, Startup};
-pub use reader::{Answer, ProtocolError, Reader, TransactionStatus};
+pub use handshake::{Encryption, Established, Handshake};
+pub use login_error::{AuthMethod, LoginError, Unsuitable};
+pub use params::{
+    ChannelBinding, ConnectParams, Given, Host, Keepalives, ParamError, ProtocolVersion, RequireAuth,
+    Resolved, RootCert, SslMode, SslNegotiation, SslParams, TargetSessionAttrs, TlsVersion, Transport,
+    shuffle, without_secrets,
+};
+pub use reader::{Answer, CopyKind, Event, ProtocolError, Reader, TransactionStatus};
+pub use results::{Columns, KeptRows, ResultKind, ResultSet, Values};
+pub use scram::ScramError;
 pub use server_error::ServerError;
+pub use session::Session;
+pub use tls::{Tls, TlsContext, TlsError, TlsFlow};

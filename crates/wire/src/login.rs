@@ -1,11 +1,13 @@
-//! From an open connection to a session: start-up and authentication.
+//! From an open connection to a session: start-up and authentication, by messages that are no longer encrypted.
 
-use bytes::{Buf, BytesMut};
-use fallible_iterator::FallibleIterator;
+use std::mem;
+
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
-use postgres_protocol::message::backend::{Header, Message};
 
+use crate::login_error::{AuthMethod, LoginError};
+use crate::params::{ChannelBinding, ConnectParams, ProtocolVersion, RequireAuth};
+use crate::scram::{Binding, KeyCache, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramProof};
+use crate::session::Session;
 use crate::{ServerError, encode};
 
 /// The largest message that a server may send before the session begins, in bytes.
@@ -13,317 +15,305 @@ const MESSAGE_LIMIT: usize = 64 * 1024;
 
 /// An ErrorResponse of a length outside this range is the bare text of a postmaster that could not fork. The bounds are
 /// libpq's.
-const ERROR_LENGTHS: std::ops::RangeInclusive<i32> = 8..=30_000;
+const ERROR_LENGTHS: std::ops::RangeInclusive<u32> = 8..=30_000;
 
-/// Who asks for a session, and for which.
-#[derive(Clone, Debug)]
-pub struct Startup {
-    /// Role.
-    pub user: String,
-    /// Database.
-    pub database: String,
-    /// Password, where the server asks for one.
-    pub password: Option<String>,
-}
-
-/// The name under which the sessions are seen in `pg_stat_activity`.
-const APPLICATION_NAME: &str = "pgdyno";
-
-/// A session that has begun.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Session {
-    /// The process that serves it.
-    pub process_id: i32,
-    /// What a cancel request has to say.
-    pub secret_key: i32,
-    /// What the server reports of itself, such as `server_version`.
-    pub parameters: Vec<(String, String)>,
-}
-
-/// Why there is no session.
-#[derive(Debug, thiserror::Error)]
-pub enum LoginError {
-    /// The server says no.
-    #[error("{0}")]
-    Refused(ServerError),
-    /// A password is asked for, and there is none.
-    #[error("the server asks for a password of role \"{user}\", and none is given")]
-    PasswordMissing {
-        /// Role.
-        user: String,
-    },
-    /// A way of authentication that is not supported.
-    #[error("the server asks for {0} authentication, which pgdyno does not support")]
-    Unsupported(String),
-    /// The server could not prove that it knows the password, or broke the rules of SCRAM.
-    #[error("SCRAM authentication with the server failed: {0}")]
-    Scram(std::io::Error),
-    /// A text that cannot be sent.
-    #[error("the {what} contains a zero byte, which PostgreSQL does not allow")]
-    ZeroByte {
-        /// Which text.
-        what: &'static str,
-    },
-    /// Bytes that do not belong to a start-up.
-    #[error("the server's answer to the start-up message cannot be understood ({0}): is it PostgreSQL?")]
-    Protocol(String),
-}
+/// Length of a message's head: its kind and its length.
+const HEADER: usize = 5;
 
 /// A login in progress.
-pub struct Login {
-    startup: Startup,
+pub(crate) struct Login {
+    identity: Identity,
     stage: Stage,
-    received: BytesMut,
+    received: Vec<u8>,
     session: Session,
 }
 
+/// Who asks for a session, and what has to be true of the server's way of letting in.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) user: String,
+    pub(crate) password: Option<String>,
+    pub(crate) channel_binding: ChannelBinding,
+    pub(crate) require_auth: RequireAuth,
+    pub(crate) min_protocol_version: ProtocolVersion,
+    pub(crate) scram_keys: KeyCache,
+    /// The connection under the login.
+    pub(crate) security: Security,
+}
+
+/// What a login knows of its connection.
+#[derive(Clone)]
+pub(crate) enum Security {
+    /// Nothing is encrypted.
+    Plain,
+    /// TLS, with the hash of the server's certificate, where it has one.
+    Tls { end_point: Option<Vec<u8>> },
+}
+
 enum Stage {
-    /// Start-up or password sent.
+    /// Start-up sent.
     Asked,
+    /// Password sent.
+    Told,
     /// First SCRAM message sent.
-    ScramBegun(Box<ScramSha256>),
+    ScramBegun(Box<Scram>),
     /// Proof sent; the server owes its own.
-    ScramProven(Box<ScramSha256>),
+    ScramProven(Box<ScramProof>),
     /// The server has proven that it knows the password.
     ScramVerified,
     /// Let in; the server tells its parameters.
     Authenticated,
 }
 
+/// Appends the start-up message to `out`.
+pub(crate) fn ask(params: &ConnectParams, out: &mut Vec<u8>) {
+    let optional = [
+        ("replication", &params.replication),
+        ("options", &params.options),
+        ("application_name", &params.application_name),
+        ("client_encoding", &params.client_encoding),
+    ];
+    let given = |(name, value): (&'static str, &'_ Option<String>)| {
+        value.as_ref().filter(|value| !value.is_empty()).map(|value| (name, value.clone()))
+    };
+    let names = [("user", params.user.clone()), ("database", params.database.clone())];
+    let optional = optional.into_iter().filter_map(given);
+    let settings = params.settings.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let all: Vec<(&str, String)> = names.into_iter().chain(optional).chain(settings).collect();
+    let parameters = all.iter().map(|(name, value)| (*name, value.as_str()));
+    encode::startup(params.max_protocol_version, parameters, out);
+}
+
 impl Login {
-    /// Begins: appends the start-up message to `out`.
-    pub fn start(startup: Startup, out: &mut Vec<u8>) -> Result<Self, LoginError> {
-        let texts = [
-            ("user name", Some(&startup.user)),
-            ("database name", Some(&startup.database)),
-            ("password", startup.password.as_ref()),
-        ];
-        for (what, text) in texts {
-            if text.is_some_and(|text| text.contains('\0')) {
-                return Err(LoginError::ZeroByte { what });
-            }
-        }
-        let parameters = [
-            ("user", startup.user.as_str()),
-            ("database", startup.database.as_str()),
-            ("application_name", APPLICATION_NAME),
-        ];
-        encode::startup(parameters, out);
-        Ok(Self { startup, stage: Stage::Asked, received: BytesMut::new(), session: Session::default() })
+    /// Waits for the answer to the start-up message.
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self { identity, stage: Stage::Asked, received: Vec::new(), session: Session::default() }
     }
 
     /// Takes in what the server said and appends what is to be said to `out`. Returns how many bytes it took, fewer
     /// than all only if the session has begun.
-    pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Session>), LoginError> {
+    pub(crate) fn feed(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Option<Session>), LoginError> {
         self.received.extend_from_slice(input);
-        while let Some((kind, length)) = self.whole_message()? {
-            if kind == b'E' {
-                return Err(LoginError::Refused(ServerError::from_body(&self.received[5..length])));
-            }
-            let message = Message::parse(&mut self.received).map_err(unreadable)?;
-            let Some(message) = message else { break };
-            if let Some(session) = self.answer(message, out)? {
-                let left = self.received.len();
-                self.received = BytesMut::new();
-                return Ok((input.len() - left, Some(session)));
+        let mut received = mem::take(&mut self.received);
+        let mut from = 0;
+        while let Some((kind, body)) = next_message(&received[from..])? {
+            let end = from + HEADER + body.len();
+            let session = self.answer(kind, body, out)?;
+            from = end;
+            if let Some(session) = session {
+                return Ok((input.len() - (received.len() - from), Some(session)));
             }
         }
+        received.drain(..from);
+        self.received = received;
         Ok((input.len(), None))
     }
 
-    /// Kind and whole length of the next message, if all of it is there.
-    fn whole_message(&mut self) -> Result<Option<(u8, usize)>, LoginError> {
-        if self.received.first() == Some(&b'E') && self.received.len() > 4 {
-            let length = (&self.received[1..5]).get_i32();
-            if !ERROR_LENGTHS.contains(&length) {
-                return self.bare_error();
+    fn answer(
+        &mut self,
+        kind: u8,
+        mut body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Session>, LoginError> {
+        match (kind, &self.stage) {
+            (b'E', _) => return Err(LoginError::Refused(Box::new(ServerError::from_body(body)))),
+            (b'N', _) => {}
+            (b'R', stage) if !matches!(stage, Stage::Authenticated) => {
+                let request = take_u32(&mut body)?;
+                self.authenticate(request, body, out)?;
             }
+            (b'v', Stage::Asked) => self.negotiate(body)?,
+            (b'K', Stage::Authenticated) => {
+                self.session.process_id = take_u32(&mut body)? as i32;
+                self.session.secret_key = body.to_vec();
+            }
+            (b'S', Stage::Authenticated) => {
+                let name = take_text(&mut body)?;
+                let value = take_text(&mut body)?;
+                self.session.set_parameter(name, value);
+            }
+            (b'Z', Stage::Authenticated) => return Ok(Some(mem::take(&mut self.session))),
+            _ => return Err(out_of_order()),
         }
-        let Some(header) = Header::parse(&self.received).map_err(unreadable)? else { return Ok(None) };
-        let length = header.len() as usize + 1;
-        if length > MESSAGE_LIMIT {
-            return Err(LoginError::Protocol(format!("a message of {length} bytes")));
-        }
-        Ok((self.received.len() >= length).then_some((header.tag(), length)))
-    }
-
-    /// The text of a postmaster that could not fork; none as long as its end has not come.
-    fn bare_error(&self) -> Result<Option<(u8, usize)>, LoginError> {
-        let text = &self.received[1..];
-        match text.iter().position(|byte| *byte == 0) {
-            Some(end) => Err(LoginError::Refused(ServerError::from_text(&text[..end]))),
-            None if text.len() > MESSAGE_LIMIT => {
-                Err(LoginError::Protocol("an error without end".to_owned()))
-            }
-            None => Ok(None),
-        }
-    }
-
-    fn answer(&mut self, message: Message, out: &mut Vec<u8>) -> Result<Option<Session>, LoginError> {
-        self.stage = match (std::mem::replace(&mut self.stage, Stage::Asked), message) {
-            (Stage::Asked | Stage::ScramVerified, Message::AuthenticationOk) => Stage::Authenticated,
-            (Stage::Asked, Message::AuthenticationCleartextPassword) => {
-                encode::password(self.password()?, out);
-                Stage::Asked
-            }
-            (Stage::Asked, Message::AuthenticationMd5Password(body)) => {
-                let hash = md5_hash(self.startup.user.as_bytes(), self.password()?.as_bytes(), body.salt());
-                encode::password(&hash, out);
-                Stage::Asked
-            }
-            (Stage::Asked, Message::AuthenticationSasl(body)) => {
-                let mechanisms: Vec<String> =
-                    body.mechanisms().map(|name| Ok(name.to_owned())).collect().map_err(unreadable)?;
-                if !mechanisms.iter().any(|name| name == SCRAM_SHA_256) {
-                    return Err(LoginError::Unsupported(mechanisms.join(" or ")));
-                }
-                let scram = ScramSha256::new(self.password()?.as_bytes(), ChannelBinding::unsupported());
-                encode::sasl_initial_response(SCRAM_SHA_256, scram.message(), out);
-                Stage::ScramBegun(Box::new(scram))
-            }
-            (Stage::ScramBegun(mut scram), Message::AuthenticationSaslContinue(body)) => {
-                scram.update(body.data()).map_err(LoginError::Scram)?;
-                encode::sasl_response(scram.message(), out);
-                Stage::ScramProven(scram)
-            }
-            (Stage::ScramProven(mut scram), Message::AuthenticationSaslFinal(body)) => {
-                scram.finish(body.data()).map_err(LoginError::Scram)?;
-                Stage::ScramVerified
-            }
-            (Stage::Authenticated, Message::ReadyForQuery(_)) => {
-                return Ok(Some(std::mem::take(&mut self.session)));
-            }
-            (Stage::Authenticated, Message::BackendKeyData(body)) => {
-                self.session.process_id = body.process_id();
-                self.session.secret_key = body.secret_key();
-                Stage::Authenticated
-            }
-            (Stage::Authenticated, Message::ParameterStatus(body)) => {
-                let name = body.name().map_err(unreadable)?.to_owned();
-                let value = body.value().map_err(unreadable)?.to_owned();
-                self.session.parameters.push((name, value));
-                Stage::Authenticated
-            }
-            (stage, Message::NoticeResponse(_)) => stage,
-            (_, Message::AuthenticationGss) => return Err(LoginError::Unsupported("GSSAPI".to_owned())),
-            (_, Message::AuthenticationSspi) => return Err(LoginError::Unsupported("SSPI".to_owned())),
-            (_, Message::AuthenticationKerberosV5) => {
-                return Err(LoginError::Unsupported("Kerberos V5".to_owned()));
-            }
-            _ => return Err(LoginError::Protocol("a message out of its order".to_owned())),
-        };
         Ok(None)
     }
 
-    fn password(&self) -> Result<&str, LoginError> {
-        self.startup
-            .password
-            .as_deref()
-            .ok_or_else(|| LoginError::PasswordMissing { user: self.startup.user.clone() })
-    }
-}
-
-fn unreadable(error: std::io::Error) -> LoginError {
-    LoginError::Protocol(error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn startup(password: Option<&str>) -> Startup {
-        Startup { user: "me".into(), database: "bench".into(), password: password.map(str::to_owned) }
+    /// The server speaks an older protocol than it was asked for, or does not know an option of it.
+    fn negotiate(&self, mut body: &[u8]) -> Result<(), LoginError> {
+        let newest = take_u32(&mut body)?;
+        let unknown_options = take_u32(&mut body)?;
+        if unknown_options > 0 {
+            return Err(LoginError::Protocol("it rejects protocol options that were not asked for".into()));
+        }
+        if newest < self.identity.min_protocol_version.code() {
+            return Err(LoginError::ProtocolTooOld { major: newest >> 16, minor: newest & 0xffff });
+        }
+        Ok(())
     }
 
-    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-        let mut message = vec![kind];
-        message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-        message.extend_from_slice(body);
-        message
+    fn authenticate(&mut self, request: u32, body: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
+        self.check_method(request)?;
+        self.stage = match (mem::replace(&mut self.stage, Stage::Asked), request) {
+            (Stage::Asked | Stage::Told | Stage::ScramVerified, 0) => Stage::Authenticated,
+            (Stage::Asked, 3) => {
+                encode::password(self.password()?, out);
+                Stage::Told
+            }
+            (Stage::Asked, 5) => {
+                let salt = <[u8; 4]>::try_from(body).map_err(|_| malformed())?;
+                let user = self.identity.user.as_bytes();
+                let hash = md5_hash(user, self.password()?.as_bytes(), salt);
+                encode::password(&hash, out);
+                Stage::Told
+            }
+            (Stage::Asked, 10) => {
+                let binding = self.binding(body)?;
+                let mechanism = binding.mechanism();
+                let mut message = Vec::new();
+                let scram = Scram::start(self.password()?, binding, &mut message)?;
+                encode::sasl_initial_response(mechanism, &message, out);
+                Stage::ScramBegun(Box::new(scram))
+            }
+            (Stage::ScramBegun(scram), 11) => {
+                let mut message = Vec::new();
+                let proof = scram.prove(body, &self.identity.scram_keys, &mut message)?;
+                encode::sasl_response(&message, out);
+                Stage::ScramProven(Box::new(proof))
+            }
+            (Stage::ScramProven(proof), 12) => {
+                proof.verify(body)?;
+                Stage::ScramVerified
+            }
+            (Stage::Asked, unknown) => return Err(LoginError::Unsupported(method_name(unknown))),
+            _ => return Err(out_of_order()),
+        };
+        Ok(())
     }
 
-    fn welcome() -> Vec<u8> {
-        [
-            message(b'R', &[0; 4]),
-            message(b'S', b"server_version\x0018.1\0"),
-            message(b'K', &[0, 0, 0, 7, 0, 0, 0, 9]),
-            message(b'Z', b"I"),
-        ]
-        .concat()
-    }
-
-    fn begin(password: Option<&str>) -> Login {
-        Login::start(startup(password), &mut Vec::new()).unwrap()
-    }
-
-    #[test]
-    fn a_session_begins_and_what_follows_is_left_to_the_reader() {
-        let mut bytes = welcome();
-        let session_len = bytes.len();
-        bytes.extend(message(b'N', b"\0"));
-        let (taken, session) = begin(None).feed(&bytes, &mut Vec::new()).unwrap();
-        let parameters = vec![("server_version".to_owned(), "18.1".to_owned())];
-        assert_eq!(taken, session_len);
-        assert_eq!(session, Some(Session { process_id: 7, secret_key: 9, parameters }));
-    }
-
-    #[test]
-    fn a_session_begins_whatever_the_pieces() {
-        let mut login = begin(None);
-        let bytes = welcome();
-        let sessions: Vec<_> =
-            bytes.chunks(1).filter_map(|byte| login.feed(byte, &mut Vec::new()).unwrap().1).collect();
-        assert_eq!(sessions.len(), 1);
-    }
-
-    #[test]
-    fn passwords_are_sent_as_the_server_asks() {
-        let mut out = Vec::new();
-        begin(Some("secret")).feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap();
-        assert_eq!(out, message(b'p', b"secret\0"));
-        out.clear();
-        begin(Some("secret")).feed(&message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]), &mut out).unwrap();
-        assert!(out.starts_with(b"p\0\0\0\x28md5"), "{out:?}");
-        let error = begin(None).feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap_err();
-        assert!(error.to_string().contains("password of role \"me\""), "{error}");
-    }
-
-    #[test]
-    fn a_server_that_skips_its_proof_is_refused() {
-        let mut login = begin(Some("secret"));
-        login.feed(&message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"), &mut Vec::new()).unwrap();
-        assert!(matches!(login.feed(&welcome(), &mut Vec::new()), Err(LoginError::Protocol(_))));
-    }
-
-    #[test]
-    fn a_refusal_is_told_with_its_sqlstate() {
-        let bytes = message(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0");
-        let error = begin(None).feed(&bytes, &mut Vec::new()).unwrap_err();
-        assert_eq!(error.to_string(), "FATAL: sorry, too many clients already (SQLSTATE 53300)");
-        let bare = b"Ecould not fork new process for connection: Resource temporarily unavailable\n\0";
-        let error = begin(None).feed(bare, &mut Vec::new()).unwrap_err();
-        assert!(error.to_string().ends_with("Resource temporarily unavailable"), "{error}");
-    }
-
-    #[test]
-    fn names_with_a_zero_byte_are_refused() {
-        let startup = Startup { user: "a\0b".into(), database: "c".into(), password: None };
-        assert!(matches!(Login::start(startup, &mut Vec::new()), Err(LoginError::ZeroByte { .. })));
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
-            for prefix in [vec![], message(b'R', &[0; 4]), message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")] {
-                let mut login = begin(Some("secret"));
-                let bytes = [prefix, bytes.clone()].concat();
-                let (first, second) = bytes.split_at(cut.min(bytes.len()));
-                if login.feed(first, &mut Vec::new()).is_ok() {
-                    let _ = login.feed(second, &mut Vec::new());
-                }
+    /// Whether the way in which the server wants to let in, or lets in, is one that the user accepts.
+    fn check_method(&self, request: u32) -> Result<(), LoginError> {
+        let required = &self.identity.require_auth;
+        let refused = |method| Err(LoginError::AuthNotAllowed { required: required.text.clone(), method });
+        let is_finished = matches!(self.stage, Stage::Told | Stage::ScramVerified);
+        match request {
+            0 if !is_finished && !required.none => return refused(AuthMethod::None),
+            3 if !required.password => return refused(AuthMethod::Password),
+            5 if !required.md5 => return refused(AuthMethod::Md5),
+            10 if !required.scram => return refused(AuthMethod::Sasl),
+            7 if !required.text.is_empty() => return refused(AuthMethod::Gss),
+            9 if !required.text.is_empty() => return refused(AuthMethod::Sspi),
+            _ => {}
+        }
+        if self.identity.channel_binding == ChannelBinding::Require {
+            match request {
+                10..=12 => {}
+                0 if matches!(self.stage, Stage::ScramVerified) => {}
+                0 => return Err(LoginError::NotBound),
+                _ => return Err(LoginError::BindingNotOffered),
             }
         }
+        Ok(())
     }
+
+    /// Chooses among the mechanisms that the server offers.
+    fn binding(&self, mut body: &[u8]) -> Result<Binding, LoginError> {
+        let mut offered = Vec::new();
+        loop {
+            match take_text(&mut body)? {
+                "" => break,
+                name => offered.push(name),
+            }
+        }
+        let offers = |name| offered.contains(&name);
+        let wanted = self.identity.channel_binding;
+        let binding = match &self.identity.security {
+            Security::Plain if wanted == ChannelBinding::Require => {
+                return Err(LoginError::BindingWithoutTls);
+            }
+            // A server that offers it without TLS may be one whose TLS somebody in between has taken away.
+            Security::Plain if offers(SCRAM_SHA_256_PLUS) => return Err(LoginError::PlusWithoutTls),
+            Security::Plain => Binding::Unsupported,
+            Security::Tls { .. } if wanted == ChannelBinding::Disable => Binding::Unsupported,
+            Security::Tls { end_point: Some(hash) } if offers(SCRAM_SHA_256_PLUS) => {
+                Binding::ServerEndPoint(hash.clone())
+            }
+            Security::Tls { end_point: None } if wanted == ChannelBinding::Require => {
+                return Err(LoginError::NoEndPoint);
+            }
+            Security::Tls { end_point: None } => Binding::Unsupported,
+            // Told to the server, which knows better if the offer has been taken away on its way.
+            Security::Tls { end_point: Some(_) } => Binding::Unrequested,
+        };
+        if wanted == ChannelBinding::Require && !matches!(binding, Binding::ServerEndPoint(_)) {
+            return Err(LoginError::PlusNotOffered);
+        }
+        if matches!(binding, Binding::ServerEndPoint(_)) || offers(SCRAM_SHA_256) {
+            return Ok(binding);
+        }
+        Err(LoginError::Unsupported(offered.join(" or ")))
+    }
+
+    fn password(&self) -> Result<&str, LoginError> {
+        let password = self.identity.password.as_deref().filter(|password| !password.is_empty());
+        password.ok_or_else(|| LoginError::PasswordMissing { user: self.identity.user.clone() })
+    }
+}
+
+/// Kind and body of the next message, if all of it is there.
+fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
+    let Some((&[kind, a, b, c, d], rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
+    let length = u32::from_be_bytes([a, b, c, d]);
+    if kind == b'E' && !ERROR_LENGTHS.contains(&length) {
+        return bare_error(&received[1..]);
+    }
+    if !b"RSKZNEv".contains(&kind) {
+        return Err(LoginError::Protocol(format!("a message of kind {:?}", char::from(kind))));
+    }
+    let body_length = length.checked_sub(4).map(|length| length as usize);
+    match body_length {
+        Some(length) if length <= MESSAGE_LIMIT => Ok(rest.get(..length).map(|body| (kind, body))),
+        _ => Err(LoginError::Protocol(format!("a message of length {length}"))),
+    }
+}
+
+/// The text of a postmaster that could not fork; none as long as its end has not come.
+fn bare_error(text: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
+    match text.iter().position(|byte| *byte == 0) {
+        Some(end) => Err(LoginError::Refused(Box::new(ServerError::from_text(&text[..end])))),
+        None if text.len() > MESSAGE_LIMIT => Err(LoginError::Protocol("an error without end".to_owned())),
+        None => Ok(None),
+    }
+}
+
+fn method_name(request: u32) -> String {
+    match request {
+        2 => "Kerberos V5".to_owned(),
+        7 => "GSSAPI".to_owned(),
+        9 => "SSPI".to_owned(),
+        other => format!("method {other}"),
+    }
+}
+
+fn take_u32(body: &mut &[u8]) -> Result<u32, LoginError> {
+    let bytes = body.split_off(..4).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(u32::from_be_bytes).ok_or_else(malformed)
+}
+
+fn take_text<'a>(body: &mut &'a [u8]) -> Result<&'a str, LoginError> {
+    let end = body.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
+    let text = body.split_off(..end).ok_or_else(malformed)?;
+    body.split_off_first();
+    std::str::from_utf8(text).map_err(|_| LoginError::Protocol("a text that is not UTF-8".to_owned()))
+}
+
+fn malformed() -> LoginError {
+    LoginError::Protocol("a message that ends too early".to_owned())
+}
+
+fn out_of_order() -> LoginError {
+    LoginError::Protocol("a message out of its order".to_owned())
 }

@@ -1,15 +1,18 @@
-//! What the server answers, read as a stream: nothing is buffered, whatever the size of the rows.
+//! What the server answers, read as a stream: nothing is kept, whatever the size of the rows, but what is asked for.
 
+use std::collections::VecDeque;
 use std::mem;
 
 use crate::ServerError;
+use crate::results::{ResultKind, ResultSet, Results};
 
 /// How much of an ErrorResponse is kept, in bytes.
 const ERROR_CAPACITY: usize = 8 * 1024;
 
 /// Reads the answers of one connection after its login, in pieces of any size.
 ///
-/// It allocates only for an ErrorResponse, and keeps of that no more than 8 KiB.
+/// It allocates only for an ErrorResponse, and keeps of that no more than 8 KiB; and for what it is asked to keep, by
+/// [`Reader::collect`] and [`Reader::keep_notices`].
 #[derive(Debug, Default)]
 pub struct Reader {
     /// Bytes of a header that came in pieces, and how many of them.
@@ -20,10 +23,44 @@ pub struct Reader {
     kind: u8,
     left: u32,
     status: u8,
-    rows: u64,
+    /// Whether the server complained since it was last ready.
+    failed: bool,
+    modes: Modes,
     commands: u32,
-    error_body: Vec<u8>,
+    rows: u64,
+    bytes: u64,
     error: Option<Box<ServerError>>,
+    /// What only some readers have.
+    more: Option<Box<More>>,
+}
+
+/// What a reader does beyond telling of whole answers. All of it is off at first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Modes {
+    /// Every result stops the reader.
+    pipeline: bool,
+    /// Column names and the last row of each result are kept.
+    collect: bool,
+    /// All rows of each result are kept.
+    all_rows: bool,
+    notices: bool,
+    /// Whether any of those that have to do with results is on.
+    look_at_results: bool,
+}
+
+/// The state that takes room and is seldom needed.
+#[derive(Debug, Default)]
+struct More {
+    /// The body of the ErrorResponse or NoticeResponse that is being read.
+    error_body: Vec<u8>,
+    notices: VecDeque<ServerError>,
+    results: Results,
+    /// Rows before the result that is being read.
+    rows_before: u64,
+    /// Whether the columns of the result that is being read have been described.
+    described: bool,
+    /// A COPY that has begun and not ended, by the kind of its message; 0 where there is none.
+    copying: u8,
 }
 
 /// Length of a message's head: its kind and its length.
@@ -31,6 +68,40 @@ const HEADER: usize = 5;
 
 /// The largest length of messages that are neither rows nor texts; libpq's bound.
 const SHORT_MESSAGE: u32 = 30_000;
+
+/// What stops a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The answer is complete: the server is ready for the next query. In a pipeline this is the answer to a Sync,
+    /// libpq's `PGRES_PIPELINE_SYNC`.
+    Ready(Answer),
+    /// A COPY has begun. The answer goes on when it is over: see [`CopyKind`].
+    Copy(CopyKind),
+    /// A result is complete, or as many of its rows as were asked for. Told in a pipeline only ([`Reader::pipeline`]).
+    Result {
+        /// Whether it has rows.
+        kind: ResultKind,
+        /// How many of them.
+        rows: u64,
+    },
+    /// The server complained: [`Reader::take_error`] says of what. Told in a pipeline only ([`Reader::pipeline`]). What
+    /// was sent after the command that failed, up to the next Sync, the server will not answer
+    /// (`PGRES_PIPELINE_ABORTED`).
+    Failed,
+}
+
+/// Which way a COPY goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// To the server, which waits: say [`copy_data`](crate::encode::copy_data) and
+    /// [`copy_done`](crate::encode::copy_done), or [`copy_fail`](crate::encode::copy_fail), which makes the statement
+    /// fail. The server skips a Sync that was sent before; in the extended protocol another has to follow.
+    In,
+    /// From the server. The reader skips the data.
+    Out,
+    /// Both, of a replication connection.
+    Both,
+}
 
 /// An answer that is complete: the server is ready for the next query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +114,8 @@ pub struct Answer {
     pub rows: u64,
     /// Commands that the server completed.
     pub commands: u32,
+    /// Bytes that came since the last answer, notices and the like included.
+    pub bytes: u64,
 }
 
 /// The session's state as ReadyForQuery tells it.
@@ -70,6 +143,9 @@ pub enum ProtocolError {
         /// Its length field.
         length: u32,
     },
+    /// A message whose parts do not fill its length.
+    #[error("the server sent a message of kind {:?} whose parts do not make a whole: is it PostgreSQL?", *.0 as char)]
+    Malformed(u8),
     /// ReadyForQuery with a state that does not exist.
     #[error("the server says that it is ready in the unknown state {:?}: is it PostgreSQL?", *.0 as char)]
     UnknownStatus(u8),
@@ -81,49 +157,63 @@ pub enum ProtocolError {
 }
 
 impl Reader {
-    /// Reads up to the end of the next answer or of `input`. Returns how many bytes it took, fewer than all only if an
-    /// answer is complete.
-    #[inline]
-    pub fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
-        let mut at = 0;
-        loop {
-            if self.in_body {
-                let taken = (self.left as usize).min(input.len() - at);
-                match self.kind {
-                    b'E' => self.keep_error(&input[at..at + taken]),
-                    b'Z' if taken > 0 => self.status = input[at],
-                    _ => {}
-                }
-                at += taken;
-                self.left -= taken as u32;
-                if self.left > 0 {
-                    return Ok((at, None));
-                }
-                self.in_body = false;
-                match self.kind {
-                    b'Z' => return Ok((at, Some(self.answer()?))),
-                    b'E' => self.end_error(),
-                    _ => {}
-                }
-            }
-            match input.get(at..at + HEADER) {
-                Some(&[kind, a, b, c, d]) if self.header_len == 0 => {
-                    at += HEADER;
-                    self.begin(kind, u32::from_be_bytes([a, b, c, d]))?;
-                }
-                _ => {
-                    let Some(byte) = input.get(at) else { return Ok((at, None)) };
-                    at += 1;
-                    self.header[usize::from(self.header_len)] = *byte;
-                    self.header_len += 1;
-                    if usize::from(self.header_len) == HEADER {
-                        self.header_len = 0;
-                        let [kind, a, b, c, d] = self.header;
-                        self.begin(kind, u32::from_be_bytes([a, b, c, d]))?;
-                    }
-                }
-            }
+    /// In a pipeline every result and every complaint stops [`Reader::next`], outside only the end of an answer and the
+    /// beginning of a COPY do. To be called between two answers.
+    pub fn pipeline(&mut self, on: bool) {
+        self.modes.pipeline = on;
+        self.modes.look_at_results = on || self.modes.collect;
+        self.begin_result();
+    }
+
+    /// Has the results to come told by [`Reader::results`], with the names of their columns and their last row.
+    /// To be called between two answers.
+    pub fn collect(&mut self, on: bool) {
+        self.set_collect(on, false);
+    }
+
+    /// As [`Reader::collect`], with all rows.
+    pub fn collect_all_rows(&mut self, on: bool) {
+        self.set_collect(on, on);
+    }
+
+    fn set_collect(&mut self, on: bool, all_rows: bool) {
+        self.modes.collect = on;
+        self.modes.all_rows = all_rows;
+        self.modes.look_at_results = on || self.modes.pipeline;
+        self.begin_result();
+    }
+
+    /// What has come before does not count for the next result.
+    fn begin_result(&mut self) {
+        if !self.modes.look_at_results {
+            return;
         }
+        let (rows, more) = (self.rows, self.more());
+        more.rows_before = rows;
+        more.described = false;
+        more.results.drop_unfinished();
+    }
+
+    /// The results since the last [`Reader::clear`] that came while [`Reader::collect`] was on, in their order.
+    pub fn results(&self) -> &[ResultSet] {
+        self.more.as_ref().map_or(&[], |more| more.results.finished())
+    }
+
+    /// Forgets the results; the room that they took is used for the next ones.
+    pub fn clear(&mut self) {
+        if let Some(more) = &mut self.more {
+            more.results.clear();
+        }
+    }
+
+    /// Has notices and warnings kept for [`Reader::take_notice`]; otherwise they are dropped.
+    pub fn keep_notices(&mut self, on: bool) {
+        self.modes.notices = on;
+    }
+
+    /// The oldest notice that was kept.
+    pub fn take_notice(&mut self) -> Option<ServerError> {
+        self.more.as_mut()?.notices.pop_front()
     }
 
     /// The server's first complaint since the last call. One may also come between two answers, when the server is
@@ -132,23 +222,129 @@ impl Reader {
         self.error.take().map(|error| *error)
     }
 
+    /// [`Reader::next`] for who neither copies nor has pipelines: only answers are told, and a COPY is an error.
     #[inline]
+    pub fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
+        let mut taken = 0;
+        loop {
+            let (more, event) = self.next(&input[taken..])?;
+            taken += more;
+            match event {
+                Some(Event::Ready(answer)) => return Ok((taken, Some(answer))),
+                Some(Event::Copy(_)) => return Err(ProtocolError::Copy),
+                Some(Event::Result { .. } | Event::Failed) => {}
+                None => return Ok((taken, None)),
+            }
+        }
+    }
+
+    /// Reads up to the next event or the end of `input`. Returns how many bytes it took, fewer than all only with an
+    /// event.
+    #[inline]
+    pub fn next(&mut self, input: &[u8]) -> Result<(usize, Option<Event>), ProtocolError> {
+        let mut at = 0;
+        loop {
+            if !self.in_body && self.header_len == 0 && !self.modes.look_at_results {
+                let (taken, answer) = self.skip(&input[at..])?;
+                at += taken;
+                if let Some(answer) = answer {
+                    return Ok((at, Some(Event::Ready(answer))));
+                }
+            }
+            let (taken, event) = self.step(&input[at..])?;
+            at += taken;
+            if event.is_some() || at == input.len() {
+                return Ok((at, event));
+            }
+        }
+    }
+
+    /// Takes messages that are whole and have nothing to be looked at, which is what most input consists of. Returns how
+    /// many bytes it took, and the answer that is complete.
+    #[inline]
+    fn skip(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
+        let mut at = 0;
+        let (mut rows, mut commands) = (0, 0);
+        let answered = loop {
+            let Some((&[kind, a, b, c, d], rest)) = input[at..].split_first_chunk::<HEADER>() else {
+                break None;
+            };
+            let length = u32::from_be_bytes([a, b, c, d]);
+            let Some(body) = length.checked_sub(4).and_then(|length| rest.get(..length as usize)) else {
+                break None;
+            };
+            match kind {
+                b'D' => rows += 1,
+                b'T' | b'2' | b'n' | b'1' | b's' if length <= SHORT_MESSAGE => {}
+                b'C' if length <= SHORT_MESSAGE => commands += 1,
+                b'Z' => {
+                    if let [status] = body {
+                        at += HEADER + 1;
+                        break Some(*status);
+                    }
+                    break None;
+                }
+                _ => break None,
+            }
+            at += HEADER + body.len();
+        };
+        self.rows += rows;
+        self.commands = self.commands.saturating_add(commands);
+        self.bytes += at as u64;
+        let Some(status) = answered else { return Ok((at, None)) };
+        self.status = status;
+        Ok((at, Some(self.answer()?)))
+    }
+
+    /// Takes a part of a message, up to its end.
+    fn step(&mut self, input: &[u8]) -> Result<(usize, Option<Event>), ProtocolError> {
+        if self.in_body {
+            let taken = (self.left as usize).min(input.len());
+            let (part, _) = input.split_at(taken);
+            match self.kind {
+                b'Z' => self.status = part.first().copied().unwrap_or(self.status),
+                b'E' | b'N' | b'T' | b'D' => self.keep(part),
+                _ => {}
+            }
+            self.left -= taken as u32;
+            return if self.left > 0 { Ok((taken, None)) } else { Ok((taken, self.end()?)) };
+        }
+        let wanted = HEADER - usize::from(self.header_len);
+        let taken = wanted.min(input.len());
+        let from = usize::from(self.header_len);
+        self.header[from..from + taken].copy_from_slice(&input[..taken]);
+        if taken < wanted {
+            self.header_len += taken as u8;
+            return Ok((taken, None));
+        }
+        self.header_len = 0;
+        let [kind, a, b, c, d] = self.header;
+        self.begin(kind, u32::from_be_bytes([a, b, c, d]))?;
+        Ok((taken, if self.left == 0 { self.end()? } else { None }))
+    }
+
     fn begin(&mut self, kind: u8, length: u32) -> Result<(), ProtocolError> {
         // The length counts itself.
         let impossible = ProtocolError::ImpossibleLength { kind, length };
         let Some(left) = length.checked_sub(4) else { return Err(impossible) };
         match kind {
-            b'G' | b'H' | b'W' => return Err(ProtocolError::Copy),
-            b'D' => self.rows += 1,
+            b'D' => {
+                self.rows += 1;
+                if self.modes.collect {
+                    self.begin_row(left);
+                }
+            }
             b'C' | b'I' if length <= SHORT_MESSAGE => self.commands = self.commands.saturating_add(1),
             // Errors, notices, notifications, descriptions of parameters and of rows.
             b'E' | b'N' | b'A' | b't' | b'T' => {}
+            b'd' | b'c' if self.more.as_ref().is_some_and(|more| more.copying != 0) => {}
             b'Z' if left != 1 => return Err(impossible),
             _ if length > SHORT_MESSAGE => return Err(impossible),
-            // A setting's new value, and what the extended protocol says on its way.
-            b'Z' | b'S' | b'n' | b's' | b'1' | b'2' | b'3' => {}
+            // A setting's new value, what the extended protocol says on its way, and the beginning of a COPY.
+            b'Z' | b'S' | b'n' | b's' | b'1' | b'2' | b'3' | b'G' | b'H' | b'W' => {}
             _ => return Err(ProtocolError::UnexpectedMessage(kind)),
         }
+        self.bytes += HEADER as u64 + u64::from(left);
         self.kind = kind;
         self.left = left;
         self.in_body = true;
@@ -163,24 +359,123 @@ impl Reader {
             b'E' => TransactionStatus::FailedBlock,
             unknown => return Err(ProtocolError::UnknownStatus(unknown)),
         };
+        if let Some(more) = &mut self.more {
+            more.end_answer();
+        }
         Ok(Answer {
             status,
-            failed: self.error.is_some(),
+            failed: mem::take(&mut self.failed),
             rows: mem::take(&mut self.rows),
             commands: mem::take(&mut self.commands),
+            bytes: mem::take(&mut self.bytes),
         })
     }
 
-    #[cold]
-    fn keep_error(&mut self, bytes: &[u8]) {
-        let room = ERROR_CAPACITY - self.error_body.len();
-        self.error_body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    fn begin_row(&mut self, length: u32) {
+        let all = self.modes.all_rows;
+        self.more().results.begin_row(length, all);
+    }
+
+    /// Keeps a part of a message's body, where it is wanted.
+    fn keep(&mut self, bytes: &[u8]) {
+        let wanted = match self.kind {
+            b'E' => true,
+            b'N' => self.modes.notices,
+            _ => self.modes.collect,
+        };
+        if wanted {
+            self.keep_wanted(bytes);
+        }
+    }
+
+    fn keep_wanted(&mut self, bytes: &[u8]) {
+        let kind = self.kind;
+        let more = self.more();
+        match kind {
+            b'D' => more.results.add_to_row(bytes),
+            b'T' => more.results.add_to_description(bytes),
+            _ => {
+                let room = ERROR_CAPACITY - more.error_body.len();
+                more.error_body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+        }
+    }
+
+    /// A message is over.
+    fn end(&mut self) -> Result<Option<Event>, ProtocolError> {
+        self.in_body = false;
+        match self.kind {
+            b'Z' => Ok(Some(Event::Ready(self.answer()?))),
+            b'T' if self.modes.look_at_results => {
+                self.more().described = true;
+                Ok(None)
+            }
+            b'C' | b'I' | b's' if self.modes.look_at_results => self.end_result(),
+            b'E' => Ok(self.end_error()),
+            b'N' if self.modes.notices => {
+                self.end_notice();
+                Ok(None)
+            }
+            b'G' | b'H' | b'W' | b'c' => Ok(self.turn_copy()),
+            _ => Ok(None),
+        }
+    }
+
+    fn end_result(&mut self) -> Result<Option<Event>, ProtocolError> {
+        let (modes, rows, ended_by) = (self.modes, self.rows, self.kind);
+        let more = self.more();
+        let rows = rows - mem::replace(&mut more.rows_before, rows);
+        let kind = match ended_by {
+            b'I' => ResultKind::Empty,
+            _ if rows > 0 || more.described => ResultKind::Rows,
+            _ => ResultKind::Command,
+        };
+        more.described = false;
+        if modes.collect {
+            more.results.finish(kind, rows)?;
+        }
+        Ok(modes.pipeline.then_some(Event::Result { kind, rows }))
     }
 
     #[cold]
-    fn end_error(&mut self) {
-        let body = mem::take(&mut self.error_body);
+    fn end_error(&mut self) -> Option<Event> {
+        let body = mem::take(&mut self.more().error_body);
+        self.failed = true;
         self.error.get_or_insert_with(|| Box::new(ServerError::from_body(&body)));
+        self.modes.pipeline.then_some(Event::Failed)
+    }
+
+    #[cold]
+    fn end_notice(&mut self) {
+        let more = self.more();
+        more.notices.push_back(ServerError::from_body(&more.error_body));
+        more.error_body.clear();
+    }
+
+    #[cold]
+    fn turn_copy(&mut self) -> Option<Event> {
+        let kind = self.kind;
+        self.more().copying = if kind == b'c' { 0 } else { kind };
+        match kind {
+            b'G' => Some(Event::Copy(CopyKind::In)),
+            b'H' => Some(Event::Copy(CopyKind::Out)),
+            b'W' => Some(Event::Copy(CopyKind::Both)),
+            _ => None,
+        }
+    }
+}
+
+impl More {
+    /// The server is ready: nothing is left unfinished.
+    fn end_answer(&mut self) {
+        self.rows_before = 0;
+        self.copying = 0;
+        self.described = false;
+        self.results.drop_unfinished();
     }
 }
 
@@ -236,7 +531,7 @@ mod tests {
 
     #[test]
     fn a_query_of_several_statements_is_one_answer() {
-        let mut bytes = Vec::new();
+        let mut all = Vec::new();
         for part in [
             message(b'T', b"columns"),
             message(b'D', &[7; 300]),
@@ -248,10 +543,12 @@ mod tests {
             message(b'I', b""),
             message(b'Z', b"T"),
         ] {
-            bytes.extend(part);
+            all.extend(part);
         }
-        let answer = Answer { status: TransactionStatus::InBlock, failed: false, rows: 2, commands: 3 };
-        assert_eq!(told([bytes.as_slice()]), Told { answers: vec![answer], ..Told::default() });
+        let (bytes, all) = (all.len() as u64, all);
+        let answer =
+            Answer { status: TransactionStatus::InBlock, failed: false, rows: 2, commands: 3, bytes };
+        assert_eq!(told([all.as_slice()]), Told { answers: vec![answer], ..Told::default() });
     }
 
     #[test]
@@ -282,7 +579,8 @@ mod tests {
     fn what_is_no_answer_is_refused() {
         assert_eq!(told([message(b'G', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
         assert_eq!(told([message(b'H', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
-        assert_eq!(told([&b"HTTP/1.1 400"[..]]).end, Some(ProtocolError::Copy));
+        let http = ProtocolError::ImpossibleLength { kind: b'H', length: u32::from_be_bytes(*b"TTP/") };
+        assert_eq!(told([&b"HTTP/1.1 400"[..]]).end, Some(http));
         let ssh = ProtocolError::ImpossibleLength { kind: b'S', length: u32::from_be_bytes(*b"SH-2") };
         assert_eq!(told([&b"SSH-2.0"[..]]).end, Some(ssh));
         assert_eq!(
@@ -295,6 +593,201 @@ mod tests {
         );
         assert_eq!(told([&b"Z\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnknownStatus(b'?')));
         assert_eq!(told([&b"~\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnexpectedMessage(b'~')));
+    }
+
+    /// Columns with these names, each of them a text.
+    fn description(names: &[&str]) -> Vec<u8> {
+        let mut body = (names.len() as u16).to_be_bytes().to_vec();
+        for name in names {
+            body.extend_from_slice(name.as_bytes());
+            body.extend_from_slice(b"\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\0\0\0\0\0\0");
+        }
+        message(b'T', &body)
+    }
+
+    fn row(values: &[Option<&str>]) -> Vec<u8> {
+        let mut body = (values.len() as u16).to_be_bytes().to_vec();
+        for value in values {
+            body.extend(value.map_or(u32::MAX, |value| value.len() as u32).to_be_bytes());
+            body.extend_from_slice(value.unwrap_or_default().as_bytes());
+        }
+        message(b'D', &body)
+    }
+
+    /// All events of some bytes, in pieces of this size.
+    fn events(reader: &mut Reader, bytes: &[u8], size: usize) -> Vec<Event> {
+        let mut events = Vec::new();
+        for mut piece in bytes.chunks(size) {
+            while !piece.is_empty() {
+                let (taken, event) = reader.next(piece).unwrap();
+                assert!(event.is_some() || taken == piece.len(), "bytes left without an event");
+                events.extend(event);
+                piece = &piece[taken..];
+            }
+        }
+        events
+    }
+
+    fn ready(failed: bool, rows: u64, commands: u32, bytes: usize) -> Event {
+        let status = TransactionStatus::Idle;
+        Event::Ready(Answer { status, failed, rows, commands, bytes: bytes as u64 })
+    }
+
+    /// Names, values of the last row, rows and kind of a result.
+    type Shown = (Vec<String>, Option<Vec<Option<String>>>, u64, ResultKind);
+
+    fn shown(result: &ResultSet) -> Shown {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let last = result.last_row().map(|row| row.map(|value| value.map(text)).collect());
+        (result.columns().map(text).collect(), last, result.rows(), result.kind())
+    }
+
+    #[test]
+    fn results_are_told_one_by_one_to_who_asks() {
+        let bytes = [
+            description(&["a", "b c"]),
+            row(&[Some("1"), None]),
+            row(&[Some("22"), Some("")]),
+            message(b'C', b"SELECT 2\0"),
+            message(b'C', b"UPDATE 5\0"),
+            message(b'I', b""),
+            description(&["none"]),
+            message(b'C', b"SELECT 0\0"),
+            message(b'Z', b"I"),
+        ]
+        .concat();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let last = vec![Some("22".to_owned()), Some(String::new())];
+        let expected: [Shown; 4] = [
+            (names(&["a", "b c"]), Some(last), 2, ResultKind::Rows),
+            (vec![], None, 0, ResultKind::Command),
+            (vec![], None, 0, ResultKind::Empty),
+            (names(&["none"]), None, 0, ResultKind::Rows),
+        ];
+        for size in [1, 3, 1000] {
+            let mut reader = Reader::default();
+            reader.collect(true);
+            // A second time in the room of the first.
+            for _ in 0..2 {
+                assert_eq!(events(&mut reader, &bytes, size), [ready(false, 2, 4, bytes.len())]);
+                assert_eq!(reader.results().iter().map(shown).collect::<Vec<_>>(), expected);
+                reader.clear();
+                assert_eq!(reader.results().len(), 0);
+            }
+            reader.collect(false);
+            events(&mut reader, &bytes, size);
+            assert_eq!(reader.results().len(), 0);
+        }
+    }
+
+    #[test]
+    fn all_rows_are_kept_for_who_asks() {
+        let bytes = [
+            description(&["a"]),
+            row(&[Some("1")]),
+            row(&[None]),
+            message(b'C', b"SELECT 2\0"),
+            refusal(),
+            message(b'Z', b"I"),
+        ]
+        .concat();
+        let mut reader = Reader::default();
+        reader.collect_all_rows(true);
+        events(&mut reader, &bytes, 2);
+        let rows: Vec<Vec<_>> = reader.results()[0].kept_rows().map(Iterator::collect).collect();
+        assert_eq!(rows, [vec![Some(&b"1"[..])], vec![None]]);
+        assert_eq!(reader.results().len(), 1);
+    }
+
+    #[test]
+    fn rows_that_are_not_whole_are_told_to_who_keeps_them() {
+        let short = [description(&["a"]), message(b'D', b"\0\x01\0\0\0\x05ab"), message(b'C', b"SELECT 1\0")];
+        let many = [description(&["a"]), row(&[None, None]), message(b'C', b"SELECT 1\0")];
+        let cut = [message(b'T', b"\0\x01name"), message(b'C', b"SELECT 0\0")];
+        for (bytes, kind) in [(short.concat(), b'D'), (many.concat(), b'D'), (cut.concat(), b'T')] {
+            let mut reader = Reader::default();
+            assert!(reader.next(&bytes).is_ok());
+            reader.collect(true);
+            assert_eq!(reader.next(&bytes), Err(ProtocolError::Malformed(kind)));
+        }
+    }
+
+    #[test]
+    fn a_pipeline_is_told_step_by_step() {
+        let bytes = [
+            message(b'2', b""),
+            description(&["a"]),
+            row(&[None]),
+            message(b'C', b"SELECT 1\0"),
+            message(b'2', b""),
+            message(b'n', b""),
+            message(b'C', b"UPDATE 1\0"),
+            message(b'I', b""),
+            message(b's', b""),
+            refusal(),
+            message(b'Z', b"I"),
+            message(b'Z', b"I"),
+        ];
+        let first: usize = bytes[..11].iter().map(Vec::len).sum();
+        let result = |kind, rows| Event::Result { kind, rows };
+        for size in [1, 7, 1000] {
+            let mut reader = Reader::default();
+            reader.pipeline(true);
+            let told = events(&mut reader, &bytes.concat(), size);
+            let expected = [
+                result(ResultKind::Rows, 1),
+                result(ResultKind::Command, 0),
+                result(ResultKind::Empty, 0),
+                result(ResultKind::Command, 0),
+                Event::Failed,
+                ready(true, 1, 3, first),
+                ready(false, 0, 0, 6),
+            ];
+            assert_eq!(told, expected);
+            assert!(reader.take_error().is_some());
+        }
+    }
+
+    #[test]
+    fn a_copy_is_told_and_its_data_are_skipped() {
+        let out = [
+            message(b'H', b"\0\0\0"),
+            message(b'd', &[b'x'; 50_000]),
+            message(b'd', b"1\n"),
+            message(b'c', b""),
+            message(b'C', b"COPY 2\0"),
+            message(b'Z', b"I"),
+        ]
+        .concat();
+        let into = [message(b'G', b"\0\0\0"), refusal(), message(b'Z', b"I")].concat();
+        for size in [1, 1000] {
+            let mut reader = Reader::default();
+            assert_eq!(
+                events(&mut reader, &out, size),
+                [Event::Copy(CopyKind::Out), ready(false, 0, 1, out.len())]
+            );
+            assert_eq!(
+                events(&mut reader, &into, size),
+                [Event::Copy(CopyKind::In), ready(true, 0, 0, into.len())]
+            );
+            // No data without a COPY.
+            assert_eq!(reader.next(&message(b'd', b"1")), Err(ProtocolError::UnexpectedMessage(b'd')));
+        }
+    }
+
+    #[test]
+    fn notices_are_kept_for_who_asks() {
+        let notice = |text: &str| message(b'N', format!("SNOTICE\0VNOTICE\0M{text}\0\0").as_bytes());
+        let bytes = [notice("one"), notice("two"), message(b'Z', b"I")].concat();
+        let mut reader = Reader::default();
+        events(&mut reader, &bytes, 1);
+        assert_eq!(reader.take_notice(), None);
+        reader.keep_notices(true);
+        events(&mut reader, &bytes, 5);
+        let texts: Vec<_> =
+            std::iter::from_fn(|| reader.take_notice()).map(|notice| notice.libpq_text(None)).collect();
+        assert_eq!(texts, ["NOTICE:  one\n", "NOTICE:  two\n"]);
+        assert!(reader.take_error().is_none());
     }
 
     /// Messages that make sense, with some that do not between them.
@@ -325,6 +818,33 @@ mod tests {
             pieces.push(&bytes[from..]);
             prop_assert_eq!(told(pieces), told([bytes.as_slice()]));
             prop_assert_eq!(told(bytes.chunks(1)), told([bytes.as_slice()]));
+        }
+
+        #[test]
+        fn splits_change_nothing_in_any_mode(bytes in stream(), size in 1_usize..50) {
+            let all = |size: usize| {
+                let mut reader = Reader::default();
+                reader.pipeline(true);
+                reader.collect_all_rows(true);
+                reader.keep_notices(true);
+                let mut told = Vec::new();
+                for mut piece in bytes.chunks(size) {
+                    while !piece.is_empty() {
+                        match reader.next(piece) {
+                            Ok((taken, event)) => {
+                                told.extend(event.map(Ok));
+                                piece = &piece[taken..];
+                            }
+                            Err(error) => {
+                                told.push(Err(error));
+                                return (told, reader.results().iter().map(shown).collect::<Vec<_>>());
+                            }
+                        }
+                    }
+                }
+                (told, reader.results().iter().map(shown).collect())
+            };
+            prop_assert_eq!(all(size), all(bytes.len().max(1)));
         }
 
         #[test]

@@ -1,6 +1,13 @@
-//! The processors. Source: proc(5), `/proc/cpuinfo`, whose fields differ between architectures.
+//! The processors. Sources: proc(5), `/proc/cpuinfo`, whose fields differ between architectures; the kernel's
+//! admin-guide/cputopology, admin-guide/pm/cpufreq, admin-guide/hw-vuln and `ABI/testing/sysfs-devices-system-cpu`.
 
-use super::root::Root;
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::environment::Cpu;
+
+use crate::root::Root;
+
+const CPUS: &str = "sys/devices/system/cpu";
 
 /// The model's name, as the first of these fields that the architecture has: x86, POWER, RISC-V, older Arm.
 pub(super) fn model(root: &Root) -> Option<String> {
@@ -17,10 +24,104 @@ pub(super) fn is_virtual(root: &Root) -> bool {
     flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
+/// The governor of all processors; where they differ, each by commas.
+pub(super) fn governor(root: &Root) -> Option<String> {
+    let governors = distinct(root, "cpufreq/scaling_governor");
+    (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(","))
+}
+
+/// Whether the clock may go above its nominal rate.
+pub(super) fn turbo(root: &Root) -> Option<bool> {
+    let flag = |file: &str| root.number::<u8>(&format!("{CPUS}/{file}")).map(|flag| flag == 1);
+    flag("intel_pstate/no_turbo").map(|off| !off).or_else(|| flag("cpufreq/boost"))
+}
+
+/// What stays as it is. The range of frequencies is the first processor's.
+pub(super) fn lasting(root: &Root) -> Cpu {
+    let first = |file: &str| root.line(&format!("{CPUS}/cpu0/{file}"));
+    let khz = |file: &str| root.number(&format!("{CPUS}/cpu0/cpufreq/{file}"));
+    let field_of_all = |name: &str| root.text("proc/cpuinfo").and_then(|text| field(&text, name));
+    Cpu {
+        sockets: counted(distinct(root, "topology/physical_package_id").len()),
+        // Before Linux 5.3 a core's processors were in the second file.
+        cores: counted(distinct(root, "topology/core_cpus_list").len())
+            .or_else(|| counted(distinct(root, "topology/thread_siblings_list").len())),
+        threads: root.line(&format!("{CPUS}/online")).and_then(|list| size_of_list(&list)),
+        smt: root.line(&format!("{CPUS}/smt/control")),
+        turbo: None,
+        frequency_driver: first("cpufreq/scaling_driver"),
+        frequency_min_khz: khz("scaling_min_freq"),
+        frequency_max_khz: khz("scaling_max_freq"),
+        microcode: first("microcode/version").or_else(|| field_of_all("microcode")),
+        caches: caches(root),
+        vulnerabilities: vulnerabilities(root),
+    }
+}
+
+/// Every value that the processors have in a file of theirs.
+fn distinct(root: &Root, file: &str) -> BTreeSet<String> {
+    root.numbered(CPUS, "cpu")
+        .into_iter()
+        .filter_map(|cpu| root.line(&format!("{CPUS}/cpu{cpu}/{file}")))
+        .collect()
+}
+
+/// None of something that every machine has means that it is not told.
+fn counted(count: usize) -> Option<u32> {
+    count.try_into().ok().filter(|count| *count > 0)
+}
+
+/// How many a list such as `0-3,8` has.
+fn size_of_list(list: &str) -> Option<u32> {
+    list.split(',').try_fold(0_u32, |sum, range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
+fn caches(root: &Root) -> BTreeMap<String, String> {
+    const CACHES: &str = "sys/devices/system/cpu/cpu0/cache";
+    root.numbered(CACHES, "index")
+        .into_iter()
+        .filter_map(|index| {
+            let of = |file: &str| root.line(&format!("{CACHES}/index{index}/{file}"));
+            let kind = match of("type")?.as_str() {
+                "Data" => "d",
+                "Instruction" => "i",
+                _ => "",
+            };
+            Some((format!("L{}{kind}", of("level")?), of("size")?))
+        })
+        .collect()
+}
+
+fn vulnerabilities(root: &Root) -> BTreeMap<String, String> {
+    const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
+    root.names(VULNERABILITIES)
+        .into_iter()
+        .filter_map(|name| {
+            let state = root.line(&format!("{VULNERABILITIES}/{name}"))?;
+            Some((name, state))
+        })
+        .collect()
+}
+
 /// The first field of that name that is not empty.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
         .find(|(field, value)| field.trim() == name && !value.trim().is_empty())
         .map(|(_, value)| value.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_of_list;
+
+    #[test]
+    fn a_list_of_processors_is_counted() {
+        assert_eq!(["0", "0-3,8", "0-1,4-5,7"].map(size_of_list), [Some(1), Some(5), Some(5)]);
+        assert_eq!(["", "3-1", "0-", "a", "0-4294967295"].map(size_of_list), [None; 5]);
+    }
 }

@@ -1,18 +1,45 @@
-//! Main memory. Sources: proc(5), `/proc/meminfo`; the kernel's admin-guide/mm/transhuge.
+//! Main memory. Sources: proc(5), `/proc/meminfo`; the kernel's admin-guide/mm/transhuge and admin-guide/mm/hugetlbpage.
 
-use super::root::Root;
+use std::collections::BTreeMap;
+
+use crate::root::Root;
 
 /// A field of `/proc/meminfo` such as `MemTotal`, in bytes.
-pub(super) fn bytes(root: &Root, field: &str) -> Option<u64> {
-    let text = root.text("proc/meminfo")?;
-    let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| *name == field)?;
+pub(super) fn bytes(root: &Root, name: &str) -> Option<u64> {
+    root.text("proc/meminfo")?.lines().find_map(|line| field(line, name))
+}
+
+/// A line `name: value kB`, in bytes.
+pub(super) fn field(line: &str, name: &str) -> Option<u64> {
+    let (_, value) = line.split_once(':').filter(|(field, _)| *field == name)?;
     // "kB" is what the file says; 1024 bytes are what it means.
     value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The mode in force of transparent huge pages: the one in brackets of `always [madvise] never`.
+/// Swap in use, in bytes.
+pub(super) fn swap_used(root: &Root) -> Option<u64> {
+    bytes(root, "SwapTotal")?.checked_sub(bytes(root, "SwapFree")?)
+}
+
+/// The mode in force of transparent huge pages.
 pub(super) fn transparent_hugepages(root: &Root) -> Option<String> {
-    let line = root.line("sys/kernel/mm/transparent_hugepage/enabled")?;
-    let (_, rest) = line.split_once('[')?;
+    chosen(&root.line("sys/kernel/mm/transparent_hugepage/enabled")?)
+}
+
+/// Reserved huge pages: how many there are of each size.
+pub(super) fn huge_pages(root: &Root) -> BTreeMap<String, u64> {
+    const SIZES: &str = "sys/kernel/mm/hugepages";
+    root.names(SIZES)
+        .into_iter()
+        .filter_map(|name| {
+            let size = name.strip_prefix("hugepages-")?.to_owned();
+            Some((size, root.number(&format!("{SIZES}/{name}/nr_hugepages"))?))
+        })
+        .collect()
+}
+
+/// What is in force of a list of choices: the one in brackets of `always [madvise] never`.
+pub(super) fn chosen(choices: &str) -> Option<String> {
+    let (_, rest) = choices.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }

@@ -1,31 +1,52 @@
-//! The filesystem that a directory is on. Source: proc(5), `/proc/self/mountinfo`.
+//! Mounted filesystems. Source: proc(5), `/proc/self/mountinfo`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::root::Root;
+use crate::root::Root;
 
 /// A mounted filesystem.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mount {
-    point: PathBuf,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    pub(crate) point: PathBuf,
+    /// What of the filesystem is mounted here: `/` but for bind mounts and control groups.
+    pub(crate) root: PathBuf,
+    /// Major and minor number of its device, such as `254:1`; those of a filesystem without one mean nothing.
+    pub(crate) device: String,
+    /// What is mounted, such as `/dev/sda1`.
+    pub(crate) source: String,
     /// Its type, such as `ext4`.
-    pub(super) filesystem: String,
-    /// Options of the mount and of the filesystem, by commas.
-    pub(super) options: String,
+    pub(crate) filesystem: String,
+    /// Options of the mount and of the filesystem, by commas; passwords masked.
+    pub(crate) options: String,
+}
+
+impl From<Mount> for model::environment::Mount {
+    fn from(mount: Mount) -> Self {
+        Self {
+            point: mount.point.to_string_lossy().into_owned(),
+            source: mount.source,
+            filesystem: mount.filesystem,
+            options: mount.options,
+        }
+    }
+}
+
+/// Every mount, in the order in which they were mounted.
+pub(crate) fn all(root: &Root) -> Vec<Mount> {
+    root.text("proc/self/mountinfo").unwrap_or_default().lines().filter_map(mount).collect()
 }
 
 /// The mount that holds a directory; where the directory is not there yet, its nearest parent that is.
-pub(super) fn of(root: &Root, directory: &Path) -> Option<Mount> {
+pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
     let directory = directory.ancestors().find_map(|parent| fs::canonicalize(parent).ok())?;
-    holding(&root.text("proc/self/mountinfo")?, &directory)
+    deepest(mounts, &directory)
 }
 
 /// The last of the deepest mounts: later ones hide earlier ones at the same place.
-fn holding(mountinfo: &str, directory: &Path) -> Option<Mount> {
-    mountinfo
-        .lines()
-        .filter_map(mount)
+fn deepest<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
+    mounts
+        .iter()
         .filter(|mount| directory.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.components().count())
 }
@@ -33,17 +54,21 @@ fn holding(mountinfo: &str, directory: &Path) -> Option<Mount> {
 /// A line: id, parent, device, root, mount point, options, tags…, `-`, type, source, the filesystem's options.
 fn mount(line: &str) -> Option<Mount> {
     let (mount, filesystem) = line.split_once(" - ")?;
-    let mut mount = mount.split(' ').skip(4);
-    let point = unescape(mount.next()?);
+    let mut mount = mount.split(' ').skip(2);
+    let device = mount.next()?.to_owned();
+    let root = PathBuf::from(unescape(mount.next()?));
+    let point = PathBuf::from(unescape(mount.next()?));
     let mut options: Vec<&str> = mount.next()?.split(',').collect();
     let mut filesystem = filesystem.split(' ');
     let kind = filesystem.next()?.to_owned();
-    for option in filesystem.nth(1)?.split(',') {
+    let source = model::secret::mask(&unescape(filesystem.next()?));
+    for option in filesystem.next()?.split(',') {
         if !options.contains(&option) {
             options.push(option);
         }
     }
-    Some(Mount { point: PathBuf::from(point), filesystem: kind, options: options.join(",") })
+    let options = model::secret::mask(&options.join(","));
+    Some(Mount { point, root, device, source, filesystem: kind, options })
 }
 
 /// Space, tab, line break and backslash stand as `\` and three octal digits.
@@ -63,18 +88,21 @@ mod tests {
 29 27 0:25 / /srv/data rw - tmpfs tmpfs rw,size=4k
 30 27 254:2 / /srv/data rw,nodev - btrfs /dev/vdc rw,ssd,subvol=/a
 31 27 0:3 / /proc rw - proc proc rw
+32 27 0:9 / /mnt rw - cifs //nas/share rw,username=u,password=hunter2,vers=3
 not a mount
 ";
 
     #[test]
     fn the_deepest_mount_holds_a_directory_and_the_last_at_a_place_hides_the_others() {
+        let mounts: Vec<Mount> = MOUNTINFO.lines().filter_map(mount).collect();
         let on = |directory: &str| {
-            let mount = holding(MOUNTINFO, Path::new(directory)).unwrap();
-            (mount.filesystem, mount.options)
+            let mount = deepest(&mounts, Path::new(directory)).unwrap();
+            (mount.filesystem.as_str(), mount.options.as_str())
         };
-        assert_eq!(on("/srv/my data/18/main"), ("xfs".to_owned(), "rw,noatime,noquota".to_owned()));
-        assert_eq!(on("/srv/data"), ("btrfs".to_owned(), "rw,nodev,ssd,subvol=/a".to_owned()));
-        assert_eq!(on("/srv/database"), ("ext4".to_owned(), "rw,relatime,discard".to_owned()));
-        assert_eq!(holding("", Path::new("/")), None);
+        assert_eq!(on("/srv/my data/18/main"), ("xfs", "rw,noatime,noquota"));
+        assert_eq!(on("/srv/data"), ("btrfs", "rw,nodev,ssd,subvol=/a"));
+        assert_eq!(on("/srv/database"), ("ext4", "rw,relatime,discard"));
+        assert_eq!(on("/mnt"), ("cifs", "rw,username=u,password=(masked),vers=3"));
+        assert_eq!(deepest(&[], Path::new("/")), None);
     }
 }

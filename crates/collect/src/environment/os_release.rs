@@ -1,6 +1,6 @@
 //! The distribution. Source: os-release(5).
 
-use super::root::Root;
+use crate::root::Root;
 
 /// `PRETTY_NAME`, such as `Debian GNU/Linux 12 (bookworm)`.
 pub(super) fn pretty_name(root: &Root) -> Option<String> {

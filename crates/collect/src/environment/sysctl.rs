@@ -1,40 +1,59 @@
-//! Kernel parameters that change what PostgreSQL does. Source: the kernel's admin-guide/sysctl.
+//! Kernel parameters. Source: the kernel's admin-guide/sysctl.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use super::root::Root;
+use model::secret::{MASK, is_secret_name};
 
-/// Parameters by name; one that ends in `*` stands for all that begin so.
-const KEPT: [&str; 10] = [
-    "kernel.numa_balancing",
-    "kernel.perf_event_paranoid",
-    "kernel.randomize_va_space",
-    "kernel.sched_*",
-    "net.core.somaxconn",
-    "vm.dirty_*",
-    "vm.nr_hugepages",
-    "vm.overcommit_*",
-    "vm.swappiness",
-    "vm.zone_reclaim_mode",
-];
+use crate::root::Root;
 
-/// Every kept parameter that this kernel has and lets us read.
+const PARAMETERS: &str = "proc/sys";
+
+/// Where to look; a name that ends in `*` stands for all files that begin so.
+const AREAS: [&str; 5] = ["fs", "kernel", "net/core", "net/ipv4/tcp*", "vm"];
+
+/// What says nothing of how the kernel works although it can be written to, or does something when it is read:
+/// `binfmt_misc` is mounted, `stat_refresh` gathers statistics from all processors.
+const LEFT_OUT: [&str; 5] =
+    ["fs/binfmt_misc", "kernel/domainname", "kernel/hostname", "kernel/ns_last_pid", "vm/stat_refresh"];
+
+/// Every parameter that can be read, by its name with dots. Files that nobody may write are counters and the like.
+/// Keys are masked.
 pub(super) fn parameters(root: &Root) -> BTreeMap<String, String> {
-    KEPT.into_iter()
-        .flat_map(|kept| names(root, kept))
-        .filter_map(|name| {
-            let value = root.line(&format!("proc/sys/{}", name.replace('.', "/")))?;
-            Some((name, value))
-        })
-        .collect()
+    let mut parameters = BTreeMap::new();
+    for area in AREAS {
+        match area.strip_suffix('*').and_then(|area| area.rsplit_once('/')) {
+            Some((directory, start)) => {
+                let names = root.names(&format!("{PARAMETERS}/{directory}"));
+                for name in names.iter().filter(|name| name.starts_with(start)) {
+                    gather(root, &format!("{directory}/{name}"), &mut parameters);
+                }
+            }
+            None => gather(root, area, &mut parameters),
+        }
+    }
+    parameters
 }
 
-fn names(root: &Root, kept: &str) -> Vec<String> {
-    let Some(start) = kept.strip_suffix('*') else { return vec![kept.to_owned()] };
-    let Some((area, start)) = start.rsplit_once('.') else { return Vec::new() };
-    root.names(&format!("proc/sys/{}", area.replace('.', "/")))
-        .into_iter()
-        .filter(|name| name.starts_with(start))
-        .map(|name| format!("{area}.{name}"))
-        .collect()
+/// A parameter, or all below a directory.
+fn gather(root: &Root, at: &str, parameters: &mut BTreeMap<String, String>) {
+    let file = format!("{PARAMETERS}/{at}");
+    let Ok(found) = fs::symlink_metadata(root.path(&file)) else { return };
+    if LEFT_OUT.contains(&at) {
+        return;
+    }
+    if found.is_dir() {
+        for name in root.names(&file) {
+            gather(root, &format!("{at}/{name}"), parameters);
+        }
+    } else if found.permissions().mode() & 0o222 != 0
+        && let Some(value) = root.text(&file)
+    {
+        let name = at.replace('/', ".");
+        // By the file's own name: `kernel.keys.*` are the key ring's quotas. Such as `tcp_fastopen_key`.
+        let is_key = is_secret_name(&at.rsplit('/').next().unwrap_or_default().replace('_', "-"));
+        let value = if is_key { MASK.to_owned() } else { value.trim().to_owned() };
+        parameters.insert(name, value);
+    }
 }

@@ -1,7 +1,7 @@
 //! Hypervisor and container, where they show themselves. A machine that hides them looks like bare metal.
 
 use super::cpu;
-use super::root::Root;
+use crate::root::Root;
 
 /// Such as `virtual machine (QEMU Standard PC), docker container`; none where nothing shows.
 pub(super) fn of(root: &Root) -> Option<String> {

@@ -22,6 +22,7 @@ use hdrhistogram::serialization::Deserializer;
 use model::message::{
     ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
 };
+use model::units::Rate;
 use model::workload::{Protocol, Transport, Workload};
 use postgres::{Client, Config, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
@@ -105,8 +106,10 @@ impl Bench {
     }
 
     fn port(&self) -> u16 {
-        let (Endpoint::Tcp { port, .. } | Endpoint::Unix { port, .. }) = self.server.endpoint(Transport::Tcp);
-        port
+        match self.server.endpoint(Transport::Tcp) {
+            Endpoint::Tcp { port, .. } => port,
+            other => panic!("not TCP: {other:?}"),
+        }
     }
 
     /// Runs statements in the database, from which its count begins anew.
@@ -164,7 +167,7 @@ impl Bench {
 pub(crate) fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
     let installation = target::install(&cache, major, &Quiet).unwrap();
-    target::template(&cache, &installation, 1, &Quiet).unwrap().clone_cluster(&cache).unwrap()
+    target::template(&cache, &installation, &[], 1, &Quiet).unwrap().clone_cluster(&cache, &Quiet).unwrap()
 }
 
 fn start(cluster: Cluster, settings: &[(&str, &str)]) -> Server {
@@ -219,6 +222,8 @@ pub(crate) fn load(connection: Connection) -> Load {
         protocol: Protocol::Prepared,
         clients: 4,
         threads: 2,
+        rate: Rate::MAX,
+        cpus: None,
         seed: 42,
         warmup_us: 100_000,
         duration_us: 300_000,

@@ -1,62 +1,183 @@
 //! `pgdyno plan`: what a campaign comes to, without running it.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
 
 use clap::Args;
+use diagnose::{Confound, Facts, confounds, in_words};
+use model::factor::Factor;
 use model::plan::{Cell, Plan, PlannedTrial, RunSettings};
+use model::server::{ServerSpec, Source};
 use report::table::{Format, Table};
 use serde::Serialize;
+use target::{Cache, Installation, Origin};
 
-use crate::campaign_file::CampaignFile;
-use crate::exit::Exit;
-use crate::output::{FormatArg, about, print, print_json};
+use crate::campaign_file::CampaignArg;
+use crate::exit::{Exit, Usage};
+use crate::output::{FormatArg, about, note, print, print_json};
+use crate::preparation::Bar;
+
+/// The JSON schema of campaign files.
+const SCHEMA: &str = include_str!("../../../../docs/campaign.schema.json");
 
 /// Show what a campaign comes to, without running it
 ///
 /// Prints the cells (combinations of factor levels), the trials in the order in which they would run, and about how
-/// long they would take. Nothing is downloaded or started.
+/// long they would take; and what else differs, as far as it is known before, between the levels that are to be
+/// compared. Nothing is downloaded, built or started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno plan campaigns/quick.toml\n  \
-                        pgdyno plan campaigns/quick.toml --format json | jq '.cells | length'")]
+                        pgdyno plan campaigns/versions.toml --set scale=100 --strict\n  \
+                        pgdyno plan campaigns/quick.toml --format json | jq '.cells | length'\n  \
+                        pgdyno plan --schema > campaign.schema.json\n\n\
+                        Editors that know JSON schemas for TOML take the schema by a first line\n  \
+                        #:schema ./campaign.schema.json")]
 pub(crate) struct PlanArgs {
-    /// The campaign: a TOML file
-    #[arg(value_name = "FILE")]
-    campaign: PathBuf,
+    #[command(flatten)]
+    campaign: Option<CampaignArg>,
+
+    /// Print the JSON schema of campaign files, for editors
+    #[arg(long, exclusive = true)]
+    schema: bool,
+
+    /// Exit with 2 where cells that are to be compared are known to differ in more than the factor they are compared by
+    #[arg(long)]
+    strict: bool,
 
     #[command(flatten)]
     format: FormatArg,
 }
 
-/// `plan --format json`, schema 1.
+/// `plan --format json`, schema 2.
 #[derive(Serialize)]
 struct PlanDocument<'a> {
     schema: u32,
     campaign: &'a str,
+    tags: &'a [String],
     run: RunSettings,
     /// Seconds.
     estimated_s: f64,
+    servers: &'a [ServerSpec],
     cells: &'a [Cell],
     trials: &'a [PlannedTrial],
+    confounds: Vec<ConfoundDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ConfoundDocument<'a> {
+    factor: Factor,
+    baseline: &'a str,
+    level: &'a str,
+    what: &'a str,
+    before: &'a str,
+    after: &'a str,
 }
 
 impl PlanArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let plan = CampaignFile::read(&self.campaign)?.plan;
+        if self.schema {
+            print(SCHEMA)?;
+            return Ok(Exit::Ok);
+        }
+        let Some(campaign) = &self.campaign else {
+            return Err(Usage("error: no campaign is named: pgdyno plan FILE".to_owned()).into());
+        };
+        let plan = campaign.read(None)?.plan;
+        let confounds = known_confounds(&plan)?;
         match self.format.get() {
-            Format::Json => print_json(&PlanDocument {
-                schema: 1,
-                campaign: &plan.campaign,
-                run: plan.run,
-                estimated_s: plan.estimate().seconds(),
-                cells: &plan.cells,
-                trials: &plan.trials,
-            })?,
-            Format::Table => print(&format!("{}\n{}", headline(&plan), table(&plan).render(Format::Table)))?,
+            Format::Json => print_json(&document(&plan, &confounds))?,
+            Format::Table => {
+                print(&format!("{}\n{}", headline(&plan), table(&plan).render(Format::Table)))?;
+            }
             format => print(&table(&plan).render(format))?,
         }
+        if confounds.is_empty() {
+            return Ok(Exit::Ok);
+        }
+        let text = in_words(&confounds);
+        if self.strict {
+            return Err(Usage(format!("error: {text}")).into());
+        }
+        note(&format!("\n{text}\n"));
         Ok(Exit::Ok)
     }
 }
+
+fn document<'a>(plan: &'a Plan, confounds: &'a [Confound]) -> PlanDocument<'a> {
+    PlanDocument {
+        schema: 2,
+        campaign: &plan.campaign,
+        tags: &plan.tags,
+        run: plan.run,
+        estimated_s: plan.estimate().seconds(),
+        servers: &plan.servers,
+        cells: &plan.cells,
+        trials: &plan.trials,
+        confounds: confounds
+            .iter()
+            .map(|Confound { factor, baseline, level, what, before, after }| ConfoundDocument {
+                factor: *factor,
+                baseline,
+                level,
+                what,
+                before,
+                after,
+            })
+            .collect(),
+    }
+}
+
+/// What is known of the servers before they are there: from what is in the cache, and of PostgreSQL itself.
+fn known_confounds(plan: &Plan) -> anyhow::Result<Vec<Confound>> {
+    // Without a cache, less is known.
+    let cache = Cache::open().ok();
+    let facts: HashMap<&str, Facts> = plan
+        .servers
+        .iter()
+        .map(|server| Ok((server.name.as_str(), foreseen(cache.as_ref(), server)?)))
+        .collect::<anyhow::Result<_>>()?;
+    Ok(confounds(plan, |cell| facts.get(cell.server.as_str())))
+}
+
+/// What is known of a server that may not be there yet: how it was built, if it is, and whether it will have checksums,
+/// of which `initdb` decides.
+fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts> {
+    let of_version = |known: &Installation, wanted: &str| {
+        let version = known.version().to_string();
+        known.origin() == Origin::Embedded
+            && (version == wanted || version.starts_with(&format!("{wanted}.")))
+    };
+    let installation = match (cache, &server.source) {
+        (Some(cache), Source::Embedded(wanted)) => {
+            cache.installed()?.into_iter().rfind(|known| of_version(known, wanted))
+        }
+        (Some(cache), Source::Bin(_)) => target::installation(cache, &server.source, &Bar::new()).ok(),
+        _ => None,
+    };
+    let major: Option<u32> = match (&installation, &server.source) {
+        (Some(installation), _) => {
+            installation.version().to_string().split('.').next().and_then(|n| n.parse().ok())
+        }
+        (None, Source::Embedded(wanted)) => wanted.split('.').next().and_then(|number| number.parse().ok()),
+        (None, _) => None,
+    };
+    let mut facts = installation.as_ref().map(runner::build_facts).unwrap_or_default();
+    let asks = |options: [&str; 2]| server.initdb.iter().any(|option| options.contains(&option.as_str()));
+    let checksums = if asks(["--data-checksums", "-k"]) {
+        Some(true)
+    } else if asks(["--no-data-checksums", ""]) {
+        Some(false)
+    } else {
+        major.map(|major| major >= CHECKSUMS_BY_DEFAULT)
+    };
+    if let Some(checksums) = checksums {
+        let value = if checksums { "on" } else { "off" };
+        facts.insert("setting data_checksums".to_owned(), value.to_owned());
+    }
+    Ok(facts)
+}
+
+/// The first major whose `initdb` makes data checksums without being asked.
+const CHECKSUMS_BY_DEFAULT: u32 = 18;
 
 /// `quick: 20 cells × 3 repeats = 60 trials, about 3 min of trials (…)`.
 pub(crate) fn headline(plan: &Plan) -> String {
@@ -66,38 +187,27 @@ pub(crate) fn headline(plan: &Plan) -> String {
         plan.cells.len(),
         plan.run.repeats,
         plan.trials.len(),
-        plan.run.duration,
-        plan.run.warmup,
+        Factor::Duration.levels(&plan.cells).join(", "),
+        Factor::Warmup.levels(&plan.cells).join(", "),
         about(plan.estimate().seconds()),
         plan.run.seed
     )
 }
 
 fn table(plan: &Plan) -> Table {
-    let mut table = Table::new([
-        "#trial",
-        "#repeat",
-        "server",
-        "settings",
-        "workload",
-        "#scale",
-        "#clients",
-        "protocol",
-        "transport",
-    ]);
+    let varied = Factor::varied(&plan.cells);
+    let shown: Vec<Factor> = Factor::ALL
+        .into_iter()
+        .filter(|factor| Factor::ALWAYS_SHOWN.contains(factor) || varied.contains(factor))
+        .collect();
+    let mark = |factor: &Factor| if factor.is_number() { "#" } else { "" };
+    let heads = shown.iter().map(|factor| format!("{}{}", mark(factor), factor.name()));
+    let mut table = Table::new(["#trial", "#repeat"].map(str::to_owned).into_iter().chain(heads));
     for trial in &plan.trials {
         let cell = plan.cell(trial);
-        table.push(vec![
-            trial.position.to_string(),
-            trial.repeat.to_string(),
-            cell.server.clone(),
-            cell.settings.name.clone(),
-            cell.workload.name().to_owned(),
-            cell.scale.to_string(),
-            cell.clients.to_string(),
-            cell.protocol.name().to_owned(),
-            cell.transport.name().to_owned(),
-        ]);
+        let mut row = vec![trial.position.to_string(), trial.repeat.to_string()];
+        row.extend(shown.iter().map(|factor| factor.level(cell)));
+        table.push(row);
     }
     table
 }

@@ -1,5 +1,6 @@
 //! `pgdyno server`: installed PostgreSQL versions, and servers that stay up.
 
+mod build;
 mod document;
 
 use std::collections::BTreeMap;
@@ -7,20 +8,22 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use report::table::Format;
 use target::standing::{self, StandingServer};
-use target::{Cache, StopMode, TargetError};
+use target::{Cache, Dataset, StopMode, TargetError};
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use crate::preparation::Bar;
+use build::BuildArgs;
 use document::ListDocument;
 
 /// Install PostgreSQL versions, and run servers that stay up
 ///
 /// `pgdyno run` installs, fills, starts and stops the servers that it measures by itself. These commands are for doing
-/// parts of that by hand: to prepare a machine that has no network later, to look around in a server with psql, or to
-/// make room.
+/// parts of that by hand: to prepare a machine that has no network later, to look around in a server with psql, to make
+/// room, or to put back settings of a server that pgdyno does not own.
 ///
-/// VERSION is a major, such as 18 or 9.6, or a full version, such as 16.4.
+/// VERSION is a major, such as 18 or 9.6, a full version, such as 16.4, or the name that `pgdyno server build` gave to
+/// what it built.
 ///
 /// Everything lives in the cache: PGDYNO_CACHE, else $XDG_CACHE_HOME/pgdyno, else ~/.cache/pgdyno. PostgreSQL does not
 /// run as root: for root, servers run as PGDYNO_SERVER_USER, else postgres, else nobody, and where that user can't
@@ -28,6 +31,7 @@ use document::ListDocument;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno server install 13 18\n  \
+                        pgdyno server build ~/postgresql --ref my-branch\n  \
                         pgdyno server start 18 --scale 10 --settings shared_buffers=1GB\n  \
                         pgdyno server list\n  \
                         pgdyno server stop 18\n\n\
@@ -44,10 +48,12 @@ pub(crate) struct ServerArgs {
 #[derive(Debug, Subcommand)]
 enum Command {
     Install(InstallArgs),
+    Build(BuildArgs),
     List(ListArgs),
     Start(StartArgs),
     Stop(StopArgs),
     Remove(RemoveArgs),
+    Restore(RestoreArgs),
 }
 
 /// Download and install PostgreSQL versions
@@ -67,7 +73,7 @@ struct InstallArgs {
     versions: Vec<String>,
 }
 
-/// List installed versions, filled templates and servers
+/// List installed and built versions, filled templates and servers
 ///
 /// A template is a data directory with pgbench's tables, filled once, and copied for each trial.
 #[derive(Debug, Args)]
@@ -92,7 +98,7 @@ struct ListArgs {
                         Its standard output ends in lines for a shell:\n  \
                         eval \"$(pgdyno server start 18 | grep ^export)\" && psql")]
 struct StartArgs {
-    /// Major (18, 9.6) or full version (16.4)
+    /// Major (18, 9.6), full version (16.4), or the name of a build
     #[arg(id = "server", value_name = "VERSION")]
     version: String,
 
@@ -126,15 +132,29 @@ struct StopArgs {
 
 /// Remove a version with its templates, and its server's data
 ///
-/// A major removes all its releases. What is in use is not removed. Trials that were measured are in the store and
-/// are not touched.
+/// A major removes all its downloaded releases; what was built goes by its name, with the directory that it was built
+/// in. What is in use is not removed. Trials that were measured are in the store and are not touched.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pgdyno server remove 16.4\n  pgdyno server remove 13")]
+#[command(after_help = "Examples:\n  pgdyno server remove 16.4\n  pgdyno server remove 13\n  \
+                        pgdyno server remove 19devel-src-0123456789ab")]
 struct RemoveArgs {
-    /// Major (18, 9.6) or full version (16.4)
+    /// Major (18, 9.6), full version (16.4), or the name of a build
     #[arg(id = "server", value_name = "VERSION")]
     version: String,
 }
+
+/// Put back settings of servers that pgdyno does not own
+///
+/// Where a campaign may change the settings of a server that it does not own, it puts them back. If it is killed before
+/// it can, a journal in the cache tells what to put back; the next run does, and so does this command. A setting that
+/// somebody else has changed since is left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        pgdyno server restore\n  \
+                        PGPASSWORD=... pgdyno server restore\n\n\
+                        Exit codes: 0 nothing is left to be put back, 1 a server could not be reached, or does not \
+                        allow it; its journal is kept.")]
+struct RestoreArgs {}
 
 impl ServerArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
@@ -151,10 +171,12 @@ impl ServerArgs {
         }
         match self.command {
             Command::Install(args) => args.run(&cache),
+            Command::Build(args) => args.run(&cache),
             Command::List(args) => args.run(&cache),
             Command::Start(args) => args.run(&cache),
             Command::Stop(args) => args.run(&cache),
             Command::Remove(args) => args.run(&cache),
+            Command::Restore(args) => args.run(&cache),
         }
     }
 }
@@ -166,6 +188,7 @@ fn is_usage(error: &TargetError) -> bool {
         TargetError::NotAVersion { .. }
             | TargetError::NoSuchVersion { .. }
             | TargetError::NotInstalled { .. }
+            | TargetError::Source { .. }
             | TargetError::Setting { .. }
             | TargetError::Scale { .. }
     )
@@ -205,12 +228,21 @@ impl ListArgs {
 impl StartArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let bar = Bar::new();
-        let installation = target::install(cache, &self.version, &bar)?;
+        let installation = match target::find(cache, &self.version)? {
+            Some(installation) => installation,
+            None => target::install(cache, &self.version, &bar)?,
+        };
         let template = match self.scale {
-            Some(scale) => Some(target::template(cache, &installation, scale, &bar)?),
+            Some(scale) => {
+                // One that exists keeps its data.
+                let exists = standing::list(cache)?.iter().any(|server| server.name() == self.version);
+                let copies = if exists { 0 } else { 1 };
+                let dataset = Dataset { installation: &installation, initdb: &[], scale, copies };
+                target::disk_need(cache, &[dataset])?.check(cache)?;
+                Some(target::template(cache, &installation, &[], scale, &bar)?)
+            }
             None => None,
         };
-        bar.clear();
         let settings: BTreeMap<String, String> = self.settings.into_iter().collect();
         let server = standing::start(
             cache,
@@ -221,7 +253,9 @@ impl StartArgs {
                 settings: &settings,
                 port: self.port,
             },
+            &bar,
         )?;
+        bar.clear();
         print(&how_to_connect(&server))?;
         Ok(Exit::Ok)
     }
@@ -243,17 +277,39 @@ impl StopArgs {
 impl RemoveArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let has_server = standing::list(cache)?.iter().any(|server| server.name() == self.version);
-        let versions = match target::remove(cache, &self.version) {
+        let identities = match target::remove(cache, &self.version) {
             Err(TargetError::NotInstalled { .. }) if has_server => Vec::new(),
             outcome => outcome?,
         };
-        for version in versions {
-            print(&format!("removed PostgreSQL {version} with its templates\n"))?;
+        for identity in identities {
+            print(&format!("removed PostgreSQL {identity} with its templates\n"))?;
         }
         if standing::remove(cache, &self.version)? {
             print(&format!("removed the server {} with its data\n", self.version))?;
         }
         Ok(Exit::Ok)
+    }
+}
+
+impl RestoreArgs {
+    fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
+        let bar = Bar::new();
+        let restored = target::restore_settings(cache, &bar)?;
+        bar.clear();
+        if restored.is_empty() {
+            print("no settings are to be put back\n")?;
+        }
+        let mut exit = Exit::Ok;
+        for server in &restored {
+            match server.outcome {
+                Ok(_) => print(&format!("{}\n", server.notice()))?,
+                Err(_) => {
+                    note(&format!("error: {}\n", server.notice()));
+                    exit = Exit::Error;
+                }
+            }
+        }
+        Ok(exit)
     }
 }
 

@@ -3,6 +3,8 @@
 // Each test file uses its own part of this.
 #![allow(dead_code)]
 
+pub(crate) mod pgbench;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -53,7 +55,12 @@ impl Bench {
 
     /// Starts `pgdyno run campaign.toml`.
     pub(crate) fn start(&self) -> Running {
-        let mut command = self.command(&["run", "campaign.toml"]);
+        self.start_with(&["run", "campaign.toml"])
+    }
+
+    /// Starts pgdyno.
+    pub(crate) fn start_with(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Name of the file within a bundle.
 pub(crate) const FILE: &str = "settings.json";
 
-/// One entry of the list in `settings.json`, as in `pg_settings`.
+/// One entry of the list in `settings.json`, as in `pg_settings`; a value that is a secret masked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// Name.
@@ -17,6 +17,12 @@ pub struct Setting {
     pub unit: Option<String>,
     /// Where the value comes from.
     pub source: String,
+    /// When it can be changed (`postmaster`, `sighup`, …); null in bundles that were made before it was kept.
+    #[serde(default)]
+    pub context: Option<String>,
+    /// Whether a configuration file has another value, which waits for a restart; null as above.
+    #[serde(default)]
+    pub pending_restart: Option<bool>,
 }
 
-mirrors!(Setting, Model { name, value, unit, source });
+mirrors!(Setting, Model { name, value, unit, source, context, pending_restart });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::plan;
 use model::record::{self, Status};
+use model::units::{Rate, Span};
 use model::workload::{Protocol, Transport, Workload};
 use model::{message, record::Trial as Model};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub struct Trial {
     pub attempt: u32,
     /// Place in the run's order, from 1.
     pub position: u32,
+    /// Why it was run beyond what was planned from the start; null where it was planned.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// When it began, RFC 3339, UTC.
     pub started: Timestamp,
     /// When its load began, RFC 3339, UTC; null where no load ran.
@@ -42,6 +46,9 @@ pub struct Trial {
     pub server_version: Option<String>,
     /// `version()` as the server prints it.
     pub server_banner: Option<String>,
+    /// Which programs the server is; null where they are not pgdyno's own.
+    #[serde(default)]
+    pub server_build: Option<String>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
     /// Whether it may be used.
@@ -63,25 +70,58 @@ pub struct Run {
     pub seed: u64,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// What somebody wanted to be remembered.
+    #[serde(default)]
+    pub notes: Option<String>,
 }
 
 /// A combination of factor levels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// PostgreSQL version as the campaign writes it.
+    /// The server, by its name in the campaign.
     pub server: String,
     /// Server settings.
     pub settings: SettingsVariant,
+    /// The kernel under which it was to run; null for any.
+    pub kernel: Option<String>,
+    /// The host on which it was to run; null for any.
+    pub host: Option<String>,
     /// pgbench's name of the script.
     pub workload: String,
     /// pgbench scale factor.
     pub scale: u32,
     /// Number of clients.
     pub clients: u32,
+    /// Threads of the driver; it had no more than clients.
+    pub threads: u32,
     /// `simple`, `extended` or `prepared`.
     pub protocol: String,
     /// `unix` or `tcp`.
     pub transport: String,
+    /// Transactions begun in a second; null for as many as could be.
+    pub rate: Option<f64>,
+    /// Length of the measured window that was asked for, in microseconds.
+    pub duration_us: u64,
+    /// Load before the window that was asked for, in microseconds.
+    pub warmup_us: u64,
+    /// Processors of driver and server.
+    pub pin: Pin,
+    /// What the caches were to hold: `warm`, `cold` or `as-is`.
+    pub cache: String,
+}
+
+/// Processors that driver and server were kept on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// Name in the campaign.
+    pub name: String,
+    /// The driver's, such as `0-3`; null for all.
+    pub driver: Option<String>,
+    /// The server's.
+    pub server: Option<String>,
 }
 
 /// A named set of server settings.
@@ -134,6 +174,12 @@ pub struct Summary {
     pub driver_busy_max: f64,
     /// Largest driver lag in the window, in microseconds.
     pub driver_lag_max_us: f64,
+    /// The driver's event loop, `io_uring` or `epoll`; null in bundles that were made before it was told.
+    #[serde(default)]
+    pub driver_engine: Option<String>,
+    /// Why it was not `io_uring`; null where it was.
+    #[serde(default)]
+    pub driver_engine_reason: Option<String>,
 }
 
 /// A latency distribution in figures, all in microseconds.
@@ -200,16 +246,20 @@ impl From<&Model> for Trial {
                 campaign: trial.run.campaign.clone(),
                 seed: trial.run.seed,
                 pgdyno_version: trial.run.pgdyno_version.clone(),
+                tags: trial.run.tags.clone(),
+                notes: trial.run.notes.clone(),
             },
             cell: Cell::from(&trial.cell),
             repeat: trial.repeat,
             attempt: trial.attempt,
             position: trial.position,
+            reason: trial.reason.clone(),
             started: trial.started,
             load_started: trial.load_started,
             ended: trial.ended,
             server_version: trial.server_version.clone(),
             server_banner: trial.server_banner.clone(),
+            server_build: trial.server_build.clone(),
             database_bytes: trial.database_bytes,
             validity: Validity {
                 status: trial.validity.status.name().to_owned(),
@@ -231,16 +281,20 @@ impl Trial {
                 campaign_toml,
                 seed: self.run.seed,
                 pgdyno_version: self.run.pgdyno_version,
+                tags: self.run.tags,
+                notes: self.run.notes,
             },
             cell: self.cell.into_model()?,
             repeat: self.repeat,
             attempt: self.attempt,
             position: self.position,
+            reason: self.reason,
             started: self.started,
             load_started: self.load_started,
             ended: self.ended,
             server_version: self.server_version,
             server_banner: self.server_banner,
+            server_build: self.server_build,
             database_bytes: self.database_bytes,
             validity: record::Validity {
                 status: status(&self.validity.status)?,
@@ -270,6 +324,14 @@ impl From<&plan::Cell> for Cell {
             clients: cell.clients,
             protocol: cell.protocol.name().to_owned(),
             transport: cell.transport.name().to_owned(),
+            kernel: cell.kernel.clone(),
+            host: cell.host.clone(),
+            threads: cell.threads,
+            rate: cell.rate.get(),
+            duration_us: cell.duration.us(),
+            warmup_us: cell.warmup.us(),
+            pin: cell.pin.clone().into(),
+            cache: cell.cache.name().to_owned(),
         }
     }
 }
@@ -282,8 +344,20 @@ impl Cell {
             transport: known(FILE, "transport", &self.transport, Transport::by_name)?,
             server: self.server,
             settings: plan::SettingsVariant { name: self.settings.name, values: self.settings.values },
+            kernel: self.kernel,
+            host: self.host,
             scale: self.scale,
             clients: self.clients,
+            threads: self.threads,
+            rate: match self.rate {
+                None => Rate::MAX,
+                Some(rate) => Rate::per_second(rate)
+                    .ok_or_else(|| Defect::damaged(FILE, format!("{rate} a second is not a rate")))?,
+            },
+            duration: Span::from_us(self.duration_us),
+            warmup: Span::from_us(self.warmup_us),
+            pin: self.pin.into(),
+            cache: known(FILE, "cache", &self.cache, plan::CacheState::by_name)?,
         })
     }
 }
@@ -320,6 +394,8 @@ impl From<&record::Summary> for Summary {
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
             driver_lag_max_us: summary.driver_lag_max_us,
+            driver_engine: summary.driver_engine.clone(),
+            driver_engine_reason: summary.driver_engine_reason.clone(),
         }
     }
 }
@@ -336,10 +412,13 @@ impl Summary {
             driver_cpu_us: self.driver_cpu_us,
             driver_busy_max: self.driver_busy_max,
             driver_lag_max_us: self.driver_lag_max_us,
+            driver_engine: self.driver_engine,
+            driver_engine_reason: self.driver_engine_reason,
         }
     }
 }
 
+mirrors!(Pin, plan::Pin { name, driver, server });
 mirrors!(Accounting, record::Accounting { driver_transactions, other_commits, server_commits });
 mirrors!(
     Latency,

@@ -9,11 +9,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
 use model::message::{Interval, Latency, Phase, ScriptInterval};
-use model::plan::{Cell, SettingsVariant};
+use model::plan::{CacheState, Cell, Pin, SettingsVariant};
 use model::record::{
     Accounting, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
+use model::units::{Rate, Span};
 use model::workload::{Protocol, Transport, Workload};
 
 /// One second of warm-up, three of window, a drain; two scripts; every optional thing is there.
@@ -23,6 +25,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         transactions: latencies_us.len() as u64,
         failed: 1,
         latency_ns: histogram(latencies_us),
+        service_ns: Some(histogram(latencies_us)),
     };
     let interval = |start_us, width_us, phase, lag_mean_us, a: &[u64], b: &[u64]| Interval {
         start_us,
@@ -32,6 +35,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         busy: 0.1 + 0.2,
         lag_max_us: 17.25,
         lag_mean_us,
+        send_lag_max_us: Some(12.5),
     };
     let intervals = vec![
         interval(0, 1_000_000, Phase::Warmup, Some(1.5), &[900, 1000], &[5]),
@@ -49,6 +53,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 campaign_toml: "name = 'upgrade' # ünïcode\r\n\n[factors]\n".to_owned(),
                 seed: u64::MAX,
                 pgdyno_version: "0.1.0".to_owned(),
+                tags: vec!["nightly".to_owned()],
+                notes: Some("after the new disk".to_owned()),
             },
             cell: Cell {
                 server: "18".to_owned(),
@@ -61,15 +67,25 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 clients: 8,
                 protocol: Protocol::Prepared,
                 transport: Transport::Unix,
+                kernel: Some("6.12".to_owned()),
+                host: None,
+                threads: 2,
+                rate: Rate::per_second(1500.5).unwrap(),
+                duration: Span::from_us(3_000_000),
+                warmup: Span::from_us(500_000),
+                pin: Pin { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
+                cache: CacheState::Cold,
             },
             repeat: 2,
             attempt: 1,
             position: 7,
+            reason: Some("WIDE after 5 runs".to_owned()),
             started: "2026-11-21T10:00:00.123456789Z".parse().unwrap(),
             load_started: Some("2026-11-21T10:00:02.5Z".parse().unwrap()),
             ended: "2026-11-21T10:00:09Z".parse().unwrap(),
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
+            server_build: Some("18.1".to_owned()),
             database_bytes: Some(123_456_789),
             validity: Validity {
                 status: Status::Suspect,
@@ -99,6 +115,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 driver_cpu_us: 98_765,
                 driver_busy_max: 0.99,
                 driver_lag_max_us: 17.25,
+                driver_engine: Some("epoll".to_owned()),
+                driver_engine_reason: Some("io_uring cannot be used".to_owned()),
             }),
             accounting: Accounting {
                 driver_transactions: Some(11),
@@ -111,7 +129,22 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             memory_bytes: Some(1 << 40),
             swap_bytes: Some(0),
             load_average_1m_centi: Some(12),
-            sysctl: BTreeMap::from([("vm.swappiness".to_owned(), "1".to_owned())]),
+            cpu: Cpu { turbo: Some(false), caches: facts("L2", "512K"), ..Cpu::default() },
+            numa_nodes: vec![NumaNode { id: 0, cpus: Some("0-1".to_owned()), memory_bytes: None }],
+            data_devices: vec![BlockDevice { name: "vda".to_owned(), facts: facts("scheduler", "none") }],
+            mounts: vec![Mount { point: "/".to_owned(), filesystem: "ext4".to_owned(), ..Mount::default() }],
+            sysctl: facts("vm.swappiness", "1"),
+            server: ServerFacts {
+                pg_config: Some(facts("CFLAGS", "-O2")),
+                extensions: Some(facts("plpgsql", "1.0")),
+                available_extensions: Some(facts("bloom", "1.0")),
+                authentication: Some(vec!["trust".to_owned()]),
+                relations: Some(vec![Relation {
+                    name: "pgbench_accounts".to_owned(),
+                    bytes: 15_000_000,
+                    rows_estimate: Some(100_000),
+                }]),
+            },
             ..Environment::default()
         },
         settings: vec![
@@ -120,12 +153,16 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 value: "131072".to_owned(),
                 unit: Some("8kB".to_owned()),
                 source: "configuration file".to_owned(),
+                context: Some("postmaster".to_owned()),
+                pending_restart: Some(true),
             },
             Setting {
                 name: "fsync".to_owned(),
                 value: "on".to_owned(),
                 unit: None,
                 source: "default".to_owned(),
+                context: None,
+                pending_restart: None,
             },
         ],
         intervals,
@@ -139,6 +176,10 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             Log { name: "driver".to_owned(), text: String::new() },
         ],
     }
+}
+
+fn facts(name: &str, value: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(name.to_owned(), value.to_owned())])
 }
 
 /// What is left of a trial whose server never answered.

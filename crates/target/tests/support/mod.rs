@@ -1,6 +1,8 @@
 //! What the integration tests share: the ordinary cache, and looking at processes from outside.
 #![allow(dead_code)]
 
+pub(crate) mod fake_source;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -24,11 +26,11 @@ pub(crate) fn installed(version: &str) -> Installation {
 }
 
 pub(crate) fn template(version: &str, scale: u32) -> Template {
-    target::template(&cache(), &installed(version), scale, &Quiet).unwrap()
+    target::template(&cache(), &installed(version), &[], scale, &Quiet).unwrap()
 }
 
 pub(crate) fn server(version: &str, settings: &[(&str, &str)]) -> Server {
-    template(version, 1).clone_cluster(&cache()).unwrap().start(&self::settings(settings)).unwrap()
+    template(version, 1).clone_cluster(&cache(), &Quiet).unwrap().start(&self::settings(settings)).unwrap()
 }
 
 pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

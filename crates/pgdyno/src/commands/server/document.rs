@@ -17,16 +17,36 @@ pub(super) struct ListDocument {
 
 #[derive(Debug, Serialize)]
 struct InstallationEntry {
+    /// What to call it where a version would leave open which is meant.
+    name: String,
     version: String,
-    source: String,
-    archive: String,
-    sha512: String,
+    source: &'static str,
+    /// Null where it was not downloaded.
+    archive: Option<String>,
+    /// Null where it was not downloaded.
+    sha512: Option<String>,
+    /// Null where it was not built here.
+    build: Option<BuildEntry>,
     installed: String,
     directory: String,
 }
 
+/// What was built, and how.
+#[derive(Debug, Serialize)]
+struct BuildEntry {
+    location: String,
+    #[serde(rename = "ref")]
+    git_ref: Option<String>,
+    content: String,
+    arguments: Vec<String>,
+    cflags: String,
+    compiler: String,
+    log: String,
+}
+
 #[derive(Debug, Serialize)]
 struct TemplateEntry {
+    server: String,
     version: String,
     scale: u32,
     bytes: u64,
@@ -61,13 +81,13 @@ impl ListDocument {
 
     /// One row each, so that it is one table in every format.
     pub(super) fn table(&self) -> Table {
-        let mut table = Table::new(["what", "version", "#scale", "state", "#port", "directory"]);
+        let mut table = Table::new(["what", "server", "#scale", "state", "#port", "directory"]);
         let mut row =
-            |what: &str, version: &str, scale: Option<u32>, state: String, port: Option<u16>, at: &str| {
+            |what: &str, server: &str, scale: Option<u32>, state: String, port: Option<u16>, at: &str| {
                 let number = |n: Option<String>| n.unwrap_or_default();
                 table.push(vec![
                     what.to_owned(),
-                    version.to_owned(),
+                    server.to_owned(),
                     number(scale.map(|n| n.to_string())),
                     state,
                     number(port.map(|n| n.to_string())),
@@ -75,11 +95,11 @@ impl ListDocument {
                 ]);
             };
         for entry in &self.installations {
-            row("installation", &entry.version, None, entry.source.clone(), None, &entry.directory);
+            row("installation", &entry.name, None, entry.state(), None, &entry.directory);
         }
         for entry in &self.templates {
             let megabytes = format!("{} MB", entry.bytes / 1_000_000);
-            row("template", &entry.version, Some(entry.scale), megabytes, None, &entry.directory);
+            row("template", &entry.server, Some(entry.scale), megabytes, None, &entry.directory);
         }
         for entry in &self.servers {
             let (state, port) = match entry.pid {
@@ -102,12 +122,33 @@ impl ListDocument {
 impl InstallationEntry {
     fn of(installation: &Installation) -> Self {
         Self {
+            name: installation.identity().to_owned(),
             version: installation.version().to_string(),
-            source: installation.source().to_owned(),
-            archive: installation.archive().to_owned(),
-            sha512: installation.sha512().to_owned(),
+            source: installation.origin().name(),
+            archive: installation.archive().map(str::to_owned),
+            sha512: installation.sha512().map(str::to_owned),
+            build: installation.build().map(|build| BuildEntry {
+                location: build.location.display().to_string(),
+                git_ref: build.git_ref.clone(),
+                content: build.content.clone(),
+                arguments: build.arguments.clone(),
+                cflags: build.cflags.clone(),
+                compiler: build.compiler.clone(),
+                log: installation.build_log().unwrap_or_default().display().to_string(),
+            }),
             installed: installation.installed().to_string(),
             directory: installation.directory().display().to_string(),
+        }
+    }
+
+    /// Where it came from.
+    fn state(&self) -> String {
+        match &self.build {
+            None => self.source.to_owned(),
+            Some(BuildEntry { location, git_ref: Some(git_ref), .. }) => {
+                format!("built from {location} {git_ref}")
+            }
+            Some(BuildEntry { location, .. }) => format!("built from {location}"),
         }
     }
 }
@@ -115,6 +156,7 @@ impl InstallationEntry {
 impl TemplateEntry {
     fn of(template: &Template) -> Self {
         Self {
+            server: template.server().to_owned(),
             version: template.version().to_string(),
             scale: template.scale(),
             bytes: template.bytes(),

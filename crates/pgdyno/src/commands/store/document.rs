@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
 use model::message::{Interval, Latency};
 use model::plan::Cell;
 use model::record::{Environment, Event, Finding, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
@@ -51,10 +52,12 @@ struct TrialDocument<'a> {
     repeat: u32,
     attempt: u32,
     position: u32,
+    reason: Option<&'a str>,
     started: String,
     ended: String,
     server_version: Option<&'a str>,
     server_banner: Option<&'a str>,
+    server_build: Option<&'a str>,
     database_bytes: Option<u64>,
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
@@ -68,6 +71,8 @@ struct RunDocument<'a> {
     campaign_toml: &'a str,
     seed: u64,
     pgdyno_version: &'a str,
+    tags: &'a [String],
+    notes: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +127,20 @@ struct EnvironmentDocument<'a> {
     data_mount_options: Option<&'a str>,
     load_average_1m: Option<f64>,
     sysctl: &'a BTreeMap<String, String>,
+    kernel_command_line: Option<&'a str>,
+    libc: Option<&'a str>,
+    cpu: &'a Cpu,
+    numa_nodes: &'a [NumaNode],
+    clocksource: Option<&'a str>,
+    memory_available_bytes: Option<u64>,
+    swap_used_bytes: Option<u64>,
+    huge_pages: &'a BTreeMap<String, u64>,
+    cgroup: &'a BTreeMap<String, String>,
+    limits: &'a BTreeMap<String, String>,
+    data_devices: &'a [BlockDevice],
+    other_devices: &'a [String],
+    mounts: &'a [Mount],
+    server: &'a ServerFacts,
 }
 
 #[derive(Serialize)]
@@ -130,6 +149,8 @@ struct SettingDocument<'a> {
     value: &'a str,
     unit: Option<&'a str>,
     source: &'a str,
+    context: Option<&'a str>,
+    pending_restart: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -218,10 +239,12 @@ impl<'a> TrialDocument<'a> {
             repeat: trial.repeat,
             attempt: trial.attempt,
             position: trial.position,
+            reason: trial.reason.as_deref(),
             started: trial.started.to_string(),
             ended: trial.ended.to_string(),
             server_version: trial.server_version.as_deref(),
             server_banner: trial.server_banner.as_deref(),
+            server_build: trial.server_build.as_deref(),
             database_bytes: trial.database_bytes,
             validity: ValidityDocument::of(&trial.validity),
             summary: trial.summary.as_ref().map(SummaryDocument::of),
@@ -237,8 +260,8 @@ impl<'a> TrialDocument<'a> {
 
 impl<'a> RunDocument<'a> {
     fn of(run: &'a Run) -> Self {
-        let Run { id, campaign, campaign_toml, seed, pgdyno_version } = run;
-        Self { id, campaign, campaign_toml, seed: *seed, pgdyno_version }
+        let Run { id, campaign, campaign_toml, seed, pgdyno_version, tags, notes } = run;
+        Self { id, campaign, campaign_toml, seed: *seed, pgdyno_version, tags, notes: notes.as_deref() }
     }
 }
 
@@ -288,14 +311,35 @@ impl<'a> EnvironmentDocument<'a> {
             data_mount_options: environment.data_mount_options.as_deref(),
             load_average_1m: environment.load_average_1m_centi.map(|centi| f64::from(centi) / 100.0),
             sysctl: &environment.sysctl,
+            kernel_command_line: environment.kernel_command_line.as_deref(),
+            libc: environment.libc.as_deref(),
+            cpu: &environment.cpu,
+            numa_nodes: &environment.numa_nodes,
+            clocksource: environment.clocksource.as_deref(),
+            memory_available_bytes: environment.memory_available_bytes,
+            swap_used_bytes: environment.swap_used_bytes,
+            huge_pages: &environment.huge_pages,
+            cgroup: &environment.cgroup,
+            limits: &environment.limits,
+            data_devices: &environment.data_devices,
+            other_devices: &environment.other_devices,
+            mounts: &environment.mounts,
+            server: &environment.server,
         }
     }
 }
 
 impl<'a> SettingDocument<'a> {
     fn of(setting: &'a Setting) -> Self {
-        let Setting { name, value, unit, source } = setting;
-        Self { name, value, unit: unit.as_deref(), source }
+        let Setting { name, value, unit, source, context, pending_restart } = setting;
+        Self {
+            name,
+            value,
+            unit: unit.as_deref(),
+            source,
+            context: context.as_deref(),
+            pending_restart: *pending_restart,
+        }
     }
 }
 

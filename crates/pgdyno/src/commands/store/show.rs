@@ -39,7 +39,7 @@ pub(super) fn table(record: &TrialRecord) -> Table {
 
 fn sections(record: &TrialRecord) -> Vec<Section> {
     let trial = &record.trial;
-    let mut sections = vec![about(trial), validity(trial), load(trial), latency(trial), accounting(trial)];
+    let mut sections = vec![about(record), validity(trial), load(trial), latency(trial), accounting(trial)];
     sections.push(machine(&record.environment));
     sections.push(settings(record));
     sections.push(events(record));
@@ -64,7 +64,8 @@ impl Section {
     }
 }
 
-fn about(trial: &Trial) -> Section {
+fn about(record: &TrialRecord) -> Section {
+    let trial = &record.trial;
     let mut section = Section::new("Trial");
     section.push("id", &trial.id);
     section.push("campaign", format!("{} (run {})", trial.run.campaign, trial.run.id));
@@ -75,10 +76,37 @@ fn about(trial: &Trial) -> Section {
     section.push("ended", trial.ended);
     section.push_known("server version", &trial.server_version);
     section.push_known("server banner", &trial.server_banner);
-    section.push_known("database size", &trial.database_bytes.map(|bytes| format!("{bytes} bytes")));
+    section.push_known("database size", &database_size(record));
     section.push("pgdyno version", &trial.run.pgdyno_version);
     section.push("seed", trial.run.seed);
     section
+}
+
+/// `15728640 bytes, 0.1% of memory, 11.7% of shared_buffers`, as far as these are known.
+fn database_size(record: &TrialRecord) -> Option<String> {
+    let bytes = record.trial.database_bytes?;
+    let share = |of: Option<u64>, what: &str| {
+        let of = of.filter(|of| *of > 0)?;
+        Some(format!("{:.1}% of {what}", bytes as f64 / of as f64 * 100.0))
+    };
+    let shared_buffers = || {
+        let setting = record.settings.iter().find(|setting| setting.name == "shared_buffers")?;
+        setting.value.parse::<u64>().ok()?.checked_mul(bytes_of_unit(setting.unit.as_deref()?)?)
+    };
+    let parts = [
+        Some(format!("{bytes} bytes")),
+        share(record.environment.memory_bytes, "memory"),
+        share(shared_buffers(), "shared_buffers"),
+    ];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// Such as `8kB`, which depends on how the server was built.
+fn bytes_of_unit(unit: &str) -> Option<u64> {
+    match unit.strip_suffix("kB")? {
+        "" => Some(1024),
+        count => count.parse::<u64>().ok()?.checked_mul(1024),
+    }
 }
 
 fn validity(trial: &Trial) -> Section {
@@ -134,26 +162,21 @@ fn accounting(trial: &Trial) -> Section {
     section
 }
 
+/// What is in the JSON only: hundreds of lines.
+const LONG_GROUPS: [&str; 4] = ["available_extensions.", "limits.", "mount.", "sysctl."];
+
 fn machine(environment: &Environment) -> Section {
     let mut section = Section::new("Machine");
     section.push_known("host", &environment.hostname);
-    section.push_known("kernel", &environment.kernel);
-    section.push_known("system", &environment.os);
-    section.push_known("architecture", &environment.architecture);
-    section.push_known("processor", &environment.cpu_model);
-    section.push_known("processors usable", &environment.cpus);
-    section.push_known("governor", &environment.cpu_governor);
-    section.push_known("memory", &environment.memory_bytes.map(|bytes| format!("{bytes} bytes")));
-    section.push_known("swap", &environment.swap_bytes.map(|bytes| format!("{bytes} bytes")));
-    section.push_known("transparent huge pages", &environment.transparent_hugepages);
-    section.push_known("virtualization", &environment.virtualization);
-    section.push_known("filesystem of the data", &environment.data_filesystem);
-    section.push_known("mount options", &environment.data_mount_options);
+    for (name, value) in environment.flatten() {
+        if !LONG_GROUPS.iter().any(|group| name.starts_with(group)) {
+            section.push(&name, value);
+        }
+    }
+    section.push_known("memory_available_bytes", &environment.memory_available_bytes);
+    section.push_known("swap_used_bytes", &environment.swap_used_bytes);
     let load = environment.load_average_1m_centi.map(|centi| format!("{:.2}", f64::from(centi) / 100.0));
     section.push_known("load average, 1 min", &load);
-    for (name, value) in &environment.sysctl {
-        section.push(name, value);
-    }
     section
 }
 

@@ -1,0 +1,149 @@
+//! What filling a data set and copying one take, beside `pgbench -i` on the same machine in the same run.
+//!
+//! `cargo build --release -p dataset-cost`, then `dataset-cost --help`, which says what is measured and how;
+//! `bench/README.md` says how to read it.
+//!
+//! `round.rs` measures, `table.rs` prints.
+
+mod round;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Write, stderr, stdout};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use target::{Cache, Progress};
+
+use round::{Round, Setup};
+
+/// Compares what pgbench and pgdyno take to fill a data set, and filling with copying
+///
+/// In each round, in turns as to who is first: pgbench -i (client-side generation, its default) and pgdyno each fill a
+/// new server of the same version and settings; pgdyno makes a whole template (initdb, start, fill, stop, sync), whose
+/// peer is the same with pgbench -i; and the template is copied, and put back after a load that has written to the copy.
+///
+/// All is wall time. A ratio says how many times as fast pgdyno's way is, of one round; shown are the median of the
+/// rounds and their range, and beside it what pgdyno wants to reach. "met" and "missed" are the median's, with a
+/// question mark where the range has both.
+#[derive(Parser)]
+struct Options {
+    /// The server: a major or full PostgreSQL version, downloaded where it is not cached; pgbench's own if not given
+    #[arg(long, value_name = "VERSION")]
+    postgres: Option<String>,
+    /// The pgbench to compare with; the first in PATH if not given
+    #[arg(long, value_name = "PATH", default_value = "pgbench")]
+    pgbench: PathBuf,
+    /// pgbench's scale factor
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    scale: u32,
+    /// How often each is measured
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Settings of the servers that are filled, as in postgresql.conf; PostgreSQL's defaults if not given
+    #[arg(long, value_name = "NAME=VALUE", num_args = 1.., value_parser = setting)]
+    settings: Vec<(String, String)>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let told = Told::by_signals()?;
+    let (version, major) = pgbench_version(&options.pgbench)?;
+    let cache = Cache::open()?;
+    target::sweep(&cache)?;
+    let installation = target::install(&cache, options.postgres.as_deref().unwrap_or(&major), &told)?;
+    let settings: BTreeMap<String, String> = options.settings.into_iter().collect();
+
+    let mut out = stdout();
+    writeln!(out, "A: {version}\nB: pgdyno {}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(
+        out,
+        "PostgreSQL {}, scale {}, {} rounds; settings {settings:?}",
+        installation.version(),
+        options.scale,
+        options.rounds
+    )?;
+    if let Ok(load) = fs::read_to_string("/proc/loadavg") {
+        let load = load.split(' ').next().unwrap_or_default();
+        writeln!(out, "load average at the start: {load} (of others: the more, the wider the ranges)")?;
+    }
+    let setup = Setup {
+        cache: &cache,
+        installation: &installation,
+        settings: &settings,
+        scale: options.scale,
+        pgbench: &options.pgbench,
+        told: &told,
+    };
+    let mut rounds = Vec::new();
+    for number in 0..options.rounds {
+        rounds.push(Round::measure(&setup, number % 2 == 0)?);
+    }
+    table::print(&mut out, &rounds)?;
+    Ok(())
+}
+
+/// What pgbench says that it is, and its major.
+fn pgbench_version(program: &PathBuf) -> Result<(String, String)> {
+    let said = Command::new(program).arg("--version").output().with_context(|| {
+        format!(
+            "no pgbench to compare with: cannot start {}; install one or name one with --pgbench",
+            program.display()
+        )
+    })?;
+    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    let number =
+        said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+    let major = number.and_then(|number| number.split('.').next()).map(str::to_owned);
+    Ok((said.clone(), major.with_context(|| format!("no version in what pgbench says: \"{said}\""))?))
+}
+
+fn setting(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, such as shared_buffers=1GB")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Tells each step once, and knows of Ctrl-C: the first asks for an orderly end, the second ends at once; servers go
+/// with us either way, and what is left of their files goes at the next start.
+pub(crate) struct Told {
+    asked: Arc<AtomicBool>,
+    last: Mutex<String>,
+}
+
+impl Told {
+    fn by_signals() -> Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the second signal finds the flag set by the first.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&asked))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
+                .context("could not watch for Ctrl-C")?;
+        }
+        Ok(Self { asked, last: Mutex::default() })
+    }
+}
+
+impl Progress for Told {
+    fn step(&self, what: &str, _: u64, _: Option<u64>) {
+        let Ok(mut last) = self.last.lock() else { return };
+        if *last != what {
+            self.notice(what);
+            what.clone_into(&mut last);
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    fn notice(&self, text: &str) {
+        // Where nobody reads it, it need not be told.
+        let _ = writeln!(stderr(), "{text}");
+    }
+}

@@ -1,0 +1,124 @@
+//! One round: each way once, one after the other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use model::message::Endpoint;
+use model::workload::Transport;
+use target::{Cache, Cluster, Copied, Installation, Progress, Server, StopMode};
+
+use crate::Told;
+
+/// An option for `initdb` without effect on the data. It gives the template that is measured a name of its own, so that
+/// one which is used otherwise is neither taken nor removed.
+const OF_OUR_OWN: &str = "-n";
+/// Transactions of the load that a copy is put back after.
+const WRITES: &str = "10000";
+
+/// What is measured.
+pub(crate) struct Setup<'a> {
+    pub(crate) cache: &'a Cache,
+    pub(crate) installation: &'a Installation,
+    pub(crate) settings: &'a BTreeMap<String, String>,
+    pub(crate) scale: u32,
+    pub(crate) pgbench: &'a Path,
+    pub(crate) told: &'a Told,
+}
+
+/// Wall times in seconds.
+pub(crate) struct Round {
+    /// `pgbench -i` alone, and with initdb, start and stop.
+    pub(crate) pgbench: Filled,
+    /// The same tables into a server of the same settings; and a whole template.
+    pub(crate) pgdyno: Filled,
+    /// A copy of the template.
+    pub(crate) clone: Copied,
+    /// Putting the copy back.
+    pub(crate) restore: Copied,
+}
+
+pub(crate) struct Filled {
+    pub(crate) tables: f64,
+    pub(crate) whole: f64,
+}
+
+impl Round {
+    pub(crate) fn measure(setup: &Setup, pgbench_first: bool) -> Result<Self> {
+        let before = if pgbench_first { Some(setup.by_pgbench()?) } else { None };
+        let tables = setup.tables()?;
+        let begun = Instant::now();
+        let initdb = [OF_OUR_OWN.to_owned()];
+        let template = target::template(setup.cache, setup.installation, &initdb, setup.scale, setup.told)?;
+        let whole = begun.elapsed().as_secs_f64();
+        let copies = setup.copies(&template);
+        template.remove(setup.cache)?;
+        let (clone, restore) = copies?;
+        let pgbench = match before {
+            Some(filled) => filled,
+            None => setup.by_pgbench()?,
+        };
+        Ok(Self { pgbench, pgdyno: Filled { tables, whole }, clone, restore })
+    }
+}
+
+impl Setup<'_> {
+    fn by_pgbench(&self) -> Result<Filled> {
+        self.told.step("pgbench -i", 0, None);
+        let begun = Instant::now();
+        let server = Cluster::empty(self.cache, self.installation, &[])?.start(self.settings)?;
+        let started = begun.elapsed();
+        self.pgbench(&server, "postgres", &["-i", "-q", "-s", &self.scale.to_string()])?;
+        let tables = begun.elapsed() - started;
+        server.stop(StopMode::Fast)?;
+        Ok(Filled { tables: tables.as_secs_f64(), whole: begun.elapsed().as_secs_f64() })
+    }
+
+    fn tables(&self) -> Result<f64> {
+        let server = Cluster::empty(self.cache, self.installation, &[])?.start(self.settings)?;
+        let begun = Instant::now();
+        server.fill(self.scale, self.told)?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn copies(&self, template: &target::Template) -> Result<(Copied, Copied)> {
+        let cluster = template.clone_cluster(self.cache, self.told)?;
+        let clone = cluster.copied();
+        let server = cluster.start(self.settings)?;
+        self.pgbench(&server, target::DATABASE, &["-n", "-t", WRITES])?;
+        let mut cluster = server.stop(StopMode::Immediate)?;
+        template.restore(&mut cluster, self.told)?;
+        Ok((clone, cluster.copied()))
+    }
+
+    fn pgbench(&self, server: &Server, database: &str, arguments: &[&str]) -> Result<()> {
+        let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else {
+            bail!("the server has no socket")
+        };
+        let mut child = Command::new(self.pgbench)
+            .args(arguments)
+            .args(["-h", &directory, "-p", &port.to_string(), "-U", target::USER, database])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.pgbench.display()))?;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if self.told.interrupted() {
+                child.kill()?;
+                child.wait()?;
+                bail!("interrupted");
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        if !status.success() {
+            bail!("{} {} failed ({status})", self.pgbench.display(), arguments.join(" "));
+        }
+        Ok(())
+    }
+}

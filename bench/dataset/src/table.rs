@@ -1,0 +1,95 @@
+//! One row for each figure: medians of the rounds and their ranges.
+
+use std::io::{self, Write};
+
+use crate::round::Round;
+
+/// How many times as fast pgdyno wants to fill, with a round's figures of either.
+const FILLING: f64 = 1.5;
+/// How many times as fast copying is to be as filling anew.
+const COPYING: f64 = 3.0;
+
+pub(crate) fn print(out: &mut impl Write, rounds: &[Round]) -> io::Result<()> {
+    writeln!(out, "\n{:42} {:>20} {:>20} {:>18}  target", "wall time in seconds", "A", "B", "A/B")?;
+    let mut row = |what: &str, target: Option<f64>, pair: fn(&Round) -> (f64, f64)| {
+        let pairs: Vec<(f64, f64)> = rounds.iter().map(pair).collect();
+        let a = Range::of(pairs.iter().map(|(a, _)| *a));
+        let b = Range::of(pairs.iter().map(|(_, b)| *b));
+        let ratio = Range::of(pairs.iter().map(|(a, b)| a / b));
+        let verdict = target.map_or_else(String::new, |least| ratio.verdict(least));
+        let line = format!("{what:42} {:>20} {:>20} {:>18}  {verdict}", a.text(), b.text(), ratio.text());
+        writeln!(out, "{}", line.trim_end())
+    };
+    row("tables: pgbench -i, pgdyno", Some(FILLING), |round| (round.pgbench.tables, round.pgdyno.tables))?;
+    row("initdb to stop: pgbench -i, pgdyno", Some(FILLING), |round| {
+        (round.pgbench.whole, round.pgdyno.whole)
+    })?;
+    row("a template made, copied", Some(COPYING), |round| (round.pgdyno.whole, round.clone.seconds))?;
+    row("tables filled by pgdyno, a template copied", None, |round| {
+        (round.pgdyno.tables, round.clone.seconds)
+    })?;
+    row("a template copied, put back after a load", None, |round| {
+        (round.clone.seconds, round.restore.seconds)
+    })?;
+    if let Some(round) = rounds.last() {
+        for (what, copied) in [("copied", round.clone), ("put back", round.restore)] {
+            writeln!(
+                out,
+                "{what}, in MB: {} sharing blocks, {} written, {} left as they were",
+                copied.reflinked_bytes / 1_000_000,
+                copied.copied_bytes / 1_000_000,
+                copied.kept_bytes / 1_000_000
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The values of the rounds, of which there is at least one.
+#[derive(Clone, Copy)]
+struct Range {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Range {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Self { low: at(0), median: (at(last / 2) + at(last.div_ceil(2))) / 2.0, high: at(last) }
+    }
+
+    fn text(self) -> String {
+        format!("{:.2} ({:.2}-{:.2})", self.median, self.low, self.high)
+    }
+
+    fn verdict(self, least: f64) -> String {
+        let met = self.median >= least;
+        let sure = [self.low, self.high].into_iter().all(|ratio| (ratio >= least) == met);
+        let word = if met { "met" } else { "missed" };
+        format!(">= {least:.2} {word}{}", if sure { "" } else { "?" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_the_medians_and_in_doubt_where_the_range_has_both() {
+        let of = |values: &[f64]| Range::of(values.iter().copied()).verdict(1.5);
+        assert_eq!(of(&[1.7, 1.6, 1.5]), ">= 1.50 met");
+        assert_eq!(of(&[1.7, 1.6, 1.4]), ">= 1.50 met?");
+        assert_eq!(of(&[1.4, 1.6]), ">= 1.50 met?");
+        assert_eq!(of(&[1.4, 1.3, 1.6]), ">= 1.50 missed?");
+        assert_eq!(of(&[1.4]), ">= 1.50 missed");
+    }
+
+    #[test]
+    fn medians_and_ranges() {
+        assert_eq!(Range::of([3.0, 1.0, 2.0, 10.0].into_iter()).text(), "2.50 (1.00-10.00)");
+    }
+}

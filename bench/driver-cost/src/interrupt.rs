@@ -1,0 +1,40 @@
+//! Ctrl-C.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// How a program ends that Ctrl-C has ended.
+const INTERRUPTED: i32 = 130;
+
+/// Whether the user wants to stop.
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// The first Ctrl-C (or SIGTERM) asks for an orderly end, the second ends at once; the server goes with us either
+    /// way, and what is left of its files goes at the next start.
+    pub(crate) fn by_signals() -> Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the second signal finds the flag set by the first.
+            signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&asked))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
+                .context("could not watch for Ctrl-C")?;
+        }
+        Ok(Self(asked))
+    }
+
+    pub(crate) fn asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// An error once the user wants to stop.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.asked() {
+            bail!("interrupted");
+        }
+        Ok(())
+    }
+}

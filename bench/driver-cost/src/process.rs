@@ -1,0 +1,146 @@
+//! One command, run to its end, and what the kernel says it took.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tempfile::{NamedTempFile, tempfile};
+
+use crate::interrupt::Interrupt;
+
+/// How often a running command is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a command may take at most, beside what it is asked for.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The kernel's event at each system call, and the program that counts it.
+const SYSCALLS: &str = "raw_syscalls:sys_enter";
+const PERF: &str = "perf";
+
+/// What a command printed and took, its children included.
+pub(crate) struct Ran {
+    pub(crate) output: String,
+    /// From its start to its end.
+    pub(crate) elapsed: Duration,
+    /// CPU time, user and system, in microseconds.
+    pub(crate) cpu_us: f64,
+    /// Context switches, voluntary and not.
+    pub(crate) switches: f64,
+    /// Greatest resident size, where the command lived long enough to be asked.
+    pub(crate) peak_bytes: Option<f64>,
+}
+
+/// Runs a command that takes at least so long by itself. Ctrl-C does not reach it, but ends it by way of us.
+pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<Ran> {
+    let [program, arguments @ ..] = words else { bail!("no command") };
+    let (mut stdout, mut stderr) = (tempfile()?, tempfile()?);
+    let before = Usage::of_children()?;
+    let start = Instant::now();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(stdout.try_clone()?)
+        .stderr(stderr.try_clone()?)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start {program}"))?;
+    let mut peak_bytes = None;
+    let ended = wait(&mut child, start + takes + PATIENCE, interrupt, &mut peak_bytes);
+    if ended.is_err() {
+        // It may have ended by itself in between.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let command = words.join(" ");
+    let status = ended.with_context(|| format!("in {command}"))?;
+    let (elapsed, after) = (start.elapsed(), Usage::of_children()?);
+    if !status.success() {
+        bail!("{command} failed ({status}): {}", text_of(&mut stderr)?.trim());
+    }
+    let output = text_of(&mut stdout)?;
+    let (cpu_us, switches) = (after.cpu_us - before.cpu_us, after.switches - before.switches);
+    Ok(Ran { output, elapsed, cpu_us, switches, peak_bytes })
+}
+
+/// How many system calls a command makes, and what it printed and took, perf's own included.
+pub(crate) fn run_counted(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<(f64, Ran)> {
+    let file = NamedTempFile::new()?;
+    let name = file.path().to_str().context("the temporary directory has no plain name")?;
+    let through = [PERF, "stat", "-x", ",", "-e", SYSCALLS, "-o", name, "--"].map(str::to_owned);
+    let ran = run(&[&through, words].concat(), takes, interrupt)?;
+    let text = fs::read_to_string(file.path())?;
+    let count = text.lines().find(|line| line.contains(SYSCALLS)).and_then(|line| line.split(',').next());
+    let count = count.and_then(|count| count.parse().ok());
+    Ok((count.with_context(|| format!("no count in what {PERF} says: {text}"))?, ran))
+}
+
+/// Whether system calls can be counted here.
+pub(crate) fn counts_syscalls(interrupt: &Interrupt) -> bool {
+    run_counted(&["true".to_owned()], Duration::ZERO, interrupt).is_ok()
+}
+
+fn wait(
+    child: &mut Child,
+    deadline: Instant,
+    interrupt: &Interrupt,
+    peak_bytes: &mut Option<f64>,
+) -> Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        interrupt.check()?;
+        if Instant::now() > deadline {
+            bail!("no end within {PATIENCE:?} of when it should have been");
+        }
+        // The last answer counts: what it was before it became the program that was asked for does not.
+        *peak_bytes = peak_of(child.id()).or(*peak_bytes);
+        thread::sleep(LOOK);
+    }
+}
+
+/// Greatest resident size of a process and of its children now alive, as `VmHWM` in `/proc/<pid>/status` tells it; none
+/// of one that ends just now.
+fn peak_of(pid: u32) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    // A kernel without this file cannot tell of children.
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let of_children = children.split_whitespace().filter_map(|child| peak_of(child.parse().ok()?));
+    Some(kilobytes * 1024.0 + of_children.sum::<f64>())
+}
+
+fn text_of(file: &mut File) -> Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What all processes took that were started and waited for.
+struct Usage {
+    cpu_us: f64,
+    switches: f64,
+}
+
+impl Usage {
+    fn of_children() -> Result<Self> {
+        let mut usage = MaybeUninit::<libc::rusage>::uninit();
+        // SAFETY: the kernel fills the structure, to which the pointer is valid.
+        if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
+            return Err(std::io::Error::last_os_error()).context("cannot read the CPU time of processes");
+        }
+        // SAFETY: it is filled where the call succeeds.
+        let usage = unsafe { usage.assume_init() };
+        let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
+        Ok(Self {
+            cpu_us: us(usage.ru_utime) + us(usage.ru_stime),
+            switches: (usage.ru_nvcsw + usage.ru_nivcsw) as f64,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What is loaded: the null server, or a PostgreSQL of pgdyno's own, as in a campaign. Either goes with us.
+
+use std::io::{BufRead, BufReader, Write, stderr};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result};
+use model::message::{Connection, Endpoint};
+use model::workload::Transport;
+use target::{Cache, Progress, Server};
+use tempfile::TempDir;
+
+use crate::interrupt::Interrupt;
+
+/// Which kind of server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Real,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// A server that runs.
+pub(crate) enum Loaded {
+    Null(NullServer),
+    Real(Box<Server>),
+}
+
+impl Loaded {
+    /// Starts one. Of a real one, this version with the data set of this scale.
+    pub(crate) fn start(
+        kind: Kind,
+        version: &str,
+        scale: u32,
+        most_clients: u32,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        Ok(match kind {
+            Kind::Null => Self::Null(NullServer::start()?),
+            Kind::Real => Self::Real(Box::new(real(version, scale, most_clients, interrupt)?)),
+        })
+    }
+
+    /// Where and as whom to connect.
+    pub(crate) fn connection(&self, transport: Transport) -> Connection {
+        match self {
+            Self::Null(server) => server.connection(transport),
+            Self::Real(server) => server.connection(transport),
+        }
+    }
+}
+
+/// Starts a server of this version on a copy of the template of this scale.
+fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> Result<Server> {
+    let cache = Cache::open()?;
+    target::sweep(&cache)?;
+    let progress = Told { interrupt, last: Mutex::default() };
+    let installation = target::install(&cache, version, &progress)?;
+    let template = target::template(&cache, &installation, &[], scale, &progress)?;
+    let settings = [
+        ("max_connections", (most_clients + 20).to_string()),
+        // The data set of the default scale fits, and nothing is done beside the load.
+        ("shared_buffers", "256MB".to_owned()),
+        ("autovacuum", "off".to_owned()),
+        ("fsync", "off".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value)).into();
+    Ok(template.clone_cluster(&cache, &progress)?.start(&settings)?)
+}
+
+/// A null server in a process of its own, which ends with its standard input, and so with us.
+pub(crate) struct NullServer {
+    child: Child,
+    sockets: TempDir,
+    port: u16,
+}
+
+impl NullServer {
+    fn start() -> Result<Self> {
+        let program = crate::beside_us("null-server")?;
+        let sockets = TempDir::new()?;
+        let mut child = Command::new(&program)
+            .arg("--directory")
+            .arg(sockets.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.as_mut() {
+            BufReader::new(output).read_line(&mut line)?;
+        }
+        let port = line.split_whitespace().last().and_then(|word| word.parse().ok());
+        let port = port.with_context(|| format!("no port in what the null server says: \"{line}\""))?;
+        Ok(Self { child, sockets, port })
+    }
+
+    fn connection(&self, transport: Transport) -> Connection {
+        let port = self.port;
+        let endpoint = match transport {
+            Transport::Unix => Endpoint::Unix { directory: self.sockets.path().display().to_string(), port },
+            Transport::Tcp => Endpoint::Tcp { host: "127.0.0.1".to_owned(), port },
+        };
+        let user = target::USER.to_owned();
+        Connection { endpoint, user, database: target::DATABASE.to_owned(), password: None }
+    }
+}
+
+impl Drop for NullServer {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // Where it was ended by others, it has ended.
+        let _ = self.child.wait();
+    }
+}
+
+/// Tells each step once.
+struct Told<'a> {
+    interrupt: &'a Interrupt,
+    last: Mutex<String>,
+}
+
+impl Progress for Told<'_> {
+    fn step(&self, what: &str, _: u64, _: Option<u64>) {
+        let Ok(mut last) = self.last.lock() else { return };
+        if *last != what {
+            // Where nobody reads it, it need not be told.
+            let _ = writeln!(stderr(), "{what}");
+            what.clone_into(&mut last);
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.asked()
+    }
+
+    fn notice(&self, text: &str) {
+        let _ = writeln!(stderr(), "{text}");
+    }
+}

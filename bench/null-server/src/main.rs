@@ -1,0 +1,57 @@
+//! `null-server --directory DIR --port PORT`: see `--help`, and the library for what it is.
+
+use std::io::{Write, stdin, stdout};
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use null_server::Listening;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// A PostgreSQL server of canned answers, for pgbench's select-only load (pgbench -n -S)
+///
+/// It prints one line when it listens, which ends with the port. It trusts everyone, and ends at SIGTERM, at Ctrl-C and
+/// when its standard input ends (or a line is typed); a standard input that cannot be waited for, such as /dev/null, is
+/// let alone.
+#[derive(Parser)]
+struct Options {
+    /// Where the Unix-domain socket .s.PGSQL.PORT is made
+    #[arg(long, value_name = "DIR")]
+    directory: PathBuf,
+    /// Port on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Sends answers in pieces of at most so many bytes, a millisecond apart
+    #[arg(long, value_name = "BYTES")]
+    piece: Option<NonZeroUsize>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    allow_many_connections();
+    let signalled = by_signals()?;
+    let directory = &options.directory;
+    let listening = Listening::bind(directory, options.port)
+        .with_context(|| format!("cannot listen in {} and at port {}", directory.display(), options.port))?;
+    writeln!(stdout(), "listening in {} and on 127.0.0.1, port {}", directory.display(), listening.port())?;
+    listening.serve(options.piece, &[signalled.as_fd(), stdin().as_fd()]).context("cannot go on serving")
+}
+
+/// As many files as the system lets us have; where it does not, the limit is met when it is met.
+fn allow_many_connections() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// What becomes readable at the first signal to end.
+fn by_signals() -> Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}

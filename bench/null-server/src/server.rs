@@ -1,0 +1,291 @@
+//! The sockets: one thread, one epoll, for as many connections as there may be files.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::mem;
+use std::net::{Ipv4Addr, TcpListener};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, listen, recv, send};
+
+use crate::session::Session;
+
+/// Clients that may wait to be let in; the kernel's own limit is 4096 where nobody changed it.
+const BACKLOG: i32 = 4096;
+/// Events taken at a time.
+const EVENTS: usize = 1024;
+/// Bytes read at a time; a transaction of pgbench sends some 60.
+const BUFFER: usize = 16 << 10;
+/// The client says no more.
+const GONE: epoll::EventFlags =
+    epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
+/// How long after one piece the next is sent, and how soon one who does not read is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The sockets that clients may connect to. Dropping takes them away.
+pub struct Listening {
+    unix: UnixListener,
+    path: PathBuf,
+    tcp: TcpListener,
+    port: u16,
+}
+
+impl Listening {
+    /// Listens at this port of 127.0.0.1, a free one where it is 0, and at the socket of that port in this directory.
+    ///
+    /// # Errors
+    /// Someone else listens there, or the directory is not ours to write.
+    pub fn bind(directory: &Path, port: u16) -> io::Result<Self> {
+        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let port = tcp.local_addr()?.port();
+        let path = directory.join(format!(".s.PGSQL.{port}"));
+        let unix = match UnixListener::bind(&path) {
+            // What is left of one that was killed.
+            Err(error) if error.kind() == ErrorKind::AddrInUse && UnixStream::connect(&path).is_err() => {
+                fs::remove_file(&path)?;
+                UnixListener::bind(&path)?
+            }
+            bound => bound?,
+        };
+        let listening = Self { unix, path, tcp, port };
+        listening.unix.set_nonblocking(true)?;
+        listening.tcp.set_nonblocking(true)?;
+        // Again, with room for a thousand clients that connect at once.
+        listen(&listening.unix, BACKLOG)?;
+        listen(&listening.tcp, BACKLOG)?;
+        Ok(listening)
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Serves until one of `stops` has something to read, its end included. Where `piece` is given, answers are sent in
+    /// pieces of at most so many bytes, a millisecond apart.
+    ///
+    /// # Errors
+    /// The process may have no more files, or the kernel refuses to wait for them.
+    pub fn serve(self, piece: Option<NonZeroUsize>, stops: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let watch = |file: BorrowedFd<'_>, flags| {
+            epoll::add(&epoll, file, epoll::EventData::new_u64(index_of(file) as u64), flags)
+        };
+        watch(self.unix.as_fd(), epoll::EventFlags::IN)?;
+        watch(self.tcp.as_fd(), epoll::EventFlags::IN)?;
+        for &stop in stops {
+            match watch(stop, epoll::EventFlags::IN) {
+                // A plain file or /dev/null, which is always readable: it tells nothing.
+                Err(Errno::PERM) => {}
+                watched => watched?,
+            }
+        }
+        let pause = Timespec::try_from(PAUSE).map_err(io::Error::other)?;
+        let mut connections = Connections::new(piece);
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            events.clear();
+            let timeout = connections.anyone_late().then_some(&pause);
+            match epoll::wait(&epoll, spare_capacity(&mut events), timeout) {
+                Err(Errno::INTR) => continue,
+                waited => waited?,
+            };
+            connections.serve_late();
+            for epoll::Event { data, flags } in events.iter().copied() {
+                let index = data.u64() as usize;
+                // Where the client says no more, its last words and its end may have come as one event.
+                let to_the_end = flags.intersects(GONE);
+                if connections.serve(index, to_the_end).is_some() {
+                    continue;
+                }
+                if stops.iter().any(|&stop| index_of(stop) == index) {
+                    return Ok(());
+                }
+                while let Some(client) = self.accept(index)? {
+                    watch(client.as_fd(), epoll::EventFlags::IN | epoll::EventFlags::ET | GONE)?;
+                    connections.add(client);
+                }
+            }
+        }
+    }
+
+    /// The next client of one of the two sockets, if it is one of them and someone waits there.
+    fn accept(&self, index: usize) -> io::Result<Option<OwnedFd>> {
+        let accepted = if index == index_of(self.unix.as_fd()) {
+            self.unix.accept().and_then(|(client, _)| {
+                client.set_nonblocking(true)?;
+                Ok(client.into())
+            })
+        } else if index == index_of(self.tcp.as_fd()) {
+            self.tcp.accept().and_then(|(client, _)| {
+                client.set_nonblocking(true)?;
+                client.set_nodelay(true)?;
+                Ok(client.into())
+            })
+        } else {
+            return Ok(None);
+        };
+        match accepted {
+            Ok(client) => Ok(Some(client)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            // Gone again before it was let in.
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Where someone else has taken it away, it is gone as it should be.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// By what the kernel's events name a file; small numbers, as the kernel gives the lowest that is free.
+fn index_of(file: BorrowedFd<'_>) -> usize {
+    // A borrowed file's number is never negative.
+    file.as_raw_fd() as usize
+}
+
+/// All who are connected, and what serving them takes.
+struct Connections {
+    /// At the number of their file.
+    slots: Vec<Option<Connection>>,
+    /// Who has not been sent everything, and when they are next served.
+    late: Vec<usize>,
+    due: Instant,
+    /// Most bytes that are sent at a time.
+    piece: usize,
+    received: Vec<u8>,
+    answers: Vec<u8>,
+}
+
+struct Connection {
+    client: OwnedFd,
+    session: Session,
+    unsent: Vec<u8>,
+    /// To be closed when all is sent.
+    ends: bool,
+}
+
+impl Connections {
+    fn new(piece: Option<NonZeroUsize>) -> Self {
+        Self {
+            slots: Vec::new(),
+            late: Vec::new(),
+            due: Instant::now(),
+            piece: piece.map_or(usize::MAX, NonZeroUsize::get),
+            received: vec![0; BUFFER],
+            answers: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, client: OwnedFd) {
+        let index = index_of(client.as_fd());
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        let (session, unsent) = (Session::default(), Vec::new());
+        self.slots[index] = Some(Connection { client, session, unsent, ends: false });
+    }
+
+    fn anyone_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Serves one who has said something, if there is a connection of that number.
+    fn serve(&mut self, index: usize, to_the_end: bool) -> Option<()> {
+        let connection = self.slots.get(index)?.as_ref()?;
+        // One who is late is heard when everything is sent.
+        if connection.unsent.is_empty() && self.turn(index, to_the_end) {
+            if self.late.is_empty() {
+                self.due = Instant::now() + PAUSE;
+            }
+            self.late.push(index);
+        }
+        Some(())
+    }
+
+    /// Serves those who are late, when it is time.
+    fn serve_late(&mut self) {
+        if self.late.is_empty() || Instant::now() < self.due {
+            return;
+        }
+        self.due = Instant::now() + PAUSE;
+        let mut late = mem::take(&mut self.late);
+        // Their events were passed over.
+        late.retain(|&index| self.turn(index, true));
+        self.late = late;
+    }
+
+    /// Sends and receives what can be; whether something is left to send.
+    fn turn(&mut self, index: usize, to_the_end: bool) -> bool {
+        let Some(slot) = self.slots.get_mut(index) else { return false };
+        let Some(connection) = slot else { return false };
+        let flow = connection.turn(to_the_end, self.piece, &mut self.received, &mut self.answers);
+        if flow.is_break() {
+            *slot = None;
+            return false;
+        }
+        !connection.unsent.is_empty()
+    }
+}
+
+impl Connection {
+    /// Breaks where the connection is to be closed.
+    fn turn(
+        &mut self,
+        to_the_end: bool,
+        piece: usize,
+        received: &mut [u8],
+        answers: &mut Vec<u8>,
+    ) -> ControlFlow<()> {
+        if !self.unsent.is_empty() {
+            let unsent = mem::take(&mut self.unsent);
+            self.send(&unsent, piece)?;
+        }
+        while self.unsent.is_empty() {
+            if self.ends {
+                return ControlFlow::Break(());
+            }
+            let length = match recv(&self.client, &mut *received, RecvFlags::empty()) {
+                Ok((_, 0)) => return ControlFlow::Break(()),
+                Ok((_, length)) => length,
+                Err(Errno::AGAIN) => return ControlFlow::Continue(()),
+                Err(Errno::INTR) => continue,
+                Err(_) => return ControlFlow::Break(()),
+            };
+            answers.clear();
+            self.ends = self.session.answer(&received[..length], answers).is_break();
+            self.send(answers, piece)?;
+            // Anything that comes later is another event.
+            if length < received.len() && !self.ends && !to_the_end {
+                break;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Sends a piece of the answers; keeps what is left. Breaks where the client is gone.
+    fn send(&mut self, answers: &[u8], piece: usize) -> ControlFlow<()> {
+        if answers.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let sent = match send(&self.client, &answers[..answers.len().min(piece)], SendFlags::NOSIGNAL) {
+            Ok(sent) => sent,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(_) => return ControlFlow::Break(()),
+        };
+        self.unsent.extend_from_slice(&answers[sent..]);
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,114 @@
+//! The real pgbench takes the null server for a server. Where no pgbench is installed, it cannot be asked, and the tests
+//! say so.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::NullServer;
+
+impl NullServer {
+    /// By the end of its standard input.
+    fn stop(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+        assert_eq!(fs::read_dir(self.directory.path()).unwrap().count(), 0, "its socket is gone");
+    }
+}
+
+fn pgbench(host: &str, port: u16, arguments: &[&str]) -> Option<Output> {
+    let port = port.to_string();
+    let address = ["-h", host, "-p", &port, "-U", "postgres", "postgres"];
+    let output = Command::new("pgbench").args(arguments).args(address).output();
+    if output.is_err() {
+        eprintln!("skipped: no pgbench is installed");
+    }
+    output.ok()
+}
+
+fn runs(output: &Output, transactions: u32) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{complained}");
+    assert!(said.contains("scaling factor: 10\n"), "{said}");
+    let processed = format!("number of transactions actually processed: {transactions}/{transactions}\n");
+    assert!(said.contains(&processed), "{said}{complained}");
+}
+
+#[test]
+fn every_protocol_and_transport() {
+    let server = NullServer::start(&[]);
+    for protocol in ["simple", "extended", "prepared"] {
+        for host in [server.host(), "127.0.0.1"] {
+            let load = ["-n", "-S", "-M", protocol, "-c", "8", "-t", "25"];
+            let Some(output) = pgbench(host, server.port, &load) else { return };
+            runs(&output, 200);
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn a_thousand_clients() {
+    let server = NullServer::start(&[]);
+    let load = ["-n", "-S", "-M", "prepared", "-c", "1000", "-t", "2"];
+    let Some(output) = pgbench(server.host(), server.port, &load) else { return };
+    runs(&output, 2000);
+    server.stop();
+}
+
+#[test]
+fn answers_in_pieces_are_the_same_answers() {
+    let server = NullServer::start(&["--piece", "7"]);
+    let load = ["-n", "-S", "-M", "prepared", "-c", "4", "-t", "2"];
+    if let Some(output) = pgbench(server.host(), server.port, &load) {
+        runs(&output, 8);
+    }
+    let whole = NullServer::start(&[]);
+    assert_eq!(
+        everything(server.directory.path(), server.port),
+        everything(whole.directory.path(), whole.port)
+    );
+    server.stop();
+    whole.stop();
+}
+
+#[test]
+fn nobody_is_kept_waiting_by_one_who_does_not_read() {
+    let server = NullServer::start(&[]);
+    // More answers than sockets hold.
+    let mut greedy = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    greedy.set_nonblocking(true).unwrap();
+    greedy.write_all(START).unwrap();
+    let describe = b"D\0\0\0\x06S\0".repeat(1000);
+    while greedy.write(&describe).is_ok() {}
+    assert!(everything(server.directory.path(), server.port).ends_with(b"Z\0\0\0\x05I"));
+    // And one who comes back to it is answered.
+    greedy.set_nonblocking(false).unwrap();
+    greedy.shutdown(Shutdown::Write).unwrap();
+    let mut read = Vec::new();
+    greedy.read_to_end(&mut read).unwrap();
+    assert!(read.len() > 1 << 20);
+    server.stop();
+}
+
+/// The start of a connection by protocol 3.0.
+const START: &[u8] = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
+
+/// All that is said to one who connects and asks for the end.
+fn everything(directory: &Path, port: u16) -> Vec<u8> {
+    let mut stream = UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).unwrap();
+    stream.write_all(START).unwrap();
+    stream.write_all(b"Q\0\0\0\x0bselect\0S\0\0\0\x04X\0\0\0\x04").unwrap();
+    let mut read = Vec::new();
+    stream.read_to_end(&mut read).unwrap();
+    read
+}

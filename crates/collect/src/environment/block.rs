@@ -1,0 +1,92 @@
+//! Block devices. Source: the kernel's `ABI/stable/sysfs-block`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use model::environment::BlockDevice;
+
+use super::memory::chosen;
+use super::mount::Mount;
+use crate::root::Root;
+
+/// Deeper than any stack of devices.
+const DEPTH: usize = 8;
+
+/// The device that a filesystem is on, and those that it is made of in turn (of a volume, its disks).
+pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
+    let mut devices: Vec<BlockDevice> = Vec::new();
+    let mut level: Vec<String> = disk(root, mount).into_iter().collect();
+    for _ in 0..DEPTH {
+        let mut below = Vec::new();
+        for name in level {
+            if !devices.iter().any(|device| device.name == name) {
+                // A partition's disk is the directory that it is in.
+                below.extend(root.names(&format!("sys/block/{name}/slaves")));
+                devices.push(device(root, name));
+            }
+        }
+        level = below.iter().map(|name| whole(root, name)).collect();
+    }
+    devices
+}
+
+/// Names of all devices that have a size and are not among these.
+pub(super) fn others(root: &Root, devices: &[BlockDevice]) -> Vec<String> {
+    let mut names = root.names("sys/block");
+    names.retain(|name| {
+        let is_there = root.number::<u64>(&format!("sys/block/{name}/size")).is_some_and(|size| size > 0);
+        is_there && !devices.iter().any(|device| device.name == *name)
+    });
+    names
+}
+
+/// The disk of a filesystem: by the number of its device; btrfs and others that have none of their own, by what was
+/// mounted.
+fn disk(root: &Root, mount: &Mount) -> Option<String> {
+    let uevent = root.text(&format!("sys/dev/block/{}/uevent", mount.device));
+    let by_number = uevent.and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("DEVNAME=")).map(|name| name.replace('/', "!"))
+    });
+    let by_source = || {
+        let source = mount.source.strip_prefix("/dev/")?;
+        // Such as `mapper/vg-data`, a link to `../dm-0`.
+        let real = fs::canonicalize(root.path(&format!("dev/{source}"))).ok();
+        let name = real.as_ref().and_then(|path| path.file_name()?.to_str());
+        Some(name.unwrap_or(source).to_owned())
+    };
+    let name = whole(root, &by_number.or_else(by_source)?);
+    root.has(&format!("sys/block/{name}")).then_some(name)
+}
+
+/// The disk that a partition is of; a disk itself.
+fn whole(root: &Root, name: &str) -> String {
+    match root.has(&format!("sys/block/{name}")) {
+        true => name.to_owned(),
+        false => root
+            .names("sys/block")
+            .into_iter()
+            .find(|disk| root.has(&format!("sys/block/{disk}/{name}/partition")))
+            .unwrap_or_else(|| name.to_owned()),
+    }
+}
+
+fn device(root: &Root, name: String) -> BlockDevice {
+    const QUEUE: [&str; 5] = ["nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec", "write_cache"];
+    let of = |file: &str| root.line(&format!("sys/block/{name}/{file}"));
+    let mut facts: BTreeMap<String, String> = BTreeMap::new();
+    let mut put = |fact: &str, value: Option<String>| {
+        if let Some(value) = value {
+            facts.insert(fact.to_owned(), value);
+        }
+    };
+    for fact in QUEUE {
+        put(fact, of(&format!("queue/{fact}")));
+    }
+    // Devices without a choice say `none`.
+    put("scheduler", of("queue/scheduler").map(|choices| chosen(&choices).unwrap_or(choices)));
+    put("model", of("device/model"));
+    // In sectors of 512 bytes, whatever those of the disk are.
+    let bytes = of("size").and_then(|size| size.parse::<u64>().ok()?.checked_mul(512));
+    put("size_bytes", bytes.map(|bytes| bytes.to_string()));
+    BlockDevice { name, facts }
+}

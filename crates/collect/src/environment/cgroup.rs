@@ -1,0 +1,150 @@
+//! Limits of the control group that this process is in. Sources: the kernel's admin-guide/cgroup-v2 and
+//! admin-guide/cgroup-v1; cgroups(7).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::mount::{self, Mount};
+use crate::root::Root;
+
+/// A limit: its name in cgroup v2, the controller that has it, and its file in v1.
+const LIMITS: [(&str, &str, &str); 4] = [
+    ("cpu.max", "cpu", "cpu.cfs_quota_us"),
+    ("cpuset.cpus", "cpuset", "cpuset.cpus"),
+    ("memory.max", "memory", "memory.limit_in_bytes"),
+    ("pids.max", "pids", "pids.max"),
+];
+
+/// What v1 says where there is no limit: the largest number of pages there can be.
+const V1_UNLIMITED_BYTES: u64 = 1 << 62;
+
+/// The limits in force: of the group and those it is in, the tightest. `max` where there is none.
+pub(super) fn limits(root: &Root) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let groups = Groups::read(root);
+    if let Some((version, path)) = groups.version_and_path() {
+        facts.insert("version".to_owned(), version.to_owned());
+        facts.insert("path".to_owned(), path);
+    }
+    for (name, controller, v1_file) in LIMITS {
+        let value = match groups.directories(controller) {
+            Some((Version::V2, directories)) => v2(root, &directories, name),
+            Some((Version::V1, directories)) => v1(root, &directories, name, v1_file),
+            None => None,
+        };
+        if let Some(value) = value {
+            facts.insert(name.to_owned(), value);
+        }
+    }
+    facts
+}
+
+/// Where a group could be made: the directory of our own group, in v2 or of v1's controller of memory.
+pub(crate) fn own_directory(root: &Root) -> Option<PathBuf> {
+    let (_, directories) = Groups::read(root).directories("memory")?;
+    directories.into_iter().next()
+}
+
+#[derive(Clone, Copy)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// The hierarchies, and our place in each.
+struct Groups {
+    /// Controllers by commas (none in v2), and the path of our group.
+    ours: Vec<(String, String)>,
+    mounts: Vec<Mount>,
+}
+
+impl Groups {
+    fn read(root: &Root) -> Self {
+        let ours = root.text("proc/self/cgroup").unwrap_or_default();
+        let ours = ours.lines().filter_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            Some((controllers.to_owned(), path.to_owned()))
+        });
+        let mut mounts = mount::all(root);
+        mounts.retain(|mount| mount.filesystem == "cgroup" || mount.filesystem == "cgroup2");
+        Self { ours: ours.collect(), mounts }
+    }
+
+    /// `v2`, `v1`, or `hybrid` where controllers are v1's and v2 is there beside them.
+    fn version_and_path(&self) -> Option<(&'static str, String)> {
+        let has = |kind: &str| self.mounts.iter().any(|mount| mount.filesystem == kind);
+        let version = match (has("cgroup"), has("cgroup2")) {
+            (true, true) => "hybrid",
+            (true, false) => "v1",
+            (false, true) => "v2",
+            (false, false) => return None,
+        };
+        let path = |wanted: &str| {
+            let ours = self.ours.iter().find(|(names, _)| names.split(',').any(|name| name == wanted));
+            ours.map(|(_, path)| path.clone())
+        };
+        let path = if version == "v2" { path("") } else { path("memory").or_else(|| path("")) };
+        Some((version, path?))
+    }
+
+    /// Our group's directory and those above it, where a controller is; ours first.
+    fn directories(&self, controller: &str) -> Option<(Version, Vec<PathBuf>)> {
+        let holds = |names: &str, name: &str| names.split(',').any(|one| one == name);
+        let v1 = self.ours.iter().find(|(names, _)| holds(names, controller)).and_then(|(_, path)| {
+            let is_here = |mount: &&Mount| mount.filesystem == "cgroup" && holds(&mount.options, controller);
+            Some((Version::V1, path, self.mounts.iter().find(is_here)?))
+        });
+        let v2 = || {
+            let (_, path) = self.ours.iter().find(|(names, _)| names.is_empty())?;
+            Some((Version::V2, path, self.mounts.iter().find(|mount| mount.filesystem == "cgroup2")?))
+        };
+        let (version, path, mount) = v1.or_else(v2)?;
+        // What is mounted may itself be a group, as in containers; one outside of it can't be seen.
+        let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+        let directories = below.ancestors().map(|group| mount.point.join(group)).collect();
+        Some((version, directories))
+    }
+}
+
+fn line(root: &Root, directory: &Path, file: &str) -> Option<String> {
+    root.line(directory.join(file).to_str()?.trim_start_matches('/'))
+}
+
+fn v2(root: &Root, directories: &[PathBuf], name: &str) -> Option<String> {
+    match name {
+        "cpuset.cpus" => line(root, directories.first()?, "cpuset.cpus.effective"),
+        _ => tightest(directories.iter().filter_map(|group| line(root, group, name)).collect()),
+    }
+}
+
+/// In the words of v2.
+fn v1(root: &Root, directories: &[PathBuf], name: &str, file: &str) -> Option<String> {
+    let value = |group: &PathBuf| {
+        let value = line(root, group, file)?;
+        match name {
+            "cpu.max" if value == "-1" => Some("max".to_owned()),
+            "cpu.max" => Some(format!("{value} {}", line(root, group, "cpu.cfs_period_us")?)),
+            "memory.max" if value.parse::<u64>().ok()? >= V1_UNLIMITED_BYTES => Some("max".to_owned()),
+            _ => Some(value),
+        }
+    };
+    match name {
+        "cpuset.cpus" => value(directories.first()?),
+        _ => tightest(directories.iter().filter_map(value).collect()),
+    }
+}
+
+/// The least of values such as `max`, `1048576`, and `200000 100000` (time of period); `max` where all are.
+fn tightest(values: Vec<String>) -> Option<String> {
+    let amount = |value: &String| {
+        let mut numbers = value.split(' ');
+        let first: f64 = numbers.next()?.parse().ok()?;
+        let of: f64 = numbers.next().and_then(|of| of.parse().ok()).unwrap_or(1.0);
+        Some(first / of)
+    };
+    let any = values.first()?.clone();
+    let limits = values.into_iter().filter_map(|value| Some((amount(&value)?, value)));
+    let least = limits.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, value)| value);
+    // Without a limit v2 has the period after `max`.
+    Some(least.unwrap_or_else(|| any.split(' ').next().unwrap_or_default().to_owned()))
+}

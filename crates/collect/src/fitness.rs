@@ -1,0 +1,46 @@
+//! What `pgdyno doctor` judges a machine by: what it is, and what it does while it is watched and tried for some seconds.
+
+mod activity;
+mod clock;
+mod permissions;
+mod pressure;
+mod sync_writes;
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::fitness::{Facts, OpenFiles, Space};
+use rustix::fs::statvfs;
+use rustix::process::{Resource, getrlimit};
+
+use crate::Host;
+use crate::root::Root;
+
+/// Watches the machine for `watched`, then times small writes into `directory` for about as long at most. What only the
+/// driver knows (io_uring) is left out.
+pub fn fitness(directory: &Path, watched: Duration) -> Facts {
+    let root = Root::new(Path::new("/"));
+    let environment = Host::look().environment(Some(directory));
+    // First, so that what is done below is not what is watched.
+    let activity = activity::watch(&root, watched);
+    let limit = getrlimit(Resource::Nofile);
+    Facts {
+        environment,
+        activity,
+        pressure: pressure::read(&root),
+        clock: clock::measure(&root),
+        directory: directory.to_owned(),
+        space: space(directory),
+        sync_writes: sync_writes::time(directory, watched),
+        perf_privileged: permissions::perf_privileged(&root),
+        cgroup_can_be_made: permissions::cgroup_can_be_made(&root),
+        open_files: Some(OpenFiles { soft: limit.current, hard: limit.maximum }),
+        io_uring: None,
+    }
+}
+
+fn space(directory: &Path) -> Option<Space> {
+    let found = statvfs(directory).ok()?;
+    let bytes = |blocks: u64| blocks.checked_mul(found.f_frsize);
+    Some(Space { free_bytes: bytes(found.f_bavail)?, total_bytes: bytes(found.f_blocks)? })
+}

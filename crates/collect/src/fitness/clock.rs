@@ -1,0 +1,34 @@
+//! What it costs to read the clock, and how fine it is.
+
+use model::fitness::Clock;
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+
+use crate::root::Root;
+
+/// Readings between two that are compared: one alone is shorter than the clock is fine on some machines.
+const READINGS: u32 = 100;
+/// Times that many readings are made; the median counts.
+const ROUNDS: usize = 501;
+
+/// Reads the clock many times.
+pub(super) fn measure(root: &Root) -> Option<Clock> {
+    let mut costs: Vec<u64> = (0..ROUNDS).map(|_| cost_of_a_round()).collect();
+    costs.sort_unstable();
+    Some(Clock {
+        read_ns: *costs.get(ROUNDS / 2)? as f64 / f64::from(READINGS),
+        resolution_ns: ns(&clock_getres(ClockId::Monotonic)),
+        timer_slack_ns: root.number("proc/self/timerslack_ns"),
+    })
+}
+
+fn cost_of_a_round() -> u64 {
+    let begin = ns(&clock_gettime(ClockId::Monotonic));
+    for _ in 1..READINGS {
+        std::hint::black_box(clock_gettime(ClockId::Monotonic));
+    }
+    ns(&clock_gettime(ClockId::Monotonic)).saturating_sub(begin)
+}
+
+fn ns(time: &Timespec) -> u64 {
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}

@@ -1,0 +1,30 @@
+//! What this process may do.
+
+use std::fs;
+
+use crate::environment::own_cgroup;
+use crate::root::Root;
+
+/// `CAP_PERFMON` and `CAP_SYS_ADMIN` of capabilities(7): either lets perf watch everything.
+const PERF_CAPABILITIES: u64 = 1 << 38 | 1 << 21;
+
+/// Whether perf may watch everything, whatever `kernel.perf_event_paranoid` says.
+pub(super) fn perf_privileged(root: &Root) -> Option<bool> {
+    let status = root.text("proc/self/status")?;
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    let effective = u64::from_str_radix(effective.trim(), 16).ok()?;
+    Some(effective & PERF_CAPABILITIES != 0)
+}
+
+/// Whether a control group can be made below our own: makes one and takes it away again.
+pub(super) fn cgroup_can_be_made(root: &Root) -> Option<bool> {
+    let group = own_cgroup(root)?.join(format!("pgdyno-doctor-{}", std::process::id()));
+    match fs::create_dir(&group) {
+        Ok(()) => {
+            // An empty group goes at once.
+            let _ = fs::remove_dir(&group);
+            Some(true)
+        }
+        Err(_) => Some(false),
+    }
+}

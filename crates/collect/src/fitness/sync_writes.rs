@@ -1,0 +1,50 @@
+//! How long it takes until a small write is on the disk: what each commit waits for.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use model::fitness::SyncWrites;
+
+/// The size of a page, and of most writes to the WAL.
+const BYTES: usize = 8192;
+/// Writes that are timed, where there is time.
+const WRITES: usize = 200;
+
+/// Writes to a file of its own, which has its full size before, as a WAL segment has; the file is gone afterwards. None
+/// where it can't be written.
+pub(super) fn time(directory: &Path, at_most: Duration) -> Option<SyncWrites> {
+    let mut latencies = latencies(directory, at_most).ok()?;
+    latencies.sort_unstable();
+    let count = latencies.len();
+    // The smallest value that this share of all do not exceed.
+    let percentile = |share: f64| {
+        let rank = (share * count as f64).ceil() as usize;
+        latencies.get(rank.max(1) - 1).map(|latency| latency.as_secs_f64() * 1e6)
+    };
+    Some(SyncWrites {
+        count: count.try_into().ok()?,
+        p50_us: percentile(0.5)?,
+        p99_us: percentile(0.99)?,
+        max_us: percentile(1.0)?,
+    })
+}
+
+fn latencies(directory: &Path, at_most: Duration) -> io::Result<Vec<Duration>> {
+    let mut file = tempfile::tempfile_in(directory)?;
+    let page = [b'x'; BYTES];
+    for _ in 0..WRITES {
+        file.write_all(&page)?;
+    }
+    file.sync_all()?;
+    io::Seek::rewind(&mut file)?;
+    let begin = Instant::now();
+    let mut latencies = Vec::with_capacity(WRITES);
+    while latencies.len() < WRITES && begin.elapsed() < at_most {
+        let write = Instant::now();
+        file.write_all(&page)?;
+        file.sync_data()?;
+        latencies.push(write.elapsed());
+    }
+    Ok(latencies)
+}

@@ -1,0 +1,269 @@
+//! The confound guard: what differs between cells that are to be compared, beside the factor that they are compared by.
+
+use std::collections::BTreeMap;
+
+use model::factor::Factor;
+use model::plan::{Cell, Plan};
+use model::record::Setting;
+
+/// What is known of the server of a cell, by name: `setting work_mem`, `build CFLAGS`. What is not known is not there.
+pub type Facts = BTreeMap<String, String>;
+
+/// A difference that is not a declared factor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confound {
+    /// The factor that is compared.
+    pub factor: Factor,
+    /// Its baseline's level.
+    pub baseline: String,
+    /// The level that is compared with it.
+    pub level: String,
+    /// What differs, such as `setting data_checksums`.
+    pub what: String,
+    /// At the baseline.
+    pub before: String,
+    /// At the other level.
+    pub after: String,
+}
+
+/// Settings that tell one server from another and say nothing about what it does.
+const OF_THE_INSTANCE: [&str; 12] = [
+    "cluster_name",
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "in_hot_standby",
+    "listen_addresses",
+    "log_file_mode",
+    "port",
+    "server_version_num",
+    "unix_socket_directories",
+];
+/// Settings that the server works out of others, such as `shared_buffers`, unless they are set.
+const DERIVED: [&str; 8] = [
+    "autovacuum_worker_slots",
+    "commit_timestamp_buffers",
+    "io_max_concurrency",
+    "shared_memory_size",
+    "shared_memory_size_in_huge_pages",
+    "subtransaction_buffers",
+    "transaction_buffers",
+    "wal_buffers",
+];
+/// The server's version: what is compared, or else another one of the same level of the factor `server`.
+const VERSION: &str = "server_version";
+
+/// Facts that are lists of options: of these, only the options are told that one side has.
+const OPTIONS: [&str; 2] = ["build CFLAGS", "build configure"];
+
+/// The options of a list that another one has not, without those that say where things are or what is warned of.
+fn options_only_in(list: &str, other: &str) -> String {
+    const OF_THE_PLACE: [&str; 8] = [
+        "--docdir",
+        "--prefix",
+        "--with-includes",
+        "--with-libs",
+        "--with-tclconfig",
+        "LD_LIBRARY_PATH",
+        "PYTHON",
+        "CFLAGS",
+    ];
+    let other = options(other);
+    let matters = |option: &&str| {
+        let name = option.split('=').next().unwrap_or_default();
+        !OF_THE_PLACE.contains(&name) && !name.starts_with("-W") && !other.contains(option)
+    };
+    options(list).into_iter().filter(matters).collect::<Vec<_>>().join(" ")
+}
+
+/// The options of a list, quoted by apostrophes as `configure` keeps them, or not at all.
+fn options(list: &str) -> Vec<&str> {
+    match list.contains('\'') {
+        true => list.split('\'').map(str::trim).filter(|option| !option.is_empty()).collect(),
+        false => list.split_whitespace().collect(),
+    }
+}
+
+/// What settings are worth to the guard.
+pub fn facts_of_settings(settings: &[Setting]) -> Facts {
+    settings
+        .iter()
+        .filter(|setting| !OF_THE_INSTANCE.contains(&setting.name.as_str()))
+        .map(|setting| {
+            let unit = setting.unit.as_deref().unwrap_or_default();
+            (format!("setting {}", setting.name), in_unit(&setting.value, unit))
+        })
+        .collect()
+}
+
+/// A value with its unit; units such as `8kB`, of which majors have others, are multiplied out.
+fn in_unit(value: &str, unit: &str) -> String {
+    let name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
+    let times: Option<i64> = unit.strip_suffix(name).and_then(|digits| digits.parse().ok());
+    match times.zip(value.parse::<i64>().ok()) {
+        // Below 0 a number means something else than itself.
+        Some((times, number)) if number > 0 => format!("{}{name}", number.saturating_mul(times)),
+        _ => format!("{value}{name}"),
+    }
+}
+
+/// What differs between the cells of a plan that are to be compared: each level of the compared factor against the
+/// first, all else being equal. `facts` gives what is known of a cell's server. Facts that only one side has are left
+/// out: another version has settings of its own.
+pub fn confounds<'f>(plan: &Plan, facts: impl Fn(&Cell) -> Option<&'f Facts>) -> Vec<Confound> {
+    let Some(factor) = plan.run.compare else { return Vec::new() };
+    let Some(baseline) = plan.cells.first().map(|cell| factor.level(cell)) else { return Vec::new() };
+    let mut found: Vec<Confound> = Vec::new();
+    for before in plan.cells.iter().filter(|cell| factor.level(cell) == baseline) {
+        for after in plan.cells.iter().filter(|after| Factor::varied([before, after]) == [factor]) {
+            let (Some(known), Some(other)) = (facts(before), facts(after)) else { continue };
+            for (what, value) in known {
+                let Some(changed) = other.get(what).filter(|changed| *changed != value) else { continue };
+                let (old, new) = match OPTIONS.contains(&what.as_str()) {
+                    true => (options_only_in(value, changed), options_only_in(changed, value)),
+                    false => (value.clone(), changed.clone()),
+                };
+                if old == new {
+                    continue;
+                }
+                let confound = Confound {
+                    factor,
+                    baseline: baseline.clone(),
+                    level: factor.level(after),
+                    what: what.clone(),
+                    before: old,
+                    after: new,
+                };
+                if !is_declared(factor, what, before, after) && !found.contains(&confound) {
+                    found.push(confound);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The confounds for people: what differs from the baseline, and at which levels.
+pub fn in_words(confounds: &[Confound]) -> String {
+    let mut same: Vec<(&Confound, Vec<&str>)> = Vec::new();
+    for confound in confounds {
+        let is_same = |(other, _): &&mut (&Confound, Vec<&str>)| {
+            (&other.baseline, &other.what, &other.before, &other.after)
+                == (&confound.baseline, &confound.what, &confound.before, &confound.after)
+        };
+        match same.iter_mut().find(is_same) {
+            Some((_, levels)) => levels.push(&confound.level),
+            None => same.push((confound, vec![&confound.level])),
+        }
+    }
+    let several = same.iter().any(|(_, levels)| levels != &same[0].1);
+    let mut text = String::new();
+    let mut baseline = None;
+    for (Confound { factor, baseline: from, what, before, after, .. }, levels) in same {
+        let factor = factor.name();
+        if baseline.replace(from) != Some(from) {
+            let to = if several { "the others".to_owned() } else { levels.join(", ") };
+            text += &format!("{factor} {from} and {to} differ in more than {factor}:\n");
+        }
+        let where_ = if several { format!(" ({})", levels.join(", ")) } else { String::new() };
+        text += &format!("  {what}: {} → {}{where_}\n", shown(before), shown(after));
+    }
+    text.trim_end().to_owned()
+}
+
+fn shown(value: &str) -> &str {
+    if value.is_empty() { "(nothing)" } else { value }
+}
+
+/// Whether a difference is what the campaign asks for.
+fn is_declared(factor: Factor, what: &str, before: &Cell, after: &Cell) -> bool {
+    let Some(setting) = what.strip_prefix("setting ") else { return false };
+    let set = |cell: &Cell| cell.settings.values.contains_key(setting);
+    (factor == Factor::Settings && (set(before) || set(after) || DERIVED.contains(&setting)))
+        || (factor == Factor::Server && setting == VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::spec::Campaign;
+
+    use super::*;
+
+    fn plan(more: &str) -> Plan {
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1, 2]\n{more}"
+        );
+        Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap()
+    }
+
+    fn facts(pairs: &[(&str, &str)]) -> Facts {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_changed_default_is_found_once_and_the_version_is_not() {
+        let old = facts(&[
+            ("setting data_checksums", "off"),
+            ("setting server_version", "17.6"),
+            ("setting gone", "1"),
+            ("build CFLAGS", "-O2"),
+        ]);
+        let new = facts(&[
+            ("setting data_checksums", "on"),
+            ("setting server_version", "18.1"),
+            ("setting io_method", "worker"),
+            ("build CFLAGS", "-O2"),
+        ]);
+        let found = confounds(&plan(""), |cell| Some(if cell.server == "17" { &old } else { &new }));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let Confound { what, before, after, level, .. } = &found[0];
+        assert_eq!((what.as_str(), before.as_str(), after.as_str()), ("setting data_checksums", "off", "on"));
+        assert_eq!(level, "18");
+    }
+
+    #[test]
+    fn settings_that_are_compared_may_differ_and_others_may_not() {
+        let text =
+            "settings = ['default', 'big']\n[run]\ncompare = 'settings'\n[settings.big]\nwork_mem = '1GB'\n";
+        let small =
+            facts(&[("setting work_mem", "4096kB"), ("setting jit", "on"), ("setting wal_buffers", "1")]);
+        let big =
+            facts(&[("setting work_mem", "1048576kB"), ("setting jit", "off"), ("setting wal_buffers", "2")]);
+        let found =
+            confounds(&plan(text), |cell| Some(if cell.settings.name == "big" { &big } else { &small }));
+        assert_eq!(found.iter().map(|confound| confound.what.as_str()).collect::<Vec<_>>(), ["setting jit"]);
+    }
+
+    #[test]
+    fn values_are_in_units_that_can_be_compared() {
+        assert_eq!(in_unit("128", "16MB"), "2048MB");
+        assert_eq!(in_unit("2048", "MB"), "2048MB");
+        assert_eq!((in_unit("-1", "8kB").as_str(), in_unit("on", "").as_str()), ("-1kB", "on"));
+    }
+
+    #[test]
+    fn of_build_options_those_that_one_side_has_are_told() {
+        let old =
+            facts(&[("build CFLAGS", "-Wall -O2 -fwrapv"), ("build configure", "'--prefix=/a' '--with-x'")]);
+        let new = facts(&[
+            ("build CFLAGS", "-Wextra -Os -fwrapv"),
+            ("build configure", "'--prefix=/b' '--with-x'"),
+        ]);
+        let found = confounds(&plan(""), |cell| Some(if cell.server == "17" { &old } else { &new }));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].before.as_str(), found[0].after.as_str()), ("-O2", "-Os"));
+        assert_eq!(
+            in_words(&found),
+            "server 17 and 18 differ in more than server:\n  build CFLAGS: -O2 → -Os"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_difference() {
+        assert_eq!(confounds(&plan(""), |_| None), []);
+        let some = facts(&[("setting jit", "on")]);
+        assert_eq!(confounds(&plan(""), |cell| (cell.server == "17").then_some(&some)), []);
+    }
+}

@@ -1,0 +1,145 @@
+//! Memory: enough of it, and none of it on a disk.
+
+use model::fitness::Facts;
+
+use super::{CheckFn, Judgement, bad, beyond, gib, judged, ok, percent, sysctl_number, unknown, warn};
+
+pub(super) const CHECKS: [(&str, CheckFn); 4] =
+    [("memory", memory), ("swap", swap), ("huge-pages", huge_pages), ("memory-pressure", memory_pressure)];
+
+fn memory(facts: &Facts) -> Judgement {
+    let environment = &facts.environment;
+    let Some(total) = environment.memory_bytes else { return unknown("how much there is is not known") };
+    let Some(available) = environment.memory_available_bytes else { return ok(gib(total)) };
+    let used = 1.0 - available as f64 / total.max(1) as f64;
+    let evidence = format!("{} of {} available", gib(available), gib(total));
+    judged(
+        beyond(used, 0.5, 0.9),
+        evidence,
+        "others use it: what the kernel caches for the server changes with them",
+    )
+}
+
+/// The kernel's default; a server's machine has less.
+const SWAPPINESS: i64 = 10;
+
+fn swap(facts: &Facts) -> Judgement {
+    let environment = &facts.environment;
+    let (Some(total), Some(used)) = (environment.swap_bytes, environment.swap_used_bytes) else {
+        return unknown("whether there is any is not known");
+    };
+    if total == 0 {
+        return ok("none");
+    }
+    let evidence = format!("{} of {} in use", gib(used), gib(total));
+    if let Some(pages) =
+        facts.activity.as_ref().and_then(|activity| activity.swapped_pages).filter(|n| *n > 0)
+    {
+        return bad(
+            format!("{evidence}, and {pages} pages moved while we watched"),
+            "there is too little memory: stop what else runs, or make shared_buffers smaller",
+        );
+    }
+    if used > 0 {
+        return warn(evidence, "what is there is slow to come back: swapoff -a && swapon -a");
+    }
+    match sysctl_number(facts, "vm.swappiness") {
+        Some(swappiness) if swappiness > SWAPPINESS => warn(
+            format!("{evidence}, vm.swappiness = {swappiness}"),
+            "the kernel may move the server's memory there to cache files: sysctl vm.swappiness=1",
+        ),
+        _ => ok(evidence),
+    }
+}
+
+fn huge_pages(facts: &Facts) -> Judgement {
+    match facts.environment.transparent_hugepages.as_deref() {
+        None => unknown("whether they are transparent is not known"),
+        Some("always") => warn(
+            "transparent: always",
+            "the kernel joins and splits pages at times of its own: echo madvise > \
+             /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Some(mode) => ok(format!("transparent: {mode}")),
+    }
+}
+
+fn memory_pressure(facts: &Facts) -> Judgement {
+    let Some(share) = facts.pressure.memory else { return unknown("the kernel does not tell it (PSI)") };
+    let evidence = format!("something waited for memory {} of the last 10 s", percent(share / 100.0));
+    judged(beyond(share, 0.1, 5.0), evidence, "there is too little memory: stop what else runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::environment::Environment;
+    use model::fitness::{Activity, Pressure};
+
+    use super::super::State;
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn memory_that_others_use_is_told() {
+        let with = |available| {
+            let memory_bytes = Some(8 * GIB);
+            let environment =
+                Environment { memory_bytes, memory_available_bytes: available, ..Environment::default() };
+            memory(&Facts { environment, ..Facts::default() })
+        };
+        assert_eq!(with(Some(6 * GIB)), ok("6.0 GiB of 8.0 GiB available"));
+        assert_eq!(with(Some(3 * GIB)).state, State::Warn);
+        assert_eq!(with(Some(GIB / 2)).state, State::Bad);
+        assert_eq!(with(None), ok("8.0 GiB"), "before Linux 3.14");
+    }
+
+    #[test]
+    fn swap_is_worse_the_more_it_is_used() {
+        let with = |total, used, moved, swappiness: &str| {
+            let environment = Environment {
+                swap_bytes: Some(total),
+                swap_used_bytes: Some(used),
+                sysctl: BTreeMap::from([("vm.swappiness".to_owned(), swappiness.to_owned())]),
+                ..Environment::default()
+            };
+            let activity = Some(Activity { swapped_pages: Some(moved), ..Activity::default() });
+            swap(&Facts { environment, activity, ..Facts::default() }).state
+        };
+        assert_eq!(with(0, 0, 0, "60"), State::Ok);
+        assert_eq!(with(GIB, 0, 0, "1"), State::Ok);
+        assert_eq!(with(GIB, 0, 0, "60"), State::Warn);
+        assert_eq!(with(GIB, 4096, 0, "1"), State::Warn);
+        assert_eq!(with(GIB, 4096, 3, "1"), State::Bad);
+    }
+
+    #[test]
+    fn pages_that_join_by_themselves_are_told() {
+        let with = |mode: &str| {
+            let transparent_hugepages = Some(mode.to_owned());
+            huge_pages(&Facts {
+                environment: Environment { transparent_hugepages, ..Environment::default() },
+                ..Facts::default()
+            })
+            .state
+        };
+        assert_eq!(["always", "madvise", "never"].map(with), [State::Warn, State::Ok, State::Ok]);
+    }
+
+    #[test]
+    fn waiting_for_memory_is_told() {
+        let with = |memory| {
+            memory_pressure(&Facts {
+                pressure: Pressure { memory, ..Pressure::default() },
+                ..Facts::default()
+            })
+            .state
+        };
+        assert_eq!(
+            [None, Some(0.0), Some(1.0), Some(6.0)].map(with),
+            [State::Unknown, State::Ok, State::Warn, State::Bad]
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! When transactions are to begin.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use script::RandomState;
+
+/// When the transactions of a load are to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// A closed loop: a client's next as soon as it is done with the one before.
+    Closed,
+    /// An open loop at a rate, whether or not the server keeps up.
+    Rate(Rate),
+    /// An open loop at given times, after the load's start, in order.
+    Given(Arc<[Duration]>),
+}
+
+impl Arrivals {
+    /// Whether there is a schedule that does not depend on the server.
+    pub fn is_open(&self) -> bool {
+        *self != Self::Closed
+    }
+}
+
+/// A rate, which may change with time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// How the time is divided; the last stage goes on as long as the load does, at its final rate.
+    pub stages: Vec<Stage>,
+    /// How transactions are spaced at a rate.
+    pub spacing: Spacing,
+}
+
+/// A part of the time, in which the rate goes evenly from one value to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    /// Length.
+    pub length: Duration,
+    /// Transactions a second at its start, of all clients together.
+    pub from: f64,
+    /// Transactions a second at its end.
+    pub to: f64,
+}
+
+/// How transactions are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spacing {
+    /// By chance, as of many independent users (pgbench's `--rate`).
+    Poisson,
+    /// Evenly.
+    Uniform,
+}
+
+impl Rate {
+    /// A constant rate, in transactions a second.
+    pub fn constant(rate: f64, spacing: Spacing) -> Self {
+        Self { stages: vec![Stage { length: Duration::MAX, from: rate, to: rate }], spacing }
+    }
+}
+
+/// The intended starts of one thread's transactions, one after the other, in nanoseconds after the load's start.
+pub(crate) struct Slots {
+    source: Source,
+    random: RandomState,
+}
+
+enum Source {
+    Closed,
+    Rate {
+        stages: Vec<Share>,
+        stage: usize,
+        /// Where in the stage it is, in seconds.
+        into_s: f64,
+        spacing: Spacing,
+    },
+    Given {
+        times: Arc<[Duration]>,
+        next: usize,
+        step: usize,
+    },
+}
+
+/// A thread's share of a stage, in seconds.
+struct Share {
+    start_s: f64,
+    length_s: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Slots {
+    /// The share of a thread that has `clients` (numbers) of `all` clients: a rate is split by clients, so that each of
+    /// them has the same, however many threads there are.
+    pub(crate) fn new(
+        arrivals: &Arrivals,
+        clients: std::ops::Range<u32>,
+        all: u32,
+        thread: usize,
+        threads: usize,
+        random: RandomState,
+    ) -> Self {
+        let part = f64::from(clients.len() as u32) / f64::from(all);
+        let source = match arrivals {
+            Arrivals::Closed => Source::Closed,
+            Arrivals::Given(times) => Source::Given { times: Arc::clone(times), next: thread, step: threads },
+            Arrivals::Rate(rate) => {
+                let mut start_s = 0.0;
+                let stages = rate.stages.iter().map(|stage| {
+                    let length_s = stage.length.as_secs_f64();
+                    let share = Share { start_s, length_s, from: stage.from * part, to: stage.to * part };
+                    start_s += length_s;
+                    share
+                });
+                Source::Rate { stages: stages.collect(), stage: 0, into_s: 0.0, spacing: rate.spacing }
+            }
+        };
+        Self { source, random }
+    }
+
+    /// The next intended start; none where no further one is planned.
+    #[inline]
+    pub(crate) fn next_ns(&mut self) -> Option<u64> {
+        match &mut self.source {
+            Source::Closed => None,
+            Source::Given { times, next, step } => {
+                let time = times.get(*next)?;
+                *next += *step;
+                Some(time.as_nanos() as u64)
+            }
+            Source::Rate { stages, stage, into_s, spacing } => {
+                // Transactions until the next one, at any rate: time runs as fast as the rate is high.
+                let mut needed = match spacing {
+                    Spacing::Uniform => 1.0,
+                    Spacing::Poisson => -(1.0 - self.random.f64()).ln(),
+                };
+                loop {
+                    let share = stages.get(*stage)?;
+                    let last = *stage + 1 == stages.len();
+                    if last && *into_s >= share.length_s {
+                        // After its end the last stage goes on at its final rate.
+                        if share.to <= 0.0 {
+                            return None;
+                        }
+                        *into_s += needed / share.to;
+                        break;
+                    }
+                    let slope = if share.length_s > 0.0 && share.from != share.to {
+                        (share.to - share.from) / share.length_s
+                    } else {
+                        0.0
+                    };
+                    let rate = share.from + slope * *into_s;
+                    let left_s = (share.length_s - *into_s).max(0.0);
+                    let left =
+                        if rate > 0.0 || slope != 0.0 { left_s * (rate + slope * left_s / 2.0) } else { 0.0 };
+                    // The last one of a ramp may lie on its end, give or take a rounding.
+                    if needed <= left * (1.0 + 1e-9) && left > 0.0 {
+                        *into_s += time_for(needed, rate, slope);
+                        break;
+                    }
+                    needed -= left;
+                    if last {
+                        *into_s = share.length_s;
+                        if !share.length_s.is_finite() || share.length_s > 1e18 {
+                            return None;
+                        }
+                    } else {
+                        *stage += 1;
+                        *into_s = 0.0;
+                    }
+                }
+                let at_s = stages.get(*stage)?.start_s + *into_s;
+                Some((at_s * 1e9) as u64)
+            }
+        }
+    }
+}
+
+/// How long it takes until `needed` transactions have begun at a rate that changes evenly: the smaller root of
+/// `rate t + slope t² / 2 = needed`.
+fn time_for(needed: f64, rate: f64, slope: f64) -> f64 {
+    if slope == 0.0 {
+        return needed / rate;
+    }
+    // In the form without cancellation.
+    2.0 * needed / (rate + (rate * rate + 2.0 * slope * needed).max(0.0).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use script::Seeds;
+
+    use super::*;
+
+    fn slots(arrivals: &Arrivals, clients: std::ops::Range<u32>, all: u32) -> Slots {
+        let random = Seeds::draw(1, 1, 1, false).threads.remove(0).throttle;
+        Slots::new(arrivals, clients, all, 0, 1, random)
+    }
+
+    fn starts_ms(rate: Rate, count: usize) -> Vec<u64> {
+        let mut slots = slots(&Arrivals::Rate(rate), 0..1, 1);
+        std::iter::from_fn(|| slots.next_ns()).take(count).map(|ns| (ns + 500_000) / 1_000_000).collect()
+    }
+
+    fn stage(seconds: u64, from: f64, to: f64) -> Stage {
+        Stage { length: Duration::from_secs(seconds), from, to }
+    }
+
+    #[test]
+    fn an_even_rate_is_even() {
+        assert_eq!(starts_ms(Rate::constant(10.0, Spacing::Uniform), 3), [100, 200, 300]);
+    }
+
+    #[test]
+    fn steps_and_pauses_are_kept() {
+        let stages = vec![stage(1, 2.0, 2.0), stage(2, 0.0, 0.0), stage(1, 4.0, 4.0)];
+        let starts = starts_ms(Rate { stages, spacing: Spacing::Uniform }, 5);
+        assert_eq!(starts, [500, 1000, 3250, 3500, 3750]);
+    }
+
+    #[test]
+    fn a_ramp_rises_and_then_stays() {
+        // 8 in the first 4 s: the n-th at √(2n).
+        let rate = Rate { stages: vec![stage(4, 0.0, 4.0)], spacing: Spacing::Uniform };
+        let starts = starts_ms(rate, 10);
+        assert_eq!(&starts[..2], [1414, 2000]);
+        assert_eq!(&starts[7..], [4000, 4250, 4500]);
+    }
+
+    #[test]
+    fn an_end_at_rate_zero_ends_it() {
+        let rate = Rate { stages: vec![stage(2, 2.0, 0.0)], spacing: Spacing::Uniform };
+        assert_eq!(starts_ms(rate, 5).len(), 2);
+        assert!(starts_ms(Rate::constant(0.0, Spacing::Poisson), 5).is_empty());
+    }
+
+    #[test]
+    fn chance_keeps_the_rate() {
+        let mut slots = slots(&Arrivals::Rate(Rate::constant(1000.0, Spacing::Poisson)), 0..1, 4);
+        let last = std::iter::from_fn(|| slots.next_ns()).nth(9_999).unwrap();
+        // A quarter of the clients, a quarter of the rate: 10,000 in 40 s, give or take 1 %.
+        assert!((last as f64 / 40e9 - 1.0).abs() < 0.04, "{last}");
+    }
+
+    #[test]
+    fn given_times_are_dealt_out_to_threads() {
+        let given = Arrivals::Given([1, 2, 3].map(Duration::from_nanos).into());
+        let random = Seeds::draw(1, 1, 1, false).threads.remove(0).throttle;
+        let mut second = Slots::new(&given, 1..2, 2, 1, 2, random);
+        assert_eq!((second.next_ns(), second.next_ns()), (Some(2), None));
+    }
+}

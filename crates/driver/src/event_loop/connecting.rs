@@ -1,0 +1,296 @@
+//! Getting clients their sessions: before the load, many at a time; within it, one by one.
+
+use std::mem;
+
+use rustix::io::Errno;
+use wire::{Handshake, LoginError, Reader};
+
+use super::EventLoop;
+use crate::client::{Attempt, State};
+use crate::clock;
+use crate::error::LoadError;
+use crate::io::{Chunk, Io};
+
+/// How many clients of one thread ask for a session at the same time, before the load: no more than a server's queue
+/// takes.
+const AT_ONCE: usize = 128;
+
+/// How long it may take until the next client has a session, before the load.
+const PATIENCE_NS: u64 = 30_000_000_000;
+
+/// How long to wait before a server that is too busy is asked again.
+const REDIAL_NS: u64 = 5_000_000;
+
+/// SQLSTATE of a server that will let clients in soon.
+const CANNOT_CONNECT_NOW: &str = "57P03";
+
+/// How far connecting the clients has come.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Whether the load has not begun.
+    before_load: bool,
+    /// Clients that have asked.
+    begun: usize,
+    ready: usize,
+    /// When the last one became ready.
+    last_ns: u64,
+    /// What the server said last about why it has no room.
+    last_reason: String,
+}
+
+impl<I: Io> EventLoop<'_, I> {
+    /// Has every client connected. False after a stop.
+    pub(crate) fn connect_all(&mut self) -> Result<bool, LoadError> {
+        self.connecting.before_load = true;
+        self.connecting.last_ns = clock::now_ns();
+        let count = self.clients.len();
+        while self.connecting.ready < count {
+            while self.connecting.begun < count && self.connecting.begun - self.connecting.ready < AT_ONCE {
+                let at = self.connecting.begun;
+                self.connecting.begun += 1;
+                self.connect(at, false)?;
+            }
+            if self.connecting.ready == count {
+                break;
+            }
+            self.timers_with_patience()?;
+            self.io.wait(false)?;
+            let woken_ns = clock::now_ns();
+            self.handle(woken_ns)?;
+            if let Some(error) = self.broken.take() {
+                return Err(error);
+            }
+            if self.stop.is_asked() {
+                return Ok(false);
+            }
+            if woken_ns > self.connecting.last_ns + PATIENCE_NS {
+                return Err(LoadError::ConnectTimeout {
+                    server: self.server.addresses[0].name.clone(),
+                    ready: self.connecting.ready,
+                    seconds: PATIENCE_NS / 1_000_000_000,
+                    last: match mem::take(&mut self.connecting.last_reason) {
+                        reason if reason.is_empty() => "it does not answer".to_owned(),
+                        reason => reason,
+                    },
+                });
+            }
+        }
+        self.connecting.before_load = false;
+        Ok(true)
+    }
+
+    fn timers_with_patience(&mut self) -> Result<(), LoadError> {
+        let alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
+        self.io.set_timer(alarm_ns.min(self.connecting.last_ns + PATIENCE_NS + 1))?;
+        self.timer_ns = 0;
+        Ok(())
+    }
+
+    /// Asks for a client's session, with which it then begins the transaction that waits for it.
+    pub(super) fn connect(&mut self, at: usize, for_transaction: bool) -> Result<(), LoadError> {
+        let from_ns = clock::now_ns();
+        let attempt = Attempt { from_ns, for_transaction, ..Attempt::default() };
+        self.clients[at].attempt = Some(Box::new(attempt));
+        self.dial(at)
+    }
+
+    /// Tries the address at which a client's attempt is, or else the next ones.
+    pub(super) fn dial(&mut self, at: usize) -> Result<(), LoadError> {
+        loop {
+            let client = &mut self.clients[at];
+            let Some(attempt) = &mut client.attempt else { return Ok(()) };
+            let Some(address) = self.server.addresses.get(attempt.address) else {
+                if self.server.second_pass.is_some() && !mem::replace(&mut attempt.second_pass, true) {
+                    attempt.address = 0;
+                    continue;
+                }
+                return self.connect_failed(at, None);
+            };
+            let params = match &self.server.second_pass {
+                Some(params) if attempt.second_pass => params,
+                _ => &self.server.params,
+            };
+            let now_ns = clock::now_ns();
+            attempt.dialled_ns = now_ns;
+            match self.server.dial(address) {
+                Ok(socket) => {
+                    self.io.open(at, socket)?;
+                    client.state = State::Connecting;
+                    if let Some(timeout) = self.server.params.connect_timeout {
+                        self.timers.set(at, now_ns.saturating_add(timeout.as_nanos() as u64));
+                    }
+                    let out = self.io.outgoing(at, true);
+                    let tls = self.server.tls.as_ref();
+                    let handshake = match attempt.retry {
+                        None => Handshake::start(params, address.host, address.transport(), tls, out),
+                        Some(with) => Handshake::start_over(params, address.host, tls, with, out),
+                    };
+                    match handshake {
+                        Ok(handshake) => attempt.handshake = Some(handshake),
+                        Err(error) => return self.connect_failed(at, Some(error)),
+                    }
+                    self.io.send(at, false)?;
+                    return Ok(());
+                }
+                Err(Errno::AGAIN) => {
+                    "the server's queue of connections is full".clone_into(&mut self.connecting.last_reason);
+                    return self.redial(at);
+                }
+                Err(error) => {
+                    attempt.failures.push(address.refused(error));
+                    attempt.address += 1;
+                    attempt.retry = None;
+                }
+            }
+        }
+    }
+
+    /// Tries the same address again in a little while.
+    fn redial(&mut self, at: usize) -> Result<(), LoadError> {
+        self.io.close(at);
+        self.clients[at].state = State::Redialling;
+        self.timers.set(at, clock::now_ns() + REDIAL_NS);
+        Ok(())
+    }
+
+    /// An address does not answer in time.
+    pub(super) fn dial_timed_out(&mut self, at: usize) -> Result<(), LoadError> {
+        self.next_address(at, "timeout expired")
+    }
+
+    /// An address cannot be connected to, or closes the connection in the login.
+    #[cold]
+    pub(super) fn dial_failed(&mut self, at: usize, error: Option<Errno>) -> Result<(), LoadError> {
+        let Some(attempt) = &mut self.clients[at].attempt else { return Ok(()) };
+        let address = &self.server.addresses[attempt.address];
+        match (error, &mut attempt.handshake) {
+            (None, Some(handshake)) => match handshake.closed() {
+                retry @ LoginError::Retry { .. } => self.login_failed(at, retry),
+                closed => self.next_address(at, &closed.libpq_text()),
+            },
+            (Some(error), _) => {
+                let failure = address.refused(error);
+                self.next_address_after(at, failure)
+            }
+            (None, None) => self.next_address(at, "the connection was closed"),
+        }
+    }
+
+    fn next_address(&mut self, at: usize, why: &str) -> Result<(), LoadError> {
+        let Some(attempt) = &self.clients[at].attempt else { return Ok(()) };
+        let failure = self.server.addresses[attempt.address].failure(why);
+        self.next_address_after(at, failure)
+    }
+
+    fn next_address_after(&mut self, at: usize, failure: String) -> Result<(), LoadError> {
+        if let Some(attempt) = &mut self.clients[at].attempt {
+            attempt.failures.push(failure);
+            attempt.address += 1;
+            attempt.retry = None;
+        }
+        self.hang_up(at);
+        self.dial(at)
+    }
+
+    fn hang_up(&mut self, at: usize) {
+        self.timers.cancel(at);
+        self.io.close(at);
+        if let Some(attempt) = &mut self.clients[at].attempt {
+            attempt.handshake = None;
+        }
+    }
+
+    /// Takes in bytes for a client whose session has not begun.
+    #[cold]
+    pub(super) fn received_in_login(&mut self, at: usize, chunk: &Chunk) -> Result<(), LoadError> {
+        let client = &mut self.clients[at];
+        let Some(attempt) = &mut client.attempt else { return Ok(()) };
+        let Some(handshake) = &mut attempt.handshake else { return Ok(()) };
+        let mut answer = Vec::new();
+        let fed = handshake.feed(self.io.bytes(chunk), &mut answer);
+        if !answer.is_empty() {
+            self.io.outgoing(at, false).extend_from_slice(&answer);
+            self.io.send(at, false)?;
+        }
+        match fed {
+            Ok((_, None)) => Ok(()),
+            // A server says nothing on its own between the login and the first query; see `connected` for TLS.
+            Ok((_, Some(established))) => {
+                client.tls = established.tls;
+                self.connected(at)
+            }
+            Err(LoginError::Refused(error)) if error.code() == Some(CANNOT_CONNECT_NOW) => {
+                self.connecting.last_reason = error.to_string();
+                self.redial(at)
+            }
+            Err(error) => self.login_failed(at, error),
+        }
+    }
+
+    /// A login came to nothing on this connection.
+    fn login_failed(&mut self, at: usize, error: LoginError) -> Result<(), LoadError> {
+        match error {
+            LoginError::Retry { with, because } => {
+                if let Some(attempt) = &mut self.clients[at].attempt {
+                    let address = &self.server.addresses[attempt.address];
+                    attempt.failures.push(address.failure(&because.libpq_text()));
+                    attempt.retry = Some(with);
+                }
+                self.hang_up(at);
+                self.dial(at)
+            }
+            error if error.another_host_may_do() => self.next_address(at, &error.libpq_text()),
+            error => self.connect_failed(at, Some(error)),
+        }
+    }
+
+    /// A client has its session.
+    fn connected(&mut self, at: usize) -> Result<(), LoadError> {
+        self.timers.cancel(at);
+        let client = &mut self.clients[at];
+        let Some(attempt) = client.attempt.take() else { return Ok(()) };
+        client.connected = true;
+        client.reader = Reader::default();
+        client.reader.keep_notices(self.load.verbosity.notices);
+        if let Some(tls) = &mut client.tls {
+            // What came with the login's last bytes: a setting's new value at most.
+            self.plain_in.clear();
+            let decrypted = tls.decrypt(&[], &mut self.plain_in);
+            if let Err(problem) = decrypted
+                .map_err(|error| error.to_string())
+                .and_then(|_| client.reader.feed(&self.plain_in).map(drop).map_err(|error| error.to_string()))
+            {
+                return self.lost(at, &problem);
+            }
+        }
+        let now_ns = clock::now_ns();
+        if self.connecting.before_load {
+            client.state = State::Ready;
+            self.connecting.ready += 1;
+            self.connecting.last_ns = now_ns;
+            return Ok(());
+        }
+        let recorder = self.recorder()?;
+        recorder.reach(now_ns)?;
+        recorder.connected(now_ns.saturating_sub(attempt.from_ns));
+        if attempt.for_transaction { self.begin(at, now_ns) } else { self.next_transaction(at, now_ns) }
+    }
+
+    /// A client gets no session.
+    #[cold]
+    fn connect_failed(&mut self, at: usize, error: Option<LoginError>) -> Result<(), LoadError> {
+        self.hang_up(at);
+        let client = &mut self.clients[at];
+        let Some(mut attempt) = client.attempt.take() else { return Ok(()) };
+        if let (Some(error), Some(address)) = (&error, self.server.addresses.get(attempt.address)) {
+            attempt.failures.push(address.failure(&error.libpq_text()));
+        }
+        let failures = attempt.failures.join("\n");
+        if self.connecting.before_load {
+            let source = error.map(Box::new);
+            return Err(LoadError::Connect { client: client.number, failures, source });
+        }
+        let text = format!("client {} aborted while establishing connection: {failures}", client.number);
+        self.abort(at, None, text)
+    }
+}

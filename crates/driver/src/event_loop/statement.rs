@@ -1,0 +1,238 @@
+//! Statements on their way to the server and back: sent one by one or in pipelines, answered, their results kept.
+
+use model::workload::Protocol;
+use script::Fetch;
+use wire::{Answer, encode};
+
+use super::EventLoop;
+use crate::client::{Awaited, Client, State};
+use crate::clock;
+use crate::error::LoadError;
+use crate::io::Io;
+use crate::program::{Action, Statement};
+
+/// How much of a pipeline is kept back before it is sent.
+const PIPELINE_FLUSH: usize = 64 * 1024;
+
+impl<I: Io> EventLoop<'_, I> {
+    /// Sends a statement and has its answer waited for.
+    #[inline]
+    pub(super) fn send(&mut self, at: usize, statement: &Statement) -> Result<(), LoadError> {
+        if self.load.verbosity.debug {
+            self.debug_sending(at, statement);
+        }
+        let extended = self.program.protocol != Protocol::Simple;
+        let client = &mut self.clients[at];
+        if statement.fetch != Fetch::Discard {
+            client.reader.clear();
+            client.reader.collect(true);
+        }
+        let parse = self.prepares(at, statement);
+        self.say(at, true, |client, out| {
+            if parse && client.prepared.doubtful {
+                encode::close_statement(statement.name(), out);
+            }
+            statement.write(&client.variables, parse, out);
+            if extended {
+                encode::sync(out);
+            }
+        })?;
+        let client = &mut self.clients[at];
+        client.parses = parse;
+        if client.connected {
+            client.due += 1;
+            client.waited = true;
+            client.state = State::Waiting(Awaited::Answer);
+        }
+        Ok(())
+    }
+
+    /// Whether a statement has to be parsed with this execution.
+    #[inline]
+    pub(super) fn prepares(&mut self, at: usize, statement: &Statement) -> bool {
+        match statement.prepared {
+            None => self.program.protocol == Protocol::Extended,
+            Some(number) => {
+                let client = &mut self.clients[at];
+                let prepares = !client.prepared.has(number);
+                if prepares {
+                    client.prepared.set(number, self.program.statements, true);
+                }
+                prepares
+            }
+        }
+    }
+
+    /// The server has answered a client.
+    #[inline]
+    pub(super) fn answered(&mut self, at: usize, answer: &Answer, woken_ns: u64) -> Result<(), LoadError> {
+        let now_ns = clock::now_ns();
+        self.recorder()?.handled(woken_ns, now_ns, answer.bytes)?;
+        let client = &mut self.clients[at];
+        client.status = answer.status;
+        client.rows += answer.rows;
+        let Some(due) = client.due.checked_sub(1) else {
+            return self.lost(at, "the server answers what nobody asked");
+        };
+        client.due = due;
+        client.answered = due == 0;
+        if client.state == State::Waiting(Awaited::Answer) && !answer.failed {
+            if self.load.verbosity.debug {
+                self.debug_receiving(at);
+            }
+            let client = &self.clients[at];
+            let program = self.program;
+            let step = &program.scripts[client.script as usize].steps[client.step as usize];
+            if let Action::Send(statement) = &step.action
+                && statement.fetch != Fetch::Discard
+                && !self.fetch(at, statement)?
+            {
+                return Ok(());
+            }
+            return self.command_done(at, now_ns);
+        }
+        self.answered_otherwise(at, answer, now_ns)
+    }
+
+    /// Gives the columns of a statement's results to variables. False where that failed, and the client with it.
+    pub(super) fn fetch(&mut self, at: usize, statement: &Statement) -> Result<bool, LoadError> {
+        let client = &mut self.clients[at];
+        client.reader.collect(false);
+        let failure = store_results(client, &statement.fetch);
+        client.reader.clear();
+        if let Err((query, failure)) = failure {
+            let Client { number, script, step, .. } = self.clients[at];
+            let text = format!("client {number} script {script} command {step} query {query}: {failure}");
+            self.abort(at, None, text)?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Appends a statement to the pipeline. False where that failed, and the client with it.
+    pub(super) fn send_in_pipeline(&mut self, at: usize, statement: &Statement) -> Result<bool, LoadError> {
+        if let Some(name) = statement.fetch.name() {
+            let refusal = format!("\\{name} is not allowed in pipeline mode");
+            let text = self.named_command_failed(at, name, &refusal);
+            self.abort(at, None, text)?;
+            return Ok(false);
+        }
+        if self.load.verbosity.debug {
+            self.debug_sending(at, statement);
+        }
+        // In the prepared protocol that was done at the pipeline's beginning.
+        let parse = self.prepares(at, statement);
+        let Client { pipeline, variables, .. } = &mut self.clients[at];
+        if let Some(pipeline) = pipeline {
+            statement.write(variables, parse, &mut pipeline.outgoing);
+            if pipeline.outgoing.len() > PIPELINE_FLUSH {
+                self.flush_pipeline(at)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends what a pipeline has kept back.
+    pub(super) fn flush_pipeline(&mut self, at: usize) -> Result<(), LoadError> {
+        let Some(pipeline) = &mut self.clients[at].pipeline else { return Ok(()) };
+        if pipeline.outgoing.is_empty() {
+            return Ok(());
+        }
+        let mut outgoing = std::mem::take(&mut pipeline.outgoing);
+        self.say(at, false, |_, out| out.extend_from_slice(&outgoing))?;
+        outgoing.clear();
+        if let Some(pipeline) = &mut self.clients[at].pipeline {
+            pipeline.outgoing = outgoing;
+        }
+        Ok(())
+    }
+
+    /// Begins a pipeline, whose statements have to be prepared before. False where that has to be waited for, or
+    /// failed.
+    pub(super) fn start_pipeline(&mut self, at: usize, statements: &[usize]) -> Result<bool, LoadError> {
+        let client = &mut self.clients[at];
+        let refusal = if self.program.protocol == Protocol::Simple {
+            Some("cannot use pipeline mode with the simple query protocol")
+        } else if client.pipeline.is_some() {
+            Some("already in pipeline mode")
+        } else {
+            None
+        };
+        if let Some(refusal) = refusal {
+            let text = self.command_failed(at, refusal);
+            self.abort(at, None, text)?;
+            return Ok(false);
+        }
+        let program = self.program;
+        let steps = &program.scripts[client.script as usize].steps;
+        let mut preparing = false;
+        for step in statements {
+            let Action::Send(statement) = &steps[*step].action else { continue };
+            if self.prepares(at, statement) {
+                preparing = true;
+                self.say_unsent(at, |out| statement.write_parse(out));
+            }
+        }
+        if preparing {
+            self.say(at, true, |_, out| encode::sync(out))?;
+            let client = &mut self.clients[at];
+            if client.connected {
+                client.due += 1;
+                client.waited = true;
+                client.state = State::Waiting(Awaited::Preparation);
+            }
+            return Ok(false);
+        }
+        self.clients[at].pipeline = Some(Box::default());
+        Ok(true)
+    }
+
+    /// Appends bytes that will be sent by the next `say`.
+    pub(super) fn say_unsent(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let client = &mut self.clients[at];
+        let out = self.io.outgoing(at, client.answered);
+        match client.tls.take() {
+            None => write(out),
+            Some(mut tls) => {
+                self.plain_out.clear();
+                write(&mut self.plain_out);
+                // An error is met again by the `say` that follows.
+                let _ = tls.encrypt(&self.plain_out, out);
+                client.tls = Some(tls);
+            }
+        }
+    }
+}
+
+/// Gives the columns of results to variables; what is wrong with which result.
+fn store_results(client: &mut Client, fetch: &Fetch) -> Result<(), (usize, String)> {
+    let (prefix, all) = match fetch {
+        Fetch::Discard => return Ok(()),
+        Fetch::Gset { prefix } => (prefix, false),
+        Fetch::Aset { prefix } => (prefix, true),
+    };
+    let results = client.reader.results();
+    let last = results.len().saturating_sub(1);
+    for (query, result) in results.iter().enumerate() {
+        if !all && query < last {
+            continue;
+        }
+        if !all && result.rows() != 1 {
+            return Err((query, format!("expected one row, got {}", result.rows())));
+        }
+        let Some(values) = result.last_row() else { continue };
+        for (column, value) in result.columns().zip(values) {
+            let stored = match client.variables.names().find_column(prefix, column) {
+                Ok(None) => Ok(()),
+                // As of libpq, the text of a null is empty.
+                Ok(Some(slot)) => client.variables.set_text(slot, value.unwrap_or_default()),
+                Err(error) => Err(error),
+            };
+            if stored.is_err() {
+                let column = String::from_utf8_lossy(column);
+                return Err((query, format!("error storing into variable {prefix}{column}")));
+            }
+        }
+    }
+    Ok(())
+}

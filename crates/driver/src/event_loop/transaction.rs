@@ -1,0 +1,435 @@
+//! Running scripts: which is next and when, its commands one after the other, its end.
+
+use std::time::Duration;
+
+use script::Value;
+use wire::{TransactionStatus, encode};
+
+use super::EventLoop;
+use crate::arrivals::Arrivals;
+use crate::client::{Awaited, State};
+use crate::clock;
+use crate::error::LoadError;
+use crate::io::Io;
+use crate::load::Length;
+use crate::observer::Level;
+use crate::program::{Action, Target};
+use crate::recorder::Succeeded;
+use crate::shell::{self, ShellResult};
+use crate::transaction_log::{Entry, LoggedResult};
+
+impl<I: Io> EventLoop<'_, I> {
+    /// Chooses a client's next transaction and begins it, as soon as its time has come.
+    #[inline]
+    pub(super) fn next_transaction(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let done = match self.load.length {
+            Length::Transactions(count) => self.clients[at].transactions >= count,
+            Length::Time(_) => false,
+        };
+        if done || self.is_over() {
+            self.finish(at);
+            return Ok(());
+        }
+        let script = self.choose_script();
+        let client = &mut self.clients[at];
+        client.script = script;
+        client.tries = 1;
+        client.waited = false;
+        if self.load.verbosity.debug {
+            let number = client.number;
+            let name = &self.program.scripts[script as usize].name;
+            self.tell(at, Level::Debug, None, format!("client {number} executing script \"{name}\""), false);
+        }
+        if !self.load.arrivals.is_open() {
+            self.clients[at].intended_ns = now_ns;
+            return self.start(at, now_ns);
+        }
+        self.wait_for_slot(at, now_ns)
+    }
+
+    #[inline]
+    fn choose_script(&mut self) -> u32 {
+        let scripts = &self.program.scripts;
+        if scripts.len() == 1 {
+            return 0;
+        }
+        // In pgbench's way, which draws the same.
+        let mut left = self.choose.range_i64(0, self.program.total_weight as i64 - 1);
+        for (number, script) in scripts.iter().enumerate() {
+            left -= script.weight as i64;
+            if left < 0 {
+                return number as u32;
+            }
+        }
+        0
+    }
+
+    /// Gives a client the next intended start, and has it wait for it.
+    fn wait_for_slot(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let recorder = self.recorder()?;
+        let (origin_ns, end_ns) = (recorder.origin_ns(), recorder.end_ns());
+        loop {
+            let Some(slot_ns) = self.slots.next_ns() else {
+                if matches!(self.load.arrivals, Arrivals::Rate(_)) {
+                    self.wait_for_end(at);
+                } else {
+                    // Nothing more will come: the window is as long as it took.
+                    self.finish(at);
+                }
+                return Ok(());
+            };
+            let intended_ns = origin_ns.saturating_add(slot_ns);
+            let client = &mut self.clients[at];
+            client.intended_ns = intended_ns;
+            if let Some(limit) = self.load.latency_limit
+                && intended_ns.saturating_add(limit.as_nanos() as u64) < now_ns
+            {
+                client.transactions += 1;
+                let script = client.script as usize;
+                let done = self.load.length == Length::Transactions(client.transactions);
+                let recorder = self.recorder()?;
+                recorder.reach(now_ns)?;
+                recorder.skipped(script);
+                self.write_log(at, LoggedResult::Skipped, 0, 0)?;
+                if done || self.is_over() {
+                    self.finish(at);
+                    return Ok(());
+                }
+                continue;
+            }
+            if intended_ns > end_ns {
+                self.wait_for_end(at);
+                return Ok(());
+            }
+            if intended_ns > now_ns {
+                client.state = State::Throttled;
+                self.timers.set(at, intended_ns);
+                return Ok(());
+            }
+            return self.start(at, now_ns);
+        }
+    }
+
+    /// A client has nothing to do any more. Until the end there may be an hour, which belongs to the window, in which
+    /// nothing is what was asked for.
+    fn wait_for_end(&mut self, at: usize) {
+        match self.load.length {
+            Length::Time(_) => self.clients[at].state = State::Throttled,
+            Length::Transactions(_) => self.finish(at),
+        }
+    }
+
+    /// Begins a client's transaction, over a new connection where it has none.
+    #[inline]
+    pub(super) fn start(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        if self.clients[at].connected { self.begin(at, now_ns) } else { self.connect(at, true) }
+    }
+
+    /// Begins a client's transaction.
+    #[inline]
+    pub(super) fn begin(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        self.clients[at].begin(now_ns);
+        self.advance(at, now_ns)
+    }
+
+    /// Executes a client's commands up to one that has to be waited for.
+    #[inline]
+    pub(super) fn advance(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let program = self.program;
+        let mut now_ns = now_ns;
+        loop {
+            let client = &mut self.clients[at];
+            let Some(step) = program.scripts[client.script as usize].steps.get(client.step as usize) else {
+                return self.end_of_script(at, now_ns);
+            };
+            client.command_ns = now_ns;
+            match &step.action {
+                Action::Send(statement) => {
+                    if client.pipeline.is_none() {
+                        return self.send(at, statement);
+                    }
+                    if !self.send_in_pipeline(at, statement)? {
+                        return Ok(());
+                    }
+                }
+                Action::Set { slot, expr } => {
+                    if self.load.verbosity.debug {
+                        self.debug_command(at);
+                    }
+                    let Some(value) = self.evaluate(at, expr)? else { return Ok(()) };
+                    if let Err(error) = self.clients[at].variables.set(*slot, value) {
+                        return self.command_error(
+                            at,
+                            &error.to_string(),
+                            "assignment of meta-command failed",
+                        );
+                    }
+                }
+                Action::If { expr, otherwise } | Action::Elif { expr, otherwise, .. }
+                    if matches!(step.action, Action::If { .. }) || client.evaluates =>
+                {
+                    client.evaluates = false;
+                    let Some(value) = self.evaluate(at, expr)? else { return Ok(()) };
+                    if !value.is_truth() {
+                        now_ns = self.measure_command(at, now_ns)?;
+                        let client = &mut self.clients[at];
+                        match *otherwise {
+                            Target::Command(step) => client.step = step as u32,
+                            Target::Condition(step) => {
+                                client.step = step as u32;
+                                client.evaluates = true;
+                            }
+                        }
+                        continue;
+                    }
+                }
+                Action::Elif { after, .. } | Action::Else { after } => {
+                    now_ns = self.measure_command(at, now_ns)?;
+                    self.clients[at].step = *after as u32;
+                    continue;
+                }
+                Action::If { .. } | Action::Endif => {}
+                Action::Sleep(sleep) => match sleep.duration(&client.variables) {
+                    Ok(duration) => return self.sleep(at, duration),
+                    Err(error) => {
+                        return self.command_error(
+                            at,
+                            &error.to_string(),
+                            "execution of meta-command failed",
+                        );
+                    }
+                },
+                Action::Shell { words } | Action::SetShell { words, .. } => {
+                    let mut command = Vec::new();
+                    if let Err(error) = words.write(&client.variables, &mut command) {
+                        return self.command_error(
+                            at,
+                            &error.to_string(),
+                            "execution of meta-command failed",
+                        );
+                    }
+                    return self.run_shell(at, command, matches!(step.action, Action::SetShell { .. }));
+                }
+                Action::StartPipeline { statements } => {
+                    if !self.start_pipeline(at, statements)? {
+                        return Ok(());
+                    }
+                }
+                Action::SyncPipeline => {
+                    let Some(pipeline) = &mut client.pipeline else {
+                        let text = self.command_failed(at, "not in pipeline mode");
+                        return self.abort(at, None, text);
+                    };
+                    encode::sync(&mut pipeline.outgoing);
+                    client.due += 1;
+                }
+                Action::EndPipeline => {
+                    let Some(pipeline) = &mut client.pipeline else {
+                        let text = self.command_failed(at, "not in pipeline mode");
+                        return self.abort(at, None, text);
+                    };
+                    encode::sync(&mut pipeline.outgoing);
+                    client.due += 1;
+                    client.state = State::Waiting(Awaited::Pipeline);
+                    client.waited = true;
+                    return self.flush_pipeline(at);
+                }
+            }
+            now_ns = self.measure_command(at, now_ns)?;
+            self.clients[at].step += 1;
+        }
+    }
+
+    /// A command that was waited for is over; the next one follows.
+    #[inline]
+    pub(super) fn command_done(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        if self.load.per_command {
+            self.recorder()?.reach(now_ns)?;
+            self.record_command(at, now_ns)?;
+        }
+        self.clients[at].step += 1;
+        self.advance(at, now_ns)
+    }
+
+    /// A command that was not waited for is over. Returns what time it is.
+    #[inline]
+    fn measure_command(&mut self, at: usize, now_ns: u64) -> Result<u64, LoadError> {
+        if !self.load.per_command {
+            return Ok(now_ns);
+        }
+        let now_ns = clock::now_ns();
+        self.recorder()?.reach(now_ns)?;
+        self.record_command(at, now_ns)?;
+        Ok(now_ns)
+    }
+
+    fn record_command(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let client = &self.clients[at];
+        let (script, step) = (client.script as usize, client.step as usize);
+        let ns = now_ns.saturating_sub(client.command_ns);
+        self.recorder()?.command(script, step, ns);
+        Ok(())
+    }
+
+    /// Computes an expression; none where that failed, and the client with it.
+    #[inline]
+    fn evaluate(&mut self, at: usize, expr: &script::Expr) -> Result<Option<Value>, LoadError> {
+        let client = &mut self.clients[at];
+        let mut shown = Vec::new();
+        let evaluated =
+            expr.eval_with_debug(&client.variables, &mut client.random, &mut |value| shown.push(value));
+        if !shown.is_empty() {
+            self.tell_values(at, &shown);
+        }
+        match evaluated {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => {
+                self.command_error(at, &error.to_string(), "evaluation of meta-command failed")?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits, in `\sleep`.
+    fn sleep(&mut self, at: usize, duration: Duration) -> Result<(), LoadError> {
+        self.flush_pipeline(at)?;
+        let client = &mut self.clients[at];
+        client.state = State::Sleeping;
+        client.waited = true;
+        let until_ns = clock::now_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        self.timers.set(at, until_ns);
+        Ok(())
+    }
+
+    fn run_shell(&mut self, at: usize, command: Vec<u8>, read_output: bool) -> Result<(), LoadError> {
+        self.flush_pipeline(at)?;
+        let client = &mut self.clients[at];
+        client.state = State::InShell;
+        client.waited = true;
+        let (sender, waker) = (self.shell_sender.clone(), self.waker.clone());
+        shell::start(at, command, read_output, sender, waker).map_err(LoadError::Thread)
+    }
+
+    /// A client's shell command has ended.
+    pub(super) fn shell_ended(&mut self, result: ShellResult) -> Result<(), LoadError> {
+        let at = result.client;
+        let client = &mut self.clients[at];
+        if client.state != State::InShell {
+            return Ok(());
+        }
+        let now_ns = clock::now_ns();
+        let program = self.program;
+        let step = &program.scripts[client.script as usize].steps[client.step as usize];
+        let failure = match &step.action {
+            Action::SetShell { slot, words } if result.launched => {
+                let value = words.result(&result.output);
+                value
+                    .and_then(|value| client.variables.set(*slot, Value::Int(value)))
+                    .err()
+                    .map(|error| error.to_string())
+            }
+            Action::SetShell { words, .. } | Action::Shell { words } if !result.launched => {
+                Some(format!("{}: could not launch shell command", words.command()))
+            }
+            _ => None,
+        };
+        match failure {
+            Some(failure) => self.command_error(at, &failure, "execution of meta-command failed"),
+            None => self.command_done(at, now_ns),
+        }
+    }
+
+    /// A client is at the end of its script.
+    #[inline]
+    fn end_of_script(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let client = &mut self.clients[at];
+        if client.pipeline.is_some() {
+            let text = format!("client {} aborted: end of script reached with pipeline open", client.number);
+            return self.abort(at, None, text);
+        }
+        client.transactions += 1;
+        let latency_ns = now_ns.saturating_sub(client.intended_ns);
+        let start_lag_ns = client.begun_ns.saturating_sub(client.intended_ns).min(latency_ns);
+        let done = Succeeded {
+            script: client.script as usize,
+            latency_ns,
+            start_lag_ns,
+            rows: client.rows,
+            tries: client.tries,
+        };
+        let (open, waited) = (client.status != TransactionStatus::Idle, client.waited);
+        let recorder = self.recorder()?;
+        if !waited {
+            recorder.reach(now_ns)?;
+        }
+        recorder.succeeded(&done);
+        if self.log.is_some() {
+            self.write_log(at, LoggedResult::Done, latency_ns, start_lag_ns)?;
+        }
+        if open {
+            let number = self.clients[at].number;
+            let text = format!(
+                "client {number} aborted: end of script reached without completing the last transaction"
+            );
+            return self.abort_counted(at, text);
+        }
+        self.after_transaction(at, now_ns)
+    }
+
+    /// A client is done with a transaction, well or not.
+    #[inline]
+    pub(super) fn after_transaction(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        if self.load.reconnect {
+            self.disconnect(at)?;
+        }
+        if let Some(think) = self.load.think {
+            let (least, most) = (think.least.as_nanos() as i64, think.most.as_nanos() as i64);
+            let pause_ns = self.pauses.range_i64(least, most.max(least)) as u64;
+            self.clients[at].state = State::Thinking;
+            self.timers.set(at, now_ns.saturating_add(pause_ns));
+            return Ok(());
+        }
+        if !self.clients[at].waited {
+            self.clients[at].state = State::Yielding;
+            self.yielding.push(at);
+            return Ok(());
+        }
+        self.next_transaction(at, now_ns)
+    }
+
+    /// Ends a client's session, of which the server need not be waited for.
+    pub(super) fn disconnect(&mut self, at: usize) -> Result<(), LoadError> {
+        if self.clients[at].connected {
+            if self.clients[at].due == 0 {
+                self.say(at, false, |_, out| encode::terminate(out))?;
+            }
+            self.io.close(at);
+        }
+        self.clients[at].disconnected();
+        Ok(())
+    }
+
+    /// Writes a line of the transaction log.
+    #[cold]
+    pub(super) fn write_log(
+        &mut self,
+        at: usize,
+        result: LoggedResult,
+        latency_ns: u64,
+        lag_ns: u64,
+    ) -> Result<(), LoadError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let client = &self.clients[at];
+        let entry = Entry {
+            client: client.number,
+            number: client.transactions,
+            script: client.script as usize,
+            result,
+            latency_us: latency_ns as f64 / 1e3,
+            lag_us: lag_ns as f64 / 1e3,
+            tries: client.tries,
+            unix_us: clock::unix_us(),
+        };
+        log.transaction(&entry).map_err(LoadError::Log)
+    }
+}

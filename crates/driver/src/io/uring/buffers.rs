@@ -1,0 +1,97 @@
+//! The buffers that receives are given by the kernel's own choice.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use io_uring::Submitter;
+use io_uring::types::BufRingEntry;
+
+/// Size of one buffer; larger answers take several.
+pub(super) const BUFFER: usize = 1024;
+
+/// Alignment of the ring, and of the buffers: a page.
+const PAGE: usize = 4096;
+
+/// A ring of free buffers, shared with the kernel: it takes them, and gets them back by [`put`](Self::put).
+pub(super) struct Buffers {
+    ring: NonNull<BufRingEntry>,
+    buffers: NonNull<u8>,
+    count: u16,
+    tail: u16,
+}
+
+impl Buffers {
+    /// Two buffers for each of `sockets`, up to 4096, and at least 64.
+    pub(super) fn register(submitter: &Submitter<'_>, group: u16, sockets: usize) -> io::Result<Self> {
+        let count = (sockets * 2).next_power_of_two().clamp(64, 4096) as u16;
+        let mut buffers = Self {
+            ring: allocate(ring_layout(count)?).cast(),
+            buffers: allocate(layout(count)?),
+            count,
+            tail: 0,
+        };
+        let address = buffers.ring.as_ptr() as u64;
+        // Safety: the ring is as long as said, aligned to a page, and lives until the io_uring is gone.
+        unsafe { submitter.register_buf_ring_with_flags(address, count, group, 0)? };
+        for buffer in 0..count {
+            buffers.put(buffer);
+        }
+        Ok(buffers)
+    }
+
+    /// What the kernel has written into a buffer.
+    #[inline]
+    pub(super) fn get(&self, buffer: u16, length: usize) -> &[u8] {
+        let start = usize::from(buffer % self.count) * BUFFER;
+        debug_assert!(length <= BUFFER);
+        // Safety: within the allocation, initialised by it, and not the kernel's until `put`.
+        unsafe { std::slice::from_raw_parts(self.buffers.as_ptr().add(start), length) }
+    }
+
+    /// Gives a buffer to the kernel.
+    #[inline]
+    pub(super) fn put(&mut self, buffer: u16) {
+        // Safety: within the ring, at a place that the kernel does not read before the tail is moved beyond it.
+        unsafe {
+            let entry = &mut *self.ring.as_ptr().add(usize::from(self.tail & (self.count - 1)));
+            entry.set_addr(self.buffers.as_ptr().add(usize::from(buffer % self.count) * BUFFER) as u64);
+            entry.set_len(BUFFER as u32);
+            entry.set_bid(buffer);
+        }
+        self.tail = self.tail.wrapping_add(1);
+        // Safety: the tail lies in the ring's first entry, and is the kernel's to read only.
+        let tail = unsafe { &*BufRingEntry::tail(self.ring.as_ptr()).cast::<AtomicU16>() };
+        tail.store(self.tail, Ordering::Release);
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        if let (Ok(ring), Ok(buffers)) = (ring_layout(self.count), layout(self.count)) {
+            // Safety: allocated with these layouts, and the io_uring that used them is gone.
+            unsafe {
+                dealloc(self.ring.as_ptr().cast(), ring);
+                dealloc(self.buffers.as_ptr(), buffers);
+            }
+        }
+    }
+}
+
+fn ring_layout(count: u16) -> io::Result<Layout> {
+    of_size(usize::from(count) * size_of::<BufRingEntry>())
+}
+
+fn layout(count: u16) -> io::Result<Layout> {
+    of_size(usize::from(count) * BUFFER)
+}
+
+fn of_size(size: usize) -> io::Result<Layout> {
+    Layout::from_size_align(size, PAGE).map_err(io::Error::other)
+}
+
+fn allocate(layout: Layout) -> NonNull<u8> {
+    // Safety: no layout is empty.
+    NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+}

@@ -1,0 +1,377 @@
+//! A session that waits for its server: for what is done before and after a load, such as making tables.
+
+mod attempt;
+mod stream;
+
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+
+use wire::{
+    ConnectParams, CopyKind, Event, ProtocolError, Reader, ServerError, Tls, TlsContext, TlsError, TlsFlow,
+    encode,
+};
+
+use attempt::Connected;
+pub use attempt::FailedAttempt;
+use stream::Stream;
+
+/// How much is received at once, in bytes.
+const PIECE: usize = 16 * 1024;
+
+/// How much is copied at once, in bytes.
+const COPY_PIECE: usize = 64 * 1024;
+
+/// Why something could not be done in a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No session could be had. Each attempt is told in libpq's words.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Connect(Vec<FailedAttempt>),
+    /// TLS is asked for, and cannot be used at all.
+    #[error("SSL cannot be used: {0}")]
+    Tls(TlsError),
+    /// The server does not want to.
+    #[error("the server refuses \"{}\": {source}", beginning(.sql))]
+    Refused {
+        /// What it does not want to do.
+        sql: String,
+        /// What it says.
+        source: Box<ServerError>,
+    },
+    /// A COPY was begun or not begun where it was not to be.
+    #[error("\"{}\" {problem}", beginning(.sql))]
+    Copy {
+        /// The statement.
+        sql: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// What was to be copied could not be had.
+    #[error("the data for \"{}\" cannot be copied to the server: {source}", beginning(.sql))]
+    Data {
+        /// The statement.
+        sql: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The connection is gone.
+    #[error("the connection to the server is lost: {0}")]
+    Lost(#[from] io::Error),
+    /// The server closed the connection, perhaps with a last word.
+    #[error("server closed the connection unexpectedly{}", .0.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
+    Closed(Option<Box<ServerError>>),
+    /// The bytes that came cannot be decrypted.
+    #[error("{0}")]
+    Decrypt(#[from] TlsError),
+    /// The bytes that came are no answer.
+    #[error("the server's answer cannot be understood: {0}")]
+    Protocol(#[from] ProtocolError),
+    /// A text that cannot be sent.
+    #[error("the statement \"{}\" contains a zero byte, which PostgreSQL does not allow", beginning(.0))]
+    ZeroByte(String),
+}
+
+impl SessionError {
+    /// What the server complained about, if that is why.
+    pub fn server_error(&self) -> Option<&ServerError> {
+        match self {
+            Self::Refused { source, .. } | Self::Closed(Some(source)) => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether a password might help: the server asked for one, and none was given.
+    pub fn needs_password(&self) -> bool {
+        let Self::Connect(failed) = self else { return false };
+        failed.last().is_some_and(FailedAttempt::needs_password)
+    }
+}
+
+/// The beginning of a statement, for messages.
+fn beginning(sql: &str) -> String {
+    const LENGTH: usize = 80;
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+type OnNotice = Box<dyn FnMut(&ServerError) + Send>;
+
+/// A session with a server. It ends when it is dropped.
+pub struct Session {
+    stream: Stream,
+    tls: Option<Box<Tls>>,
+    begun: wire::Session,
+    reader: Reader,
+    /// Received, decrypted, and read up to `read_to`.
+    input: Vec<u8>,
+    read_to: usize,
+    /// To be sent, not encrypted.
+    output: Vec<u8>,
+    encrypted: Vec<u8>,
+    piece: Vec<u8>,
+    on_notice: Option<OnNotice>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("begun", &self.begun).field("tls", &self.tls).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Connects to the first of the hosts whose session will do.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, with every attempt.
+    pub fn connect(params: &ConnectParams) -> Result<Self, SessionError> {
+        let tls = TlsContext::new(params).map_err(SessionError::Tls)?;
+        let Connected { stream, tls, begun, input } =
+            attempt::connect(params, tls.as_ref()).map_err(SessionError::Connect)?;
+        Ok(Self {
+            stream,
+            tls,
+            begun,
+            reader: Reader::default(),
+            input,
+            read_to: 0,
+            output: Vec::new(),
+            encrypted: Vec::new(),
+            piece: vec![0; PIECE],
+            on_notice: None,
+        })
+    }
+
+    /// Has notices and warnings of the server handed to `on_notice` when they are read.
+    pub fn on_notice(&mut self, on_notice: impl FnMut(&ServerError) + Send + 'static) {
+        self.reader.keep_notices(true);
+        self.on_notice = Some(Box::new(on_notice));
+    }
+
+    /// What the server told when the session began.
+    pub fn begun(&self) -> &wire::Session {
+        &self.begun
+    }
+
+    /// The TLS of the session, if it has any.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.tls.as_deref()
+    }
+
+    /// The server's version as one number: 180001 for 18.1. 0 where it does not tell.
+    pub fn server_version(&self) -> u32 {
+        self.begun.server_version().unwrap_or_default()
+    }
+
+    /// Has the server do statements, in one transaction unless they say otherwise. Rows are dropped.
+    ///
+    /// # Errors
+    ///
+    /// If it refuses one of them, or the connection is lost.
+    pub fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
+        self.ask(sql)?;
+        self.answer(sql)
+    }
+
+    /// As [`Session::execute`]; returns the rows of the last statement that has rows, as text. Null is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::execute`].
+    pub fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SessionError> {
+        self.reader.collect_all_rows(true);
+        let answered = self.ask(sql).and_then(|()| self.answer(sql));
+        self.reader.collect_all_rows(false);
+        let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+        let last = self.reader.results().iter().rfind(|result| result.kind() == wire::ResultKind::Rows);
+        let rows = last.map(|result| result.kept_rows().map(|row| row.map(text).collect()).collect());
+        self.reader.clear();
+        answered.map(|()| rows.unwrap_or_default())
+    }
+
+    /// Has the server do a `COPY … FROM STDIN` of what `write` writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::execute`]; and if `write` fails, when the server is told to forget what was copied.
+    pub fn copy_in(
+        &mut self,
+        sql: &str,
+        write: impl FnOnce(&mut CopyWriter<'_>) -> io::Result<()>,
+    ) -> Result<(), SessionError> {
+        self.ask(sql)?;
+        match self.event()? {
+            Event::Copy(CopyKind::In) => {}
+            Event::Copy(_) => {
+                self.until_ready()?;
+                let problem = "copies from the server, and not to it";
+                return Err(SessionError::Copy { sql: sql.to_owned(), problem });
+            }
+            _ => {
+                self.refusal(sql)?;
+                let problem = "copies nothing to the server";
+                return Err(SessionError::Copy { sql: sql.to_owned(), problem });
+            }
+        }
+        let mut writer = CopyWriter { session: self, buffer: Vec::with_capacity(COPY_PIECE) };
+        let written = write(&mut writer).and_then(|()| writer.flush());
+        match &written {
+            Ok(()) => encode::copy_done(&mut self.output),
+            Err(_) => encode::copy_fail("the data could not be had", &mut self.output),
+        }
+        self.send()?;
+        self.until_ready()?;
+        match written {
+            Ok(()) => self.refusal(sql),
+            Err(source) => {
+                self.reader.take_error();
+                Err(SessionError::Data { sql: sql.to_owned(), source })
+            }
+        }
+    }
+
+    fn ask(&mut self, sql: &str) -> Result<(), SessionError> {
+        if sql.contains('\0') {
+            return Err(SessionError::ZeroByte(sql.to_owned()));
+        }
+        encode::query(&mut self.output, |output| output.extend_from_slice(sql.as_bytes()));
+        self.send()
+    }
+
+    /// Reads up to the end of the answer to statements that do not copy.
+    fn answer(&mut self, sql: &str) -> Result<(), SessionError> {
+        if self.until_ready()? {
+            self.reader.take_error();
+            let problem = "begins a COPY to or from the client, which has no place here";
+            return Err(SessionError::Copy { sql: sql.to_owned(), problem });
+        }
+        self.refusal(sql)
+    }
+
+    /// Whether a COPY was begun on the way. Data are dropped, and none are sent.
+    fn until_ready(&mut self) -> Result<bool, SessionError> {
+        let mut copies = false;
+        loop {
+            match self.event()? {
+                Event::Ready(_) => return Ok(copies),
+                Event::Copy(CopyKind::In) => {
+                    copies = true;
+                    encode::copy_fail("there is nothing to copy", &mut self.output);
+                    self.send()?;
+                }
+                Event::Copy(_) => copies = true,
+                Event::Result { .. } | Event::Failed => {}
+            }
+        }
+    }
+
+    fn refusal(&mut self, sql: &str) -> Result<(), SessionError> {
+        match self.reader.take_error() {
+            Some(source) => Err(SessionError::Refused { sql: sql.to_owned(), source: Box::new(source) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for the next event.
+    fn event(&mut self) -> Result<Event, SessionError> {
+        loop {
+            let (taken, event) = self.reader.next(&self.input[self.read_to..])?;
+            self.read_to += taken;
+            if let Some(on_notice) = &mut self.on_notice {
+                while let Some(notice) = self.reader.take_notice() {
+                    on_notice(&notice);
+                }
+            }
+            if let Some(event) = event {
+                return Ok(event);
+            }
+            self.receive()?;
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), SessionError> {
+        self.input.clear();
+        self.read_to = 0;
+        let length = match self.stream.receive(&mut self.piece) {
+            Ok(0) => return Err(self.closed()),
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.closed()),
+            Err(error) => return Err(error.into()),
+        };
+        match &mut self.tls {
+            None => self.input.extend_from_slice(&self.piece[..length]),
+            Some(tls) => {
+                let flow = tls.decrypt(&self.piece[..length], &mut self.input)?;
+                if flow == TlsFlow::Closed && self.input.is_empty() {
+                    return Err(self.closed());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self) -> SessionError {
+        SessionError::Closed(self.reader.take_error().map(Box::new))
+    }
+
+    fn send(&mut self) -> Result<(), SessionError> {
+        let output = match &mut self.tls {
+            None => &mut self.output,
+            Some(tls) => {
+                tls.encrypt(&self.output, &mut self.encrypted)?;
+                self.output.clear();
+                &mut self.encrypted
+            }
+        };
+        let sent = self.stream.send(output);
+        output.clear();
+        match sent {
+            // Why is still to be read.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Ok(())
+            }
+            sent => Ok(sent?),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.output.clear();
+        encode::terminate(&mut self.output);
+        // Nobody is there to be told that the server is gone.
+        let _ = self.send();
+        if let Some(tls) = &mut self.tls {
+            let _ = tls.close_notify(&mut self.encrypted);
+            let _ = self.stream.send(&self.encrypted);
+        }
+    }
+}
+
+/// Takes what is copied to the server.
+pub struct CopyWriter<'a> {
+    session: &'a mut Session,
+    buffer: Vec<u8>,
+}
+
+impl Write for CopyWriter<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + data.len() > COPY_PIECE {
+            self.flush()?;
+        }
+        self.buffer.extend_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        encode::copy_data(&self.buffer, &mut self.session.output);
+        self.buffer.clear();
+        self.session.send().map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,302 @@
+//! Connecting: hosts, their addresses, and with and without TLS, in libpq's order.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr as UnixAddr;
+use std::time::Instant;
+
+use rustix::net::sockopt;
+use wire::{ConnectParams, Encryption, Established, Handshake, Host, LoginError, Tls, TlsContext};
+
+use super::PIECE;
+use super::stream::{Address, Stream};
+
+/// SQLSTATE of a wrong password.
+const INVALID_PASSWORD: &str = "28P01";
+
+/// A session that has begun.
+pub(super) struct Connected {
+    pub(super) stream: Stream,
+    pub(super) tls: Option<Box<Tls>>,
+    pub(super) begun: wire::Session,
+    /// What has come already, decrypted.
+    pub(super) input: Vec<u8>,
+}
+
+/// Connects to the first of the hosts whose session will do; else tells of every attempt.
+pub(super) fn connect(
+    params: &ConnectParams,
+    tls: Option<&TlsContext>,
+) -> Result<Connected, Vec<FailedAttempt>> {
+    let mut failed = Vec::new();
+    let below = |count: usize| (RandomState::new().build_hasher().finish() % count as u64) as usize;
+    let order = params.host_order(below);
+    let second_pass = params.second_pass();
+    for params in std::iter::once(params).chain(&second_pass) {
+        for &number in &order {
+            let mut places = match places(&params.hosts[number]) {
+                Ok(places) => places,
+                Err(attempt) => {
+                    failed.push(attempt);
+                    continue;
+                }
+            };
+            if params.load_balance_hosts {
+                wire::shuffle(&mut places, below);
+            }
+            for place in &places {
+                match connect_to(params, number, place, tls, &mut failed) {
+                    Ok(connected) => return Ok(connected),
+                    Err(cause) => failed.push(FailedAttempt { server: place.to_string(), cause }),
+                }
+                if !failed.last().is_some_and(FailedAttempt::goes_on) {
+                    return Err(failed);
+                }
+            }
+        }
+    }
+    Err(failed)
+}
+
+/// Connects to one address, perhaps twice: without and with TLS.
+fn connect_to(
+    params: &ConnectParams,
+    host: usize,
+    place: &Place,
+    tls: Option<&TlsContext>,
+    failed: &mut Vec<FailedAttempt>,
+) -> Result<Connected, AttemptError> {
+    let mut other = None;
+    loop {
+        let attempt = Attempt::new(params, host, place, tls);
+        match attempt.and_then(|attempt| attempt.run(other)) {
+            Err(AttemptError::Login(LoginError::Retry { with, because })) => {
+                let cause = AttemptError::Login(*because);
+                failed.push(FailedAttempt { server: place.to_string(), cause });
+                other = Some(with);
+            }
+            Err(AttemptError::Login(LoginError::Refused(error)))
+                if error.code() == Some(INVALID_PASSWORD) && params.hosts[host].password_from_file =>
+            {
+                let file = params.password_file.as_ref().map(|file| file.display().to_string());
+                let error = LoginError::Refused(error);
+                return Err(AttemptError::Password(error, file.unwrap_or_default()));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// An attempt to connect that came to nothing.
+#[derive(Debug)]
+pub struct FailedAttempt {
+    server: String,
+    cause: AttemptError,
+}
+
+#[derive(Debug)]
+enum AttemptError {
+    /// The name has no address.
+    Name(String, io::Error),
+    Connect(io::Error),
+    TimeOut,
+    Login(LoginError),
+    Password(LoginError, String),
+}
+
+impl fmt::Display for FailedAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, cause } = self;
+        if let AttemptError::Name(name, error) = cause {
+            return write!(f, "could not translate host name \"{name}\" to address: {error}");
+        }
+        write!(f, "connection to server {server} failed: ")?;
+        match cause {
+            AttemptError::Name(..) => Ok(()),
+            AttemptError::Connect(error) => {
+                let error = error.to_string();
+                let error = error.split(" (os error").next().unwrap_or_default();
+                write!(f, "{error}\n\tIs the server running {}?", self.place())
+            }
+            AttemptError::TimeOut => write!(f, "timeout expired"),
+            AttemptError::Login(error) => f.write_str(&error.libpq_text()),
+            AttemptError::Password(error, file) => {
+                let error = error.libpq_text();
+                write!(f, "{error}\npassword retrieved from file \"{file}\"")
+            }
+        }
+    }
+}
+
+impl FailedAttempt {
+    /// Whether it failed for want of a password.
+    pub(super) fn needs_password(&self) -> bool {
+        matches!(self.cause, AttemptError::Login(LoginError::PasswordMissing { .. }))
+    }
+
+    fn place(&self) -> &'static str {
+        match self.server.starts_with("on socket") {
+            true => "locally and accepting connections on that socket",
+            false => "on that host and accepting TCP/IP connections",
+        }
+    }
+
+    /// Whether the next address, or host, is to be tried.
+    fn goes_on(&self) -> bool {
+        match &self.cause {
+            AttemptError::Name(..) | AttemptError::Connect(_) | AttemptError::TimeOut => true,
+            AttemptError::Password(..) => false,
+            AttemptError::Login(error) => error.another_host_may_do(),
+        }
+    }
+}
+
+/// An address of a host, and how it is called.
+struct Place {
+    name: String,
+    address: Address,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Unix(_) => write!(f, "on socket \"{}\"", self.name),
+            Address::Tcp(address) if self.name == address.ip().to_string() => {
+                write!(f, "at \"{}\", port {}", self.name, address.port())
+            }
+            Address::Tcp(address) => {
+                write!(f, "at \"{}\" ({}), port {}", self.name, address.ip(), address.port())
+            }
+        }
+    }
+}
+
+/// The addresses of a host.
+fn places(host: &Host) -> Result<Vec<Place>, FailedAttempt> {
+    if let Some(path) = host.socket_path() {
+        let address = match path.strip_prefix('@') {
+            Some(name) => UnixAddr::from_abstract_name(name),
+            None => UnixAddr::from_pathname(&path),
+        };
+        return match address {
+            Ok(address) => Ok(vec![Place { name: path, address: Address::Unix(address) }]),
+            Err(error) => Err(FailedAttempt {
+                server: format!("on socket \"{path}\""),
+                cause: AttemptError::Connect(error),
+            }),
+        };
+    }
+    let name = match host.hostaddr {
+        Some(address) if host.host.is_empty() => address.to_string(),
+        _ => host.host.clone(),
+    };
+    let place = |address| Place { name: name.clone(), address: Address::Tcp(address) };
+    if let Some(address) = host.hostaddr {
+        return Ok(vec![place(SocketAddr::new(address, host.port))]);
+    }
+    match (host.host.as_str(), host.port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.map(place).collect()),
+        Err(error) => {
+            Err(FailedAttempt { server: String::new(), cause: AttemptError::Name(host.host.clone(), error) })
+        }
+    }
+}
+
+/// A connection on its way to a session.
+struct Attempt<'a> {
+    params: &'a ConnectParams,
+    host: usize,
+    tls: Option<&'a TlsContext>,
+    stream: Stream,
+    deadline: Option<Instant>,
+}
+
+impl<'a> Attempt<'a> {
+    fn new(
+        params: &'a ConnectParams,
+        host: usize,
+        place: &Place,
+        tls: Option<&'a TlsContext>,
+    ) -> Result<Self, AttemptError> {
+        let deadline = params.connect_timeout.map(|timeout| Instant::now() + timeout);
+        let stream = Stream::connect(params, &place.address).map_err(|error| match error.kind() {
+            ErrorKind::TimedOut if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                AttemptError::TimeOut
+            }
+            _ => AttemptError::Connect(error),
+        })?;
+        if let Stream::Unix(stream) = &stream {
+            let peer =
+                sockopt::socket_peercred(stream).map_err(|error| AttemptError::Connect(error.into()))?;
+            params.check_peer(peer.uid.as_raw()).map_err(AttemptError::Login)?;
+        }
+        Ok(Self { params, host, tls, stream, deadline })
+    }
+
+    /// Goes through the handshake, of the one kind or the other.
+    fn run(mut self, with: Option<Encryption>) -> Result<Connected, AttemptError> {
+        let Self { params, host, tls, .. } = self;
+        let mut output = Vec::new();
+        let started = match with {
+            None => Handshake::start(params, host, self.stream.transport(), tls, &mut output),
+            Some(with) => Handshake::start_over(params, host, tls, with, &mut output),
+        };
+        let mut handshake = started.map_err(AttemptError::Login)?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            self.send(&mut output)?;
+            let length = self.receive(&mut piece)?;
+            if length == 0 {
+                return Err(AttemptError::Login(handshake.closed()));
+            }
+            let fed = handshake.feed(&piece[..length], &mut output);
+            let (taken, established) = fed.map_err(|error| {
+                // The server is told why.
+                let _ = self.stream.send(&output);
+                AttemptError::Login(error)
+            })?;
+            let Some(Established { session, mut tls }) = established else { continue };
+            self.send(&mut output)?;
+            let mut input = piece[taken..length].to_vec();
+            if let Some(tls) = &mut tls {
+                tls.decrypt(&[], &mut input).map_err(|error| AttemptError::Login(error.into()))?;
+            }
+            self.stream.set_timeout(None).map_err(AttemptError::Connect)?;
+            return Ok(Connected { stream: self.stream, tls, begun: session, input });
+        }
+    }
+
+    fn send(&mut self, output: &mut Vec<u8>) -> Result<(), AttemptError> {
+        let sent = self.stream.send(output);
+        output.clear();
+        match sent {
+            // A server that closes says why: that is still to be read.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Ok(())
+            }
+            sent => sent.map_err(AttemptError::Connect),
+        }
+    }
+
+    /// Returns 0 where the server has closed the connection.
+    fn receive(&mut self, piece: &mut [u8]) -> Result<usize, AttemptError> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(AttemptError::TimeOut);
+            }
+            self.stream.set_timeout(Some(left)).map_err(AttemptError::Connect)?;
+        }
+        match self.stream.receive(piece) {
+            Ok(length) => Ok(length),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(AttemptError::TimeOut)
+            }
+            Err(error) => Err(AttemptError::Connect(error)),
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Sessions with real servers, by every way of getting in.
+
+#[cfg(test)]
+mod guarded;
+
+use std::fs::{self, Permissions};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use driver::{Session, SessionError};
+use wire::encode;
+
+use guarded::{Guarded, Identity, MAJORS, NEWEST, has_openssl, openssl, unused_port};
+
+#[test]
+fn tls_is_used_and_verified_as_asked_for() {
+    for major in MAJORS {
+        let server = Guarded::new(major, Identity::Signed).with_roles();
+        let port = server.port();
+        let tls = |conninfo: &str| server.tls_of(conninfo).map(|version| version.unwrap_or_default());
+        let used = |version: &str| Ok(version.to_owned());
+        for (conninfo, version) in [
+            ("sslmode=disable", ""),
+            ("sslmode=allow", ""),
+            ("sslmode=allow user=only_tls", "TLSv1.3"),
+            ("sslmode=prefer", "TLSv1.3"),
+            ("sslmode=prefer user=only_plain", ""),
+            ("sslmode=require", "TLSv1.3"),
+            ("sslmode=require sslsni=0 hostaddr=127.0.0.1", "TLSv1.3"),
+            ("sslmode=require ssl_max_protocol_version=TLSv1.2", "TLSv1.2"),
+            ("sslmode=verify-ca host=127.0.0.1 sslrootcert={dir}/root.crt", "TLSv1.3"),
+            ("sslmode=verify-full sslrootcert={dir}/root.crt", "TLSv1.3"),
+            ("sslmode=verify-full hostaddr=127.0.0.1 sslrootcert={dir}/root.crt", "TLSv1.3"),
+            // As with libpq, what cannot be verified is as good as none where it is only preferred.
+            ("sslmode=prefer sslrootcert={dir}/other.crt", ""),
+            ("sslmode=prefer sslrootcert={dir}/client.key", ""),
+        ] {
+            assert_eq!(tls(conninfo), used(version), "{major} {conninfo}");
+        }
+        let failed = "connection to server at \"localhost\" (127.0.0.1)";
+        for (conninfo, error) in [
+            (
+                "sslmode=disable user=only_tls hostaddr=127.0.0.1",
+                format!("{failed}, port {port} failed: FATAL:"),
+            ),
+            (
+                "sslmode=verify-full host=127.0.0.1 sslrootcert={dir}/root.crt",
+                "server certificate does not match host name \"127.0.0.1\"".to_owned(),
+            ),
+            (
+                "sslmode=verify-ca sslrootcert={dir}/other.crt",
+                "certificate verify failed: UnknownIssuer".to_owned(),
+            ),
+            // A root that is there is verified by, whatever the mode.
+            (
+                "sslmode=require sslrootcert={dir}/other.crt",
+                "certificate verify failed: UnknownIssuer".to_owned(),
+            ),
+            ("sslmode=verify-ca", "/home/.postgresql/root.crt\" does not exist".to_owned()),
+            (
+                "sslmode=verify-full host='' hostaddr=127.0.0.1 sslrootcert={dir}/root.crt",
+                "host name must be specified for a verified SSL connection".to_owned(),
+            ),
+            (
+                "sslmode=require sslrootcert={dir}/client.key",
+                "could not read root certificate file".to_owned(),
+            ),
+        ] {
+            let told = tls(conninfo).unwrap_err();
+            assert!(told.contains(&error), "{major} {conninfo}: {told}");
+        }
+        // Both attempts are told.
+        let told = tls("sslmode=prefer user=nobody").unwrap_err();
+        assert_eq!(told.matches("FATAL: ").count(), 2, "{told}");
+        let direct = tls("sslmode=require sslnegotiation=direct");
+        if major == "18" {
+            assert_eq!(direct, used("TLSv1.3"));
+        } else {
+            assert!(direct.is_err());
+        }
+    }
+}
+
+#[test]
+fn a_server_without_tls_is_told() {
+    let server = Guarded::new(NEWEST, Identity::None);
+    assert_eq!(server.tls_of("sslmode=prefer"), Ok(None));
+    assert_eq!(server.tls_of("sslmode=allow"), Ok(None));
+    let told = server.tls_of("sslmode=require").unwrap_err();
+    assert!(told.ends_with("failed: server does not support SSL, but SSL was required"), "{told}");
+}
+
+/// What PostgreSQL's manual has its readers make.
+#[test]
+fn certificates_of_old_kinds_are_verified() {
+    if !has_openssl() {
+        println!("skipped: no openssl is installed here");
+        return;
+    }
+    for identity in [Identity::FirstVersion, Identity::Itself] {
+        let server = Guarded::new(NEWEST, identity).with_roles();
+        for conninfo in [
+            "sslmode=require",
+            "sslmode=verify-ca host=127.0.0.1 sslrootcert={dir}/root.crt",
+            "sslmode=verify-full sslrootcert={dir}/root.crt",
+            "sslmode=verify-full sslrootcert={dir}/root.crt ssl_max_protocol_version=TLSv1.2",
+            "sslmode=require user=scram password='of scram' channel_binding=require",
+        ] {
+            assert!(server.tls_of(conninfo).unwrap().is_some(), "{conninfo}");
+        }
+        let told =
+            server.tls_of("sslmode=verify-full host=127.0.0.1 sslrootcert={dir}/root.crt").unwrap_err();
+        let expected = "server certificate for \"localhost\" does not match host name \"127.0.0.1\"";
+        assert!(told.ends_with(expected), "{told}");
+        let told = server.tls_of("sslmode=verify-ca sslrootcert={dir}/other.crt").unwrap_err();
+        assert!(told.contains("certificate verify failed"), "{told}");
+    }
+}
+
+#[test]
+fn passwords_are_proven_and_bound_to_the_connection() {
+    for major in MAJORS {
+        let server = Guarded::new(major, Identity::Signed).with_roles();
+        for tls in ["sslmode=disable", "sslmode=require", "sslmode=require ssl_max_protocol_version=TLSv1.2"]
+        {
+            for method in ["scram", "md5", "clear"] {
+                let conninfo = |more: &str| format!("{tls} user={method} {more}");
+                let told = |more: &str| server.connect(&conninfo(more)).map(drop);
+                let right = format!("password='of {method}'");
+                assert_eq!(told(&right), Ok(()), "{major} {tls} {method}");
+                assert_eq!(
+                    told(&format!("{right} channel_binding=disable")),
+                    Ok(()),
+                    "{major} {tls} {method}"
+                );
+                let wrong = told("password=wrong").unwrap_err();
+                let expected = format!("FATAL:  password authentication failed for user \"{method}\"");
+                assert!(wrong.ends_with(&expected), "{wrong}");
+                let missing = told("").unwrap_err();
+                assert!(missing.ends_with("fe_sendauth: no password supplied"), "{missing}");
+                let bound = told(&format!("{right} channel_binding=require"));
+                match (tls, method) {
+                    ("sslmode=disable", "scram") => {
+                        assert!(bound.unwrap_err().ends_with("channel binding required, but SSL not in use"));
+                    }
+                    (_, "scram") => assert_eq!(bound, Ok(()), "{major} {tls}"),
+                    _ => assert!(bound.unwrap_err().contains("channel binding required but not supported")),
+                }
+                let required = told(&format!("{right} require_auth=scram-sha-256"));
+                assert_eq!(required.is_ok(), method == "scram", "{required:?}");
+            }
+        }
+        let told = server.connect("channel_binding=require sslmode=require").unwrap_err();
+        assert!(told.contains("server authenticated client without channel binding"), "{told}");
+        fs::write(server.file("passes"), "*:*:*:scram:of scram\n*:*:*:md5:wrong\n").unwrap();
+        fs::set_permissions(server.file("passes"), Permissions::from_mode(0o600)).unwrap();
+        assert!(server.connect("passfile={dir}/passes user=scram").is_ok());
+        let told = server.connect("passfile={dir}/passes user=md5 sslmode=disable").unwrap_err();
+        let file = server.file("passes");
+        assert!(
+            told.trim_end().ends_with(&format!("password retrieved from file \"{}\"", file.display())),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn clients_show_their_certificate() {
+    let server = Guarded::new(NEWEST, Identity::Signed).with_roles();
+    let with_key = |key: &str| {
+        server.tls_of(&format!(
+            "user=certified sslmode=require sslcert={{dir}}/client.crt sslkey={{dir}}/{key}"
+        ))
+    };
+    let shown = Ok(Some("TLSv1.3".to_owned()));
+    assert_eq!(with_key("client.key"), shown);
+    let told = server.connect("user=certified sslmode=require").unwrap_err();
+    assert!(told.contains("FATAL:  connection requires a valid client certificate"), "{told}");
+    let told = with_key("nowhere.key").unwrap_err();
+    assert!(told.contains("certificate present, but not private key file"), "{told}");
+    let told = with_key("server.key").unwrap_err();
+    assert!(told.contains("certificate does not match private key file"), "{told}");
+    fs::set_permissions(server.file("client.key"), Permissions::from_mode(0o644)).unwrap();
+    let told = with_key("client.key").unwrap_err();
+    assert!(
+        told.contains("has group or world access; file must have permissions u=rw (0600) or less"),
+        "{told}"
+    );
+    if !has_openssl() {
+        println!("skipped: keys of other forms, for no openssl is installed here");
+        return;
+    }
+    let directory = server.file("");
+    openssl(&directory, "ec -in client.key -out sec1.key");
+    assert!(fs::read_to_string(server.file("sec1.key")).unwrap().contains("BEGIN EC PRIVATE KEY"));
+    assert_eq!(with_key("sec1.key"), shown);
+    openssl(
+        &directory,
+        "req -new -newkey rsa:2048 -nodes -keyout rsa.key -subj /CN=certified -out client.csr",
+    );
+    openssl(
+        &directory,
+        "x509 -req -in client.csr -days 30 -CA root.crt -CAkey issuer.key -CAcreateserial -out client.crt",
+    );
+    assert_eq!(with_key("rsa.key"), shown);
+    openssl(&directory, "rsa -in rsa.key -traditional -out pkcs1.key");
+    assert!(fs::read_to_string(server.file("pkcs1.key")).unwrap().contains("BEGIN RSA PRIVATE KEY"));
+    assert_eq!(with_key("pkcs1.key"), shown);
+    openssl(&directory, "pkcs8 -topk8 -in rsa.key -passout pass:secret -out encrypted.key");
+    let told = with_key("encrypted.key").unwrap_err();
+    assert!(told.contains("it is encrypted, which pgdyno does not support"), "{told}");
+}
+
+/// A server of version 13 has to be asked, one of version 18 tells by itself.
+#[test]
+fn sessions_are_of_the_kind_that_is_asked_for() {
+    for major in MAJORS {
+        let primary = Guarded::new(major, Identity::None);
+        let standby = Guarded::standby(major);
+        let nobody = unused_port();
+        let is_standby = |hosts: &[u16], wanted: &str| {
+            let ports: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+            let names = vec!["127.0.0.1"; hosts.len()].join(",");
+            let conninfo = format!("host={names} port={} target_session_attrs={wanted}", ports.join(","));
+            let mut session = primary.connect(&conninfo)?;
+            let rows = session.query("SELECT pg_is_in_recovery()").unwrap();
+            Ok::<_, String>(rows[0][0].as_deref() == Some("t"))
+        };
+        let both = [nobody, standby.port(), primary.port()];
+        assert_eq!(is_standby(&both, "any"), Ok(true));
+        for (wanted, standby) in [
+            ("read-write", false),
+            ("primary", false),
+            ("read-only", true),
+            ("standby", true),
+            ("prefer-standby", true),
+        ] {
+            assert_eq!(is_standby(&both, wanted), Ok(standby), "{major} {wanted}");
+        }
+        assert_eq!(is_standby(&[nobody, primary.port()], "prefer-standby"), Ok(false));
+        for (port, wanted, reason) in [
+            (primary.port(), "read-only", "session is not read-only"),
+            (primary.port(), "standby", "server is not in hot standby mode"),
+            (standby.port(), "read-write", "session is read-only"),
+            (standby.port(), "primary", "server is in hot standby mode"),
+        ] {
+            let told = is_standby(&[nobody, port], wanted).unwrap_err();
+            assert!(told.ends_with(&format!("port {port} failed: {reason}")), "{major} {told}");
+            assert!(told.contains("Connection refused"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn statements_are_done_and_refused() {
+    let server = Guarded::new(NEWEST, Identity::Signed);
+    for mode in ["disable", "require"] {
+        let mut session = server.connect(&format!("sslmode={mode} application_name=one")).unwrap();
+        assert!(session.server_version() > 180_000, "{}", session.server_version());
+        session
+            .execute("CREATE TEMP TABLE t (a int, b text); INSERT INTO t VALUES (1, NULL), (2, 'x')")
+            .unwrap();
+        let rows =
+            session.query("SELECT a, b, current_setting('application_name') FROM t ORDER BY a").unwrap();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(rows, [[text("1"), None, text("one")], [text("2"), text("x"), text("one")]]);
+        assert_eq!(session.query("").unwrap(), Vec::<Vec<_>>::new());
+        assert_eq!(session.query("SELECT 1; SELECT 2; UPDATE t SET a = 3").unwrap(), [[text("2")]]);
+        let error = session.execute("SELECT 1; SELECT nonsense").unwrap_err();
+        let expected = "the server refuses \"SELECT 1; SELECT nonsense\": ERROR: column \"nonsense\" does not exist \
+            (SQLSTATE 42703)";
+        assert_eq!(error.to_string(), expected);
+        // More than fits into many records, and then into none.
+        let rows = session.query("SELECT repeat('x', 3000000), i FROM generate_series(1, 3) i").unwrap();
+        assert!(rows.iter().all(|row| row[0].as_ref().unwrap().len() == 3_000_000));
+        assert_eq!(rows[2][1], text("3"));
+        assert!(matches!(session.execute("SELECT '\0'"), Err(SessionError::ZeroByte(_))));
+    }
+}
+
+#[test]
+fn data_are_copied() {
+    let server = Guarded::new(NEWEST, Identity::Signed);
+    for mode in ["disable", "require"] {
+        let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
+        session.execute("CREATE TEMP TABLE t (a int, b text)").unwrap();
+        let copied = session.copy_in("COPY t FROM STDIN", |writer| {
+            (0..100_000).try_for_each(|number| writeln!(writer, "{number}\tnumber {number}"))
+        });
+        copied.unwrap();
+        let sums = "SELECT count(*), sum(a) FROM t";
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(session.query(sums).unwrap(), [[text("100000"), text("4999950000")]]);
+        let error = session.copy_in("COPY t FROM STDIN", |writer| {
+            writeln!(writer, "1\tone")?;
+            Err(io::Error::other("no more"))
+        });
+        assert!(matches!(error, Err(SessionError::Data { .. })), "{error:?}");
+        // The server stops to listen early, and the client goes on.
+        let error = session.copy_in("COPY t FROM STDIN", |writer| {
+            (0..100_000).try_for_each(|_| writeln!(writer, "nonsense\tone"))
+        });
+        assert!(error.unwrap_err().to_string().contains("invalid input syntax for type integer"));
+        let error = session.copy_in("SELECT 1", |_| Ok(()));
+        assert!(matches!(error, Err(SessionError::Copy { .. })), "{error:?}");
+        let error = session.copy_in("COPY t TO STDOUT", |_| Ok(()));
+        assert!(matches!(error, Err(SessionError::Copy { .. })), "{error:?}");
+        let error = session.copy_in("COPY nowhere FROM STDIN", |_| Ok(()));
+        assert!(matches!(error, Err(SessionError::Refused { .. })), "{error:?}");
+        let error = session.copy_in("COPY t FROM STDIN; COPY t FROM STDIN", |_| Ok(()));
+        assert!(matches!(error, Err(SessionError::Refused { .. })), "{error:?}");
+        for copy in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
+            let error = session.execute(copy);
+            assert!(matches!(error, Err(SessionError::Copy { .. })), "{error:?}");
+        }
+        assert_eq!(session.query(sums).unwrap(), [[text("100000"), text("4999950000")]]);
+    }
+}
+
+#[test]
+fn notices_are_handed_over() {
+    let server = Guarded::new(NEWEST, Identity::None);
+    let mut session = server.connect("").unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&told);
+    session.on_notice(move |notice| listener.lock().unwrap().push(notice.libpq_text(None)));
+    session
+        .execute("DO $$ BEGIN RAISE NOTICE 'one' USING DETAIL = 'two'; RAISE WARNING 'three'; END $$")
+        .unwrap();
+    assert_eq!(*told.lock().unwrap(), ["NOTICE:  one\nDETAIL:  two\n", "WARNING:  three\n"]);
+}
+
+/// libpq's way of printing is compared with a libpq's.
+#[test]
+fn complaints_are_printed_as_psql_does() {
+    let server = Guarded::new(NEWEST, Identity::None);
+    if Command::new("psql").arg("--version").output().is_err() {
+        println!("skipped: no psql is installed here");
+        return;
+    }
+    let long = format!("SELECT {} nonsense, {}", "1,".repeat(50), "2,".repeat(50));
+    let mut session = server.connect("").unwrap();
+    for sql in [
+        "SELECT nonsense",
+        "SELECT 1,\n\t'日本語', nonsense\nFROM pg_class",
+        "SELECT 1;\r\nSELECT 2 FROM\r\n nowhere; SELECT 3",
+        "SELECT '日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語', nonsense",
+        "SELECT 1 +",
+        "DO $$ BEGIN PERFORM nonsense; END $$",
+        "DO $$ BEGIN RAISE EXCEPTION 'one' USING DETAIL = 'two', HINT = 'three'; END $$",
+        "SELECT 1/0",
+        "CREATE TEMP TABLE t (a int UNIQUE); INSERT INTO t VALUES (1), (1)",
+        &long,
+    ] {
+        let Err(SessionError::Refused { source, .. }) = session.execute(sql) else { panic!("{sql} is done") };
+        let output = Command::new("psql")
+            .args(["-X", "-h", "localhost", "-p", &server.port().to_string(), "-U", target::USER])
+            .args(["-d", "postgres", "-c", sql])
+            .env("PGCLIENTENCODING", "UTF8")
+            .env("PGOPTIONS", "-c lc_messages=C")
+            .output()
+            .unwrap();
+        assert_eq!(source.libpq_text(Some(sql)), String::from_utf8(output.stderr).unwrap(), "{sql}");
+    }
+}
+
+#[test]
+fn a_statement_is_cancelled() {
+    let server = Guarded::new(NEWEST, Identity::None);
+    for protocol in ["3.0", "3.2"] {
+        let mut session = server.connect(&format!("min_protocol_version={protocol}")).unwrap();
+        let begun = session.begun().clone();
+        assert_eq!(begun.secret_key.len(), if protocol == "3.0" { 4 } else { 32 });
+        let sleeper = thread::spawn(move || session.execute("SELECT pg_sleep(60)").unwrap_err().to_string());
+        let mut request = Vec::new();
+        encode::cancel_request(begun.process_id, &begun.secret_key, &mut request);
+        // A request that comes before the statement is for nothing.
+        while !sleeper.is_finished() {
+            let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+            stream.write_all(&request).unwrap();
+            stream.read_to_end(&mut Vec::new()).unwrap();
+        }
+        let told = sleeper.join().unwrap();
+        assert!(told.contains("canceling statement due to user request (SQLSTATE 57014)"), "{told}");
+    }
+}
+
+#[test]
+fn an_old_server_does_not_speak_the_newest_protocol() {
+    let server = Guarded::new("13", Identity::None);
+    let told = server.connect("min_protocol_version=3.2").unwrap_err();
+    assert!(told.ends_with("server supports up to 3.0"), "{told}");
+    let session = server.connect("max_protocol_version=latest").unwrap();
+    assert_eq!(session.begun().secret_key.len(), 4);
+}
+
+#[test]
+fn a_server_that_is_silent_is_not_waited_for() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let server = Guarded::new(NEWEST, Identity::None);
+    let told = server.connect(&format!("port={port} host=127.0.0.1 connect_timeout=1")).unwrap_err();
+    assert_eq!(told, format!("connection to server at \"127.0.0.1\", port {port} failed: timeout expired"));
+    // The next host is tried.
+    let ports = format!("{port},{}", server.port());
+    assert!(server.connect(&format!("port={ports} host=127.0.0.1,localhost connect_timeout=1")).is_ok());
+    let told = server.connect("host=no.such.host.invalid").unwrap_err();
+    assert!(told.starts_with("could not translate host name \"no.such.host.invalid\" to address:"), "{told}");
+}
+
+#[test]
+fn somebody_elses_server_is_not_trusted() {
+    let server = Guarded::new(NEWEST, Identity::None);
+    let params = server.params(&format!("host={} requirepeer=somebody", server.sockets()));
+    let told = Session::connect(&params).unwrap_err().to_string();
+    assert!(told.contains("requirepeer specifies \"somebody\", but actual peer user name is"), "{told}");
+}

@@ -1,0 +1,419 @@
+//! Whole scripts on a real server, on each event loop: what clients send, and what becomes of errors.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod harness;
+
+use std::time::Duration;
+
+use driver::{
+    Arrivals, Control, Engine, ErrorPolicy, Length, Level, Load, Observer, OnError, Outcome, Rate, Record,
+    Said, Spacing, Verbosity, WeightedScript,
+};
+use model::message::{Connection, Endpoint, Phase};
+use model::workload::Protocol;
+use script::{Names, Script, Seeds, Value, Variables};
+use wire::ConnectParams;
+
+use harness::Bench;
+
+const ENGINES: [Engine; 2] = [Engine::Epoll, Engine::Uring];
+
+/// Two clients of one thread that run each of some scripts' transactions so often.
+fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
+    let mut names = Names::default();
+    let scripts = texts.iter().enumerate().map(|(number, text)| {
+        let script = Script::parse(&format!("script {number}"), text, &mut names).unwrap();
+        WeightedScript { script, weight: 1 }
+    });
+    let scripts = scripts.collect();
+    let (host, port) = match &connection.endpoint {
+        Endpoint::Unix { directory, port } => (directory, *port),
+        Endpoint::Tcp { host, port } => (host, *port),
+        Endpoint::Conninfo { .. } => panic!("not of a server of our own"),
+    };
+    let connection = ConnectParams::new(host, port, &connection.user, &connection.database, None);
+    Load {
+        client_id: names.find("client_id"),
+        length: Length::Transactions(transactions),
+        ..Load::new(connection, scripts, Variables::new(&names), Seeds::draw(7, 2, 1, false))
+    }
+}
+
+/// What a load tells, added up.
+#[derive(Default)]
+struct Told {
+    total: Option<Record>,
+    drained: u64,
+    said: Vec<Said>,
+    outcome: Option<Outcome>,
+}
+
+impl Observer for Told {
+    fn connected(&mut self, _took: Duration) {}
+
+    fn started(&mut self, _unix_us: i64) {}
+
+    fn interval(&mut self, record: &Record) {
+        if record.phase == Phase::Drain {
+            self.drained += record.scripts.iter().map(|script| script.moments.count).sum::<u64>();
+        }
+        match &mut self.total {
+            Some(total) => total.add(record),
+            None => self.total = Some(record.clone()),
+        }
+    }
+
+    fn said(&mut self, said: &Said) {
+        self.said.push(said.clone());
+    }
+}
+
+impl Told {
+    fn total(&self) -> &Record {
+        self.total.as_ref().unwrap_or_else(|| panic!("nothing was told but {:?}", self.said))
+    }
+
+    fn transactions(&self) -> u64 {
+        self.total().scripts.iter().map(|script| script.moments.count).sum()
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.said.iter().map(|said| said.text.as_str()).collect()
+    }
+
+    /// Asserts that something was said that contains this.
+    fn assert_said(&self, text: &str) {
+        assert!(self.said.iter().any(|said| said.text.contains(text)), "{text}: {:?}", self.texts());
+    }
+}
+
+fn run(load: Load) -> Told {
+    let mut told = Told::default();
+    told.outcome = Some(driver::run(load, Control::default(), &mut told).unwrap());
+    told
+}
+
+/// Runs a load on each event loop.
+fn on_each_engine(load: &Load, mut check: impl FnMut(Told)) {
+    for engine in ENGINES {
+        let told = run(Load { engine, ..load.clone() });
+        let used = &told.outcome.as_ref().unwrap().engine;
+        assert_eq!(used.name, if engine == Engine::Uring { "io_uring" } else { "epoll" });
+        check(told);
+    }
+}
+
+#[test]
+fn results_become_variables_and_conditions_lead_on() {
+    let bench = Bench::shared();
+    let script = "select 40 + :client_id as a, 'x' as b \\gset p_
+\\set c 0
+\\if :p_a = 40
+  \\set c 100
+\\elif :p_a = 41
+  \\set c 200
+\\else
+  \\set c 300
+\\endif
+select 1 as one \\; select 2 as two, :c as three \\aset
+\\if :one + :two + :three not in (103, 203)
+  select 1 / 0;
+\\endif
+"
+    .replace(
+        ":one + :two + :three not in (103, 203)",
+        ":one + :two + :three <> 103 and :one + :two + :three <> 203",
+    );
+    for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+        // Several statements in one are the simple protocol's.
+        let script = match protocol {
+            Protocol::Simple => script.clone(),
+            _ => script.replace(
+                "select 1 as one \\; select 2 as two, :c as three",
+                "select 1 as one, 2 as two, :c as three",
+            ),
+        };
+        on_each_engine(&Load { protocol, ..load(&bench.unix(), &[&script], 3) }, |told| {
+            assert_eq!((told.transactions(), told.texts()), (6, vec![]), "{protocol:?}");
+        });
+    }
+}
+
+#[test]
+fn a_result_of_no_or_many_rows_is_no_variable() {
+    let bench = Bench::shared();
+    for (script, text) in [
+        (
+            "select 1 as a where false \\gset\n",
+            "client 0 script 0 command 0 query 0: expected one row, got 0",
+        ),
+        (
+            "select generate_series(1, 3) as a \\gset\n",
+            "client 0 script 0 command 0 query 0: expected one row, got 3",
+        ),
+        (
+            "select 1 \\; begin \\; commit \\gset\n",
+            "client 0 script 0 command 0 query 2: expected one row, got 0",
+        ),
+        (
+            "select 1 as \"bad name!\" \\gset\n",
+            "client 0 script 0 command 0 query 0: error storing into variable bad name!",
+        ),
+        ("select 1 / 0 \\gset\n", "client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero"),
+        (
+            "select 1 \\; select 1 / 0;\n",
+            "client 0 script 0 aborted in command 0 query 1: ERROR:  division by zero",
+        ),
+        ("copy pg_class to stdout;\n", "COPY is not supported in pgbench, aborting"),
+        ("copy pg_class from stdin;\n", "COPY is not supported in pgbench, aborting"),
+        ("begin;\n", "client 0 aborted: end of script reached without completing the last transaction"),
+        (
+            "\\set a 1 / 0\nselect 1;\n",
+            "client 0 aborted in command 0 (set) of script 0; evaluation of meta-command failed",
+        ),
+    ] {
+        on_each_engine(&load(&bench.unix(), &[script], 1), |told| {
+            told.assert_said(text);
+            assert_eq!(told.outcome.as_ref().unwrap().aborted, 2);
+        });
+    }
+}
+
+#[test]
+fn pipelines_are_sent_at_once_and_answered_in_order() {
+    let bench = Bench::shared();
+    let script = "\\set big 300
+\\startpipeline
+begin;
+select repeat('x', :big);
+\\syncpipeline
+select generate_series(1, 1000);
+commit;
+\\endpipeline
+select 1;
+";
+    for protocol in [Protocol::Extended, Protocol::Prepared] {
+        let mut load = load(&bench.unix(), &[script], 20);
+        load.protocol = protocol;
+        load.per_command = true;
+        on_each_engine(&load, |told| {
+            assert_eq!((told.transactions(), told.texts()), (40, vec![]));
+            let script = &told.total().scripts[0];
+            assert_eq!(script.rows, 40 * 1002);
+            assert!(script.commands.iter().all(|command| command.moments.count == 40));
+        });
+    }
+}
+
+#[test]
+fn errors_in_pipelines_end_their_clients() {
+    let bench = Bench::shared();
+    for (script, text) in [
+        (
+            "\\startpipeline\nselect 1/0;\nselect 2;\n\\endpipeline\n",
+            "aborted in command 3 query 0: ERROR:  division by zero",
+        ),
+        ("\\startpipeline\nselect 1;\n", "aborted: end of script reached with pipeline open"),
+        ("\\startpipeline\n\\startpipeline\n\\endpipeline\n", "already in pipeline mode"),
+        ("\\endpipeline\nselect 1;\n", "not in pipeline mode"),
+        ("\\startpipeline\nselect 1 as a \\gset\n\\endpipeline\n", "\\gset is not allowed in pipeline mode"),
+    ] {
+        let mut load = load(&bench.unix(), &[script], 1);
+        load.protocol = Protocol::Extended;
+        on_each_engine(&load, |told| told.assert_said(text));
+    }
+}
+
+/// A serialization failure in every first try of every second transaction.
+const FAILS_ONCE: &str = "\\set n :n + 1
+begin;
+\\if :n % 2 = 1
+do $$ begin raise 'again' using errcode = '40001'; end $$;
+\\endif
+commit;
+";
+
+fn failing(bench: &Bench, errors: ErrorPolicy) -> Load {
+    let mut names = Names::default();
+    let script = Script::parse("failing", FAILS_ONCE, &mut names).unwrap();
+    let mut variables = Variables::new(&names);
+    variables.set(names.find("n").unwrap(), Value::Int(0)).unwrap();
+    Load {
+        scripts: vec![WeightedScript { script, weight: 1 }],
+        variables,
+        client_id: None,
+        errors,
+        verbosity: Verbosity { errors: true, ..Verbosity::default() },
+        ..load(&bench.unix(), &["select 1;"], 4)
+    }
+}
+
+#[test]
+fn a_serialization_failure_is_repeated_while_there_are_tries() {
+    let bench = Bench::shared();
+    // The variable keeps its value, so that the second try goes well.
+    on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(3))), |told| {
+        let script = &told.total().scripts[0];
+        assert_eq!((script.moments.count, script.failures.sum()), (8, 0), "{:?}", told.texts());
+        assert_eq!((script.retried, script.retries), (8, 8));
+        told.assert_said("got an error in command 3 (SQL) of script 0; ERROR:  again");
+        told.assert_said("client 0 repeats the transaction after the error (try 1/3)");
+    });
+    on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(1))), |told| {
+        let script = &told.total().scripts[0];
+        assert_eq!((script.moments.count, script.failures.serialization), (4, 4));
+        assert_eq!((script.retried, told.outcome.as_ref().unwrap().aborted), (0, 0));
+        told.assert_said("client 1 ends the failed transaction (try 1/1)");
+    });
+}
+
+#[test]
+fn errors_are_counted_or_end_the_connection_as_the_policy_says() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select 1 / 0;"], 5);
+    load.errors.rules.push(("22".to_owned(), OnError::Count));
+    on_each_engine(&load, |told| {
+        assert_eq!((told.transactions(), told.total().scripts[0].failures.other), (0, 10));
+        assert_eq!(told.outcome.as_ref().unwrap().connections, 2);
+    });
+    load.errors.rules.push(("22012".to_owned(), OnError::Reconnect));
+    on_each_engine(&load, |told| {
+        assert_eq!(told.total().scripts[0].failures.other, 10);
+        assert!(told.outcome.as_ref().unwrap().connections >= 10, "{:?}", told.outcome);
+    });
+    load.errors.rules.clear();
+    load.errors.exit_on_abort = true;
+    let aborted = driver::run(load, Control::default(), &mut Told::default());
+    assert!(aborted.unwrap_err().to_string().contains("aborted"));
+}
+
+/// The load does not shrink: a client whose server process is killed gets another one.
+#[test]
+fn a_lost_connection_is_replaced_where_that_is_asked_for() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select pg_terminate_backend(pg_backend_pid());"], 3);
+    load.errors.reconnect = true;
+    on_each_engine(&load, |told| {
+        let outcome = told.outcome.as_ref().unwrap();
+        assert_eq!((told.total().scripts[0].failures.other, outcome.aborted), (6, 0));
+        assert!(outcome.connections >= 6, "{outcome:?}");
+    });
+    load.errors.reconnect = false;
+    on_each_engine(&load, |told| {
+        assert_eq!(told.outcome.as_ref().unwrap().aborted, 2);
+        told.assert_said("FATAL:  terminating connection due to administrator command");
+    });
+}
+
+#[test]
+fn each_transaction_may_have_a_connection_of_its_own() {
+    let bench = Bench::shared();
+    for (connection, protocol) in [(bench.unix(), Protocol::Simple), (bench.tcp(), Protocol::Prepared)] {
+        let mut load = load(&connection, &["select :client_id;"], 20);
+        (load.reconnect, load.protocol) = (true, protocol);
+        on_each_engine(&load, |told| {
+            assert_eq!((told.transactions(), told.texts()), (40, vec![]));
+            // The first of each client was opened before the load.
+            assert_eq!(told.total().connects.count, 38);
+            assert_eq!(told.outcome.as_ref().unwrap().connections, 40);
+        });
+    }
+}
+
+/// One client in \sleep or \shell, the other goes on.
+#[test]
+fn nobody_waits_for_another_clients_pause() {
+    let bench = Bench::shared();
+    for pause in ["\\sleep 600 ms", "\\shell sleep 0.6"] {
+        let script = format!("\\if :client_id = 0\n{pause}\n\\endif\nselect 1;\n");
+        let mut load = load(&bench.unix(), &[&script], 0);
+        load.length = Length::Time(Duration::from_millis(300));
+        on_each_engine(&load, |told| {
+            assert_eq!(told.texts(), Vec::<&str>::new());
+            assert!(told.transactions() > 50, "{} transactions", told.transactions());
+            assert!(told.drained >= 1, "the transaction that slept");
+        });
+    }
+}
+
+#[test]
+fn a_shell_command_gives_a_variable() {
+    let bench = Bench::shared();
+    let script =
+        "\\setshell x expr 40 + :client_id\n\\if :x <> 40 + :client_id\nselect 1 / 0;\n\\endif\nselect 1;\n";
+    on_each_engine(&load(&bench.unix(), &[script], 2), |told| {
+        assert_eq!((told.transactions(), told.texts()), (4, vec![]));
+    });
+    on_each_engine(&load(&bench.unix(), &["\\shell false\nselect 1;\n"], 1), |told| {
+        told.assert_said("false: could not launch shell command");
+        told.assert_said(
+            "client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed",
+        );
+    });
+}
+
+#[test]
+fn an_open_loop_keeps_its_schedule() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select 1;"], 0);
+    load.length = Length::Time(Duration::from_millis(1_000));
+    load.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
+    on_each_engine(&load, |told| {
+        let transactions = told.transactions();
+        // What is due just before the end is not begun by a machine that is busy otherwise.
+        assert!((150..=200).contains(&transactions), "{transactions}");
+        let script = &told.total().scripts[0];
+        assert_eq!(script.service.as_ref().unwrap().len(), transactions);
+        assert_eq!(script.start_lag.count, transactions);
+    });
+}
+
+/// A server that takes 50 ms for each cannot do 200 a second with two clients: what is too late is not begun.
+#[test]
+fn what_is_late_already_is_skipped() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 0);
+    load.length = Length::Time(Duration::from_millis(1_000));
+    load.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
+    load.latency_limit = Some(Duration::from_millis(100));
+    on_each_engine(&load, |told| {
+        let script = &told.total().scripts[0];
+        assert!(script.skipped > 50, "{}", script.skipped);
+        assert!(script.moments.max < 1_000_000_000, "{:?}", script.moments);
+    });
+}
+
+/// One Yielding client must not keep the thread from ending.
+#[test]
+fn a_script_without_statements_ends_with_the_load() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["\\set a 1\n"], 0);
+    load.length = Length::Time(Duration::from_millis(100));
+    on_each_engine(&load, |told| assert!(told.transactions() > 1_000));
+}
+
+#[test]
+fn notices_are_told_to_who_wants_them() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["do $$ begin raise notice 'hello'; end $$;"], 1);
+    load.verbosity.notices = true;
+    on_each_engine(&load, |told| {
+        let plain: Vec<_> = told.said.iter().filter(|said| said.level == Level::Plain).collect();
+        assert_eq!(plain.len(), 2);
+        assert_eq!(plain[0].text, "NOTICE:  hello\n");
+    });
+}
+
+/// Large answers and large statements stream through.
+#[test]
+fn size_does_not_matter() {
+    let bench = Bench::shared();
+    let text = "x".repeat(3_000_000);
+    let script = format!("select repeat('y', 5000000) || '{text}';\n");
+    on_each_engine(&load(&bench.tcp(), &[&script], 2), |told| {
+        assert_eq!((told.transactions(), told.texts()), (4, vec![]));
+        assert!(told.total().bytes > 4 * 8_000_000);
+    });
+}

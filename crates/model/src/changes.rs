@@ -1,0 +1,101 @@
+//! What an edited campaign means for a run that has begun with the earlier text.
+
+use std::fmt::Debug;
+
+use crate::plan::{Cell, Plan, RunSettings};
+
+/// The differences between two plans of one campaign.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// Cells that only the new plan has.
+    pub added: Vec<Cell>,
+    /// Cells that only the old plan has; their trials stay in the store.
+    pub gone: Vec<Cell>,
+    /// Number of cells that both have.
+    pub kept: usize,
+    /// What else is new and may be: repeats, order. Each as `name: old → new`.
+    pub settled: Vec<String>,
+    /// What makes a trial another one than those that were run: these can't go into one run. Each as above.
+    pub conflicting: Vec<String>,
+}
+
+impl Changes {
+    /// What has become of a plan.
+    pub fn between(old: &Plan, new: &Plan) -> Self {
+        let only = |of: &Plan, other: &Plan| -> Vec<Cell> {
+            of.cells.iter().filter(|cell| !other.cells.contains(cell)).cloned().collect()
+        };
+        let mut changes = Self {
+            added: only(new, old),
+            gone: only(old, new),
+            kept: new.cells.iter().filter(|cell| old.cells.contains(cell)).count(),
+            ..Self::default()
+        };
+        let RunSettings { repeats, order, seed, compare, retries, vacuum, checkpoint, settle } = new.run;
+        note(&mut changes.settled, "repeats", &old.run.repeats, &repeats);
+        note(&mut changes.settled, "order", &old.run.order, &order);
+        note(&mut changes.settled, "compare", &old.run.compare, &compare);
+        note(&mut changes.settled, "retries", &old.run.retries, &retries);
+        note(&mut changes.conflicting, "seed", &old.run.seed, &seed);
+        note(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);
+        note(&mut changes.conflicting, "checkpoint", &old.run.checkpoint, &checkpoint);
+        note(&mut changes.conflicting, "settle", &old.run.settle, &settle);
+        note(&mut changes.conflicting, "hooks", &old.hooks, &new.hooks);
+        for server in &new.servers {
+            if let Some(before) = old.servers.iter().find(|before| before.name == server.name) {
+                let what = format!("server {}", server.name);
+                note(&mut changes.conflicting, &what, &before.source, &server.source);
+                note(&mut changes.conflicting, &what, &before.initdb, &server.initdb);
+            }
+        }
+        changes
+    }
+
+    /// Whether the plans come to the same.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty()
+            && self.gone.is_empty()
+            && self.settled.is_empty()
+            && self.conflicting.is_empty()
+    }
+}
+
+fn note<T: PartialEq + Debug>(changes: &mut Vec<String>, name: &str, old: &T, new: &T) {
+    if old != new {
+        changes.push(format!("{name}: {old:?} → {new:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Campaign;
+
+    const TEXT: &str = "name = 'n'\n[factors]\nserver = ['mine']\nworkload = ['select-only']\nclients = [1, 2]\n\
+                        [run]\nrepeats = 3\nseed = 1\n[servers.mine]\nbin = '/a'\n";
+
+    fn changes(edit: impl Fn(&str) -> String) -> Changes {
+        let plan = |text: &str| Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        Changes::between(&plan(TEXT), &plan(&edit(TEXT)))
+    }
+
+    #[test]
+    fn words_for_people_change_nothing() {
+        assert!(changes(|text| format!("notes = 'x'\n{text}# more")).is_empty());
+    }
+
+    #[test]
+    fn cells_come_and_go() {
+        let found = changes(|text| text.replace("[1, 2]", "[2, 4, 8]").replace("repeats = 3", "repeats = 5"));
+        assert_eq!((found.added.len(), found.gone.len(), found.kept), (2, 1, 1));
+        assert_eq!(found.settled.len(), 1);
+        assert_eq!(found.conflicting, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_makes_another_trial_conflicts() {
+        let found =
+            changes(|text| text.replace("'/a'", "'/b'").replace("seed = 1", "seed = 1\nvacuum = 'freeze'"));
+        assert_eq!(found.conflicting.len(), 2, "{found:?}");
+    }
+}

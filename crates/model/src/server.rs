@@ -1,0 +1,73 @@
+//! Where a server under test comes from.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A server that a campaign names, and what kind of server it is. A version as a level of the factor `server` is one of
+/// that name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSpec {
+    /// Its name, as the factor `server` has it.
+    pub name: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Options for `initdb` beside pgdyno's own; empty for a server that pgdyno does not own.
+    pub initdb: Vec<String>,
+}
+
+/// Where a server comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A downloaded build: a major (`18`) or a full version (`16.4`).
+    Embedded(String),
+    /// Programs that are there: the directory of `postgres` and `initdb`.
+    Bin(PathBuf),
+    /// Built from its source.
+    Build(Build),
+    /// A server that runs already, and that pgdyno does not own.
+    Dsn(Dsn),
+}
+
+/// How a server is built from its source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// A source directory or a tarball.
+    pub location: PathBuf,
+    /// What of a git repository is built, where it is not the directory as it stands.
+    pub git_ref: Option<String>,
+    /// What configures it; where none is given, `configure`, which every major has, so that all are built alike.
+    pub system: Option<BuildSystem>,
+    /// Options for `configure` or `meson setup`, beside pgdyno's own.
+    pub options: Vec<String>,
+    /// `CFLAGS`, where they are not to be pgdyno's own (`-O2 -g -fno-omit-frame-pointer`).
+    pub cflags: Option<String>,
+}
+
+/// What configures a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BuildSystem {
+    /// `meson setup` and ninja; PostgreSQL 16 and later.
+    Meson,
+    /// `./configure` and make.
+    Configure,
+}
+
+impl BuildSystem {
+    /// Every build system with its name in campaigns.
+    pub const ALL: [(&'static str, Self); 2] = [("meson", Self::Meson), ("configure", Self::Configure)];
+}
+
+/// A server that runs already.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dsn {
+    /// A connection string as libpq takes it; never stored with a password.
+    pub conninfo: String,
+    /// Whether pgdyno may change its settings for a trial, and put them back afterwards.
+    pub may_set: bool,
+}

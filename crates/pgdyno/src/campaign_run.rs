@@ -1,0 +1,180 @@
+//! Running a campaign, from its beginning or from where it ended, under the eyes of a user.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use model::plan::Plan;
+use model::record::{Run, Trial};
+use model::server::Source;
+use report::table::Format;
+use runner::campaign::{Campaign, Executed};
+use runner::{Here, RunError, Standing};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use store::Store;
+use target::{Cache, TargetError};
+
+use crate::campaign_file::CampaignFile;
+use crate::exit::{Exit, Usage};
+use crate::output::{note, print};
+use crate::progress::Progress;
+
+/// A run of a campaign that begins or goes on.
+pub(crate) struct CampaignRun<'a> {
+    /// What it comes to.
+    pub(crate) plan: &'a Plan,
+    /// Which.
+    pub(crate) run: &'a Run,
+    /// What has been run of it.
+    pub(crate) trials: &'a [Trial],
+    /// Where its trials go.
+    pub(crate) store: &'a Store,
+    /// Whether nothing is to be measured where there are confounds.
+    pub(crate) strict: bool,
+}
+
+/// How a run ended that did not fail.
+pub(crate) enum Outcome {
+    /// The user ended it before its first trial.
+    Interrupted,
+    /// Trials were run.
+    Executed(Executed),
+}
+
+/// Whether each downloaded server of a campaign can be had.
+///
+/// # Errors
+/// [`Usage`] at its place in the campaign; or the archive can't be asked.
+pub(crate) fn has_servers(file: &CampaignFile) -> anyhow::Result<()> {
+    let cache = Cache::open()?;
+    for server in &file.plan.servers {
+        let Source::Embedded(version) = &server.source else { continue };
+        match target::resolve(&cache, version) {
+            Ok(_) => {}
+            Err(TargetError::NoSuchVersion { available, .. }) => {
+                let message = format!("there is no PostgreSQL {version} to be had");
+                let help = format!("expected a major or one of: {}", available.join(", "));
+                return Err(file.refuse_server(&server.name, message, help).into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Where pgdyno is.
+pub(crate) fn here() -> Here {
+    let uname = rustix::system::uname();
+    Here {
+        kernel: uname.release().to_string_lossy().into_owned(),
+        host: uname.nodename().to_string_lossy().into_owned(),
+    }
+}
+
+impl CampaignRun<'_> {
+    /// Runs what is still to be run, and prints the tables.
+    ///
+    /// # Errors
+    /// As [`Campaign::execute`]; another pgdyno runs the same.
+    pub(crate) fn execute(&self, format: Format) -> anyhow::Result<Exit> {
+        match self.measure() {
+            Ok(Outcome::Interrupted) => {
+                note("interrupted before the first trial\n");
+                Ok(Exit::Interrupted)
+            }
+            Err(error) => {
+                self.print_tables(format)?;
+                Err(error)
+            }
+            Ok(Outcome::Executed(executed)) => {
+                self.print_tables(format)?;
+                note(&last_lines(&executed, self.store.root()));
+                Ok(exit(&executed))
+            }
+        }
+    }
+
+    /// Runs what is still to be run.
+    ///
+    /// # Errors
+    /// As [`CampaignRun::execute`].
+    pub(crate) fn measure(&self) -> anyhow::Result<Outcome> {
+        let cache = Cache::open()?;
+        let interrupt = stop_on_signals()?;
+        let _claim = self.store.claim(&self.run.id)?;
+        let progress = Progress::new();
+        let executed = Campaign {
+            plan: self.plan,
+            run: self.run,
+            trials: self.trials,
+            here: &here(),
+            strict: self.strict,
+            store: self.store,
+            cache: &cache,
+            program: &std::env::current_exe().context("the path of pgdyno itself is not known")?,
+            interrupt: &interrupt,
+            observer: &progress,
+        }
+        .execute();
+        progress.finish();
+
+        match executed {
+            Err(RunError::Interrupted) => Ok(Outcome::Interrupted),
+            Err(error @ RunError::Confounded { .. }) => Err(Usage(format!("error: {error}")).into()),
+            Err(error) => Err(error.into()),
+            Ok(executed) => Ok(Outcome::Executed(executed)),
+        }
+    }
+
+    fn print_tables(&self, format: Format) -> anyhow::Result<()> {
+        match report::of_run(self.store, &self.run.id)? {
+            Some(view) => print(&report::tables(&view, format)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first Ctrl-C (or SIGTERM) asks for an orderly end, the second ends at once; servers and driver go with us
+/// either way.
+fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag set by the first.
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            i32::from(Exit::Interrupted.code()),
+            Arc::clone(&interrupt),
+        )
+        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
+        .context("could not watch for Ctrl-C")?;
+    }
+    Ok(interrupt)
+}
+
+fn exit(executed: &Executed) -> Exit {
+    match executed {
+        Executed { interrupted: true, .. } => Exit::Interrupted,
+        Executed { standing: Standing { invalid: 0, ahead: 0, elsewhere: 0, .. }, .. } => Exit::Ok,
+        Executed { standing: Standing { usable: 0, elsewhere: 0, .. }, .. } => Exit::InvalidMeasurement,
+        _ => Exit::Partial,
+    }
+}
+
+fn last_lines(executed: &Executed, root: &Path) -> String {
+    let Executed { standing: Standing { usable, invalid, ahead, elsewhere }, interrupted } = executed;
+    let root = root.display();
+    let mut text = if *interrupted { "interrupted: ".to_owned() } else { String::new() };
+    text += &format!("{usable} usable and {invalid} invalid trials are in {root}\n");
+    if *ahead > 0 {
+        text += &format!("{ahead} are still to be run: pgdyno resume --store {root}\n");
+    }
+    if *elsewhere > 0 {
+        text +=
+            &format!("{elsewhere} wait for another kernel or host: there, pgdyno resume --store {root}\n");
+    }
+    if *usable > 0 {
+        text += &format!("As a page: pgdyno report --store {root} -o report.html\n");
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! What was run, in words and figures: the head of the report.
+
+use std::time::Duration;
+
+use driver::{Arrivals, Length, Load, Spacing};
+use serde::Serialize;
+use wire::Transport;
+
+use super::figures::{counted, grouped, time};
+use super::plan::{self, Plan};
+
+/// What was run on what.
+#[derive(Clone, Debug)]
+pub(super) struct Described {
+    pub(super) server: Server,
+    pub(super) load: LoadDescribed,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Server {
+    /// Such as 18.1; null where it did not say.
+    pub(super) version: Option<String>,
+    /// Host or directory of the socket, and port, as given; with several hosts each of them.
+    pub(super) hosts: Vec<String>,
+    pub(super) transport: &'static str,
+    pub(super) database: String,
+    pub(super) user: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LoadDescribed {
+    pub(super) clients: u32,
+    pub(super) threads: u32,
+    pub(super) protocol: &'static str,
+    /// Whether transactions begin on a schedule.
+    pub(super) open: bool,
+    /// The schedule in words; null in a closed loop.
+    pub(super) arrivals: Option<String>,
+    pub(super) rate_per_s: Option<f64>,
+    pub(super) duration_us: Option<f64>,
+    pub(super) transactions_per_client: Option<u64>,
+    pub(super) warmup_us: f64,
+    pub(super) think_us: Option<[f64; 2]>,
+    pub(super) latency_limit_us: Option<f64>,
+    pub(super) max_tries: Option<u32>,
+    pub(super) connection_per_transaction: bool,
+    pub(super) seed: u64,
+    pub(super) scale: Option<u32>,
+}
+
+impl Described {
+    /// `load` is what was run of a plan, `version` the server's as a number.
+    pub(super) fn of(plan: &Plan, load: &Load, version: u32) -> Self {
+        let connection = &load.connection;
+        let host = |host: &wire::Host| {
+            let name = match &host.hostaddr {
+                Some(address) if host.host.is_empty() => address.to_string(),
+                _ => host.host.clone(),
+            };
+            format!("{name}:{}", host.port)
+        };
+        let us = |time: Duration| time.as_nanos() as f64 / 1e3;
+        Self {
+            server: Server {
+                version: (version > 0).then(|| version_text(version)),
+                hosts: connection.hosts.iter().map(host).collect(),
+                transport: match connection.hosts.first().map(wire::Host::transport) {
+                    Some(Transport::Unix) => "unix",
+                    _ => "tcp",
+                },
+                database: connection.database.clone(),
+                user: connection.user.clone(),
+            },
+            load: LoadDescribed {
+                clients: load.clients,
+                threads: load.threads,
+                protocol: load.protocol.name(),
+                open: load.arrivals.is_open(),
+                arrivals: arrivals(&load.arrivals, load.warmup),
+                rate_per_s: match &load.arrivals {
+                    Arrivals::Rate(rate) => match rate.stages.as_slice() {
+                        [only] if only.from == only.to => Some(only.from),
+                        _ => None,
+                    },
+                    _ => None,
+                },
+                duration_us: plan::duration(load).map(us),
+                transactions_per_client: match load.length {
+                    Length::Transactions(transactions) => Some(transactions),
+                    Length::Time(_) => None,
+                },
+                warmup_us: us(load.warmup),
+                think_us: load.think.map(|think| [us(think.least), us(think.most)]),
+                latency_limit_us: load.latency_limit.map(us),
+                max_tries: load.errors.max_tries,
+                connection_per_transaction: load.reconnect,
+                seed: plan.seed,
+                scale: plan.scale,
+            },
+        }
+    }
+}
+
+impl Server {
+    /// One line: where.
+    pub(super) fn line(&self) -> String {
+        let version =
+            self.version.as_ref().map_or("PostgreSQL".to_owned(), |version| format!("PostgreSQL {version}"));
+        format!("{version} · {} · database {}", self.hosts.join(", "), self.database)
+    }
+}
+
+impl LoadDescribed {
+    /// One line: what.
+    pub(super) fn line(&self) -> String {
+        let mut parts = vec![counted(u64::from(self.clients), "client")];
+        if self.threads > 1 {
+            parts.push(counted(u64::from(self.threads), "thread"));
+        }
+        parts.push(
+            self.arrivals
+                .clone()
+                .map_or("closed loop".to_owned(), |arrivals| format!("open loop, {arrivals}")),
+        );
+        if let Some([least, most]) = self.think_us {
+            let range = if least == most { String::new() } else { format!(" to {}", time(most * 1e3)) };
+            parts.push(format!("think time {}{range}", time(least * 1e3)));
+        }
+        parts.push(format!("{} protocol", self.protocol));
+        if self.connection_per_transaction {
+            parts.push("a connection per transaction".to_owned());
+        }
+        parts.push(format!("seed {}", self.seed));
+        parts.join(" · ")
+    }
+}
+
+fn arrivals(arrivals: &Arrivals, warmup: Duration) -> Option<String> {
+    match arrivals {
+        Arrivals::Closed => None,
+        Arrivals::Given(times) => Some(format!("{} given", counted(times.len() as u64, "arrival"))),
+        Arrivals::Rate(rate) => {
+            let spacing = match rate.spacing {
+                Spacing::Poisson => "Poisson",
+                Spacing::Uniform => "uniform",
+            };
+            let constant = |rate: f64| format!("{}/s", grouped(rate));
+            // The warm-up is no stage of the user's.
+            let stages =
+                if rate.stages.len() > 1 && !warmup.is_zero() { &rate.stages[1..] } else { &rate.stages };
+            let stages = stages.iter().map(|stage| {
+                let rate = match stage.from == stage.to {
+                    true => constant(stage.from),
+                    false => format!("{} to {}", grouped(stage.from), constant(stage.to)),
+                };
+                match stage.length {
+                    Duration::MAX => rate,
+                    length => format!("{rate} for {}", time(length.as_nanos() as f64)),
+                }
+            });
+            Some(format!("{}, {spacing}", stages.collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+/// `server_version_num` as people write it.
+fn version_text(number: u32) -> String {
+    if number >= 100_000 {
+        format!("{}.{}", number / 10_000, number % 10_000)
+    } else {
+        format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_written_as_people_do() {
+        assert_eq!([180_001, 90_624].map(version_text), ["18.1", "9.6.24"]);
+    }
+}

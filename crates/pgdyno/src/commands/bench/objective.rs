@@ -1,0 +1,215 @@
+//! What a rate has to hold: `p99 < 10ms`, `errors < 1%`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use driver::Record;
+use hdrhistogram::Histogram;
+
+use super::quantity;
+
+/// A bound on a figure of a load.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Objective {
+    figure: Figure,
+    /// Nanoseconds; of errors a share.
+    limit: f64,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Figure {
+    Quantile(f64),
+    Mean,
+    Max,
+    /// Share of the transactions that failed or were skipped.
+    Errors,
+}
+
+/// A figure as it came out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reached {
+    /// Microseconds; of errors a share. None where there was nothing to measure.
+    pub(super) value: Option<f64>,
+    pub(super) holds: bool,
+}
+
+/// How far the number of transactions of a schedule by chance may be from what is expected.
+const CHANCE: f64 = 1.1;
+
+impl Objective {
+    /// What came out of a load.
+    pub(super) fn reached(&self, window: &Window) -> Reached {
+        let value = match &self.figure {
+            Figure::Errors => window.error_share(),
+            _ if window.latency.is_empty() => None,
+            Figure::Quantile(quantile) => Some(window.latency.value_at_quantile(*quantile) as f64),
+            Figure::Mean => Some(window.mean_ns),
+            Figure::Max => Some(window.max_ns as f64),
+        };
+        let unit = if self.figure == Figure::Errors { 1.0 } else { 1e3 };
+        Reached {
+            value: value.map(|value| value / unit),
+            holds: value.is_some_and(|value| value < self.limit),
+        }
+    }
+
+    /// Whether it cannot be held any longer, whatever comes: `expected` transactions in all were planned.
+    pub(super) fn is_lost(&self, window: &Window, expected: f64) -> bool {
+        let expected = (expected * CHANCE).max(1.0);
+        match &self.figure {
+            Figure::Quantile(quantile) => {
+                let within = window.latency.count_between(0, (self.limit as u64).saturating_sub(1));
+                let beyond = window.latency.len() - within;
+                beyond as f64 > (1.0 - quantile) * expected + 1.0
+            }
+            Figure::Mean => window.mean_ns * window.latency.len() as f64 > self.limit * expected,
+            Figure::Max => window.max_ns as f64 >= self.limit,
+            Figure::Errors => (window.failed + window.skipped) as f64 > self.limit * expected + 1.0,
+        }
+    }
+
+    /// The head of its column: `p99`.
+    pub(super) fn name(&self) -> &str {
+        self.text.split(['<', ' ']).next().unwrap_or_default()
+    }
+
+    /// Whether its value is a share and not a time.
+    pub(super) fn is_share(&self) -> bool {
+        self.figure == Figure::Errors
+    }
+}
+
+/// What objectives look at: a load, all of its scripts together.
+pub(super) struct Window {
+    latency: Histogram<u64>,
+    mean_ns: f64,
+    max_ns: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Window {
+    pub(super) fn of(record: &Record) -> Option<Self> {
+        let (first, others) = record.scripts.split_first()?;
+        let mut sum = first.clone();
+        others.iter().for_each(|script| sum.add(script));
+        let (failed, skipped) = (sum.failures.sum(), sum.skipped);
+        Some(Self {
+            latency: sum.latency,
+            mean_ns: sum.moments.mean,
+            max_ns: sum.moments.max,
+            failed,
+            skipped,
+        })
+    }
+
+    fn error_share(&self) -> Option<f64> {
+        let bad = self.failed + self.skipped;
+        let all = bad + self.latency.len();
+        (all > 0).then(|| bad as f64 / all as f64)
+    }
+}
+
+impl FromStr for Objective {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || {
+            format!(
+                "`{text}` is not an objective: expected FIGURE < LIMIT, such as \"p99 < 10ms\" or \"errors < 1%\"; FIGURE is \
+                 p50 to p99.99, mean, max or errors"
+            )
+        };
+        let (name, limit) = text.split_once('<').ok_or_else(refuse)?;
+        let (name, limit) = (name.trim(), limit.trim_start_matches('=').trim());
+        let figure = match name {
+            "mean" => Figure::Mean,
+            "max" => Figure::Max,
+            "errors" => Figure::Errors,
+            _ => {
+                let percent: f64 = name.strip_prefix('p').and_then(|p| p.parse().ok()).ok_or_else(refuse)?;
+                if !(percent > 0.0 && percent < 100.0) {
+                    return Err(refuse());
+                }
+                Figure::Quantile(percent / 100.0)
+            }
+        };
+        let limit = if figure == Figure::Errors {
+            let percent = limit.strip_suffix('%').ok_or_else(refuse)?;
+            let percent: f64 = percent.trim().parse().map_err(|_| refuse())?;
+            percent / 100.0
+        } else {
+            // Without a unit it would be anyone's guess whether seconds or milliseconds are meant.
+            if limit.parse::<f64>().is_ok() {
+                return Err(refuse());
+            }
+            quantity::some_time(limit).map_err(|_| refuse())?.as_nanos() as f64
+        };
+        if limit.is_nan() || limit <= 0.0 {
+            return Err(refuse());
+        }
+        let shown = text.split_once('<').map_or("", |(_, limit)| limit.trim_start_matches('=').trim());
+        Ok(Self { figure, limit, text: format!("{name} < {shown}") })
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objective(text: &str) -> Objective {
+        text.parse().unwrap()
+    }
+
+    fn window(latencies_ms: impl IntoIterator<Item = u64>, failed: u64) -> Window {
+        let mut latency = Histogram::new(3).unwrap();
+        latencies_ms.into_iter().for_each(|ms| latency.record(ms * 1_000_000).unwrap());
+        let (mean_ns, max_ns) = (latency.mean(), latency.max());
+        Window { latency, mean_ns, max_ns, failed, skipped: 0 }
+    }
+
+    #[test]
+    fn it_is_read_as_people_write_it() {
+        for (text, shown) in [
+            ("p99 < 10ms", "p99 < 10ms"),
+            ("p99.99<1s", "p99.99 < 1s"),
+            ("mean <= 500us", "mean < 500us"),
+            (" errors < 1 %", "errors < 1 %"),
+        ] {
+            assert_eq!(objective(text).to_string(), shown);
+        }
+        assert_eq!(objective("p99.9<1s").name(), "p99.9");
+        for wrong in ["p99", "p99 < 10", "p100 < 1s", "errors < 1s", "tps < 5ms", "p99 > 1ms", "errors < 0%"]
+        {
+            assert!(wrong.parse::<Objective>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn it_holds_below_the_limit() {
+        let window = window((0..100).map(|n| if n < 98 { 1 } else { 50 }), 1);
+        let holds = |text: &str| objective(text).reached(&window).holds;
+        assert!(holds("p90 < 2ms") && !holds("p99 < 10ms") && holds("p99 < 60ms"));
+        assert!(holds("max < 51ms") && !holds("max < 49ms") && holds("mean < 2ms"));
+        assert!(holds("errors < 1%") && !holds("errors < 0.5%"));
+        let none = super::tests::window([], 0);
+        assert_eq!(objective("p99 < 10ms").reached(&none), Reached { value: None, holds: false });
+    }
+
+    #[test]
+    fn it_is_lost_when_what_is_still_to_come_cannot_mend_it() {
+        let bad = window([50; 20], 0);
+        // Of 1,000 at most 10 may be beyond; of 10,000 it is 100.
+        assert!(objective("p99 < 10ms").is_lost(&bad, 1_000.0));
+        assert!(!objective("p99 < 10ms").is_lost(&bad, 10_000.0));
+        assert!(objective("max < 10ms").is_lost(&bad, 1e9));
+        assert!(!objective("mean < 10ms").is_lost(&bad, 1_000.0));
+    }
+}

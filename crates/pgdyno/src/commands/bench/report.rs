@@ -1,0 +1,412 @@
+//! The report: everything that came of a load, with units in its names. Its JSON is `pgdyno.bench/1` (docs/bench.md).
+
+use driver::{ErrorRecord, Load, Moments, Record, ScriptRecord};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::describe::{Described, LoadDescribed, Server};
+use super::find_max::Search;
+use super::measure::{self, Measured};
+use super::omission::{self, Stall};
+use super::warnings::{self, Warning};
+
+/// The version of the document.
+const SCHEMA: &str = "pgdyno.bench/1";
+
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    pgdyno_version: &'static str,
+    /// RFC 3339; null where the load never began.
+    pub(super) started: Option<String>,
+    pub(super) interrupted: bool,
+    pub(super) server: Server,
+    pub(super) load: LoadDescribed,
+    /// Length of the measured window as it was.
+    pub(super) window_us: f64,
+    pub(super) totals: Totals,
+    /// Clients that were aborted, and what the first of them said.
+    pub(super) clients_aborted: u32,
+    pub(super) aborts: Vec<String>,
+    pub(super) connecting: Connecting,
+    pub(super) driver: Driver,
+    pub(super) before_window: u64,
+    pub(super) after_window: AfterWindow,
+    pub(super) scripts: Vec<Script>,
+    pub(super) find_max: Option<Search>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) intervals: Vec<Interval>,
+}
+
+/// All scripts together, in the window.
+#[derive(Debug, Serialize)]
+pub(super) struct Totals {
+    pub(super) tps: f64,
+    /// That succeeded.
+    pub(super) transactions: u64,
+    pub(super) failed: u64,
+    pub(super) retried: u64,
+    pub(super) retries: u64,
+    pub(super) skipped: u64,
+    pub(super) late: u64,
+    /// Arrivals of an open loop that never began; null in a closed one.
+    pub(super) never_begun: Option<u64>,
+    pub(super) rows: u64,
+    pub(super) rows_per_s: f64,
+    pub(super) received_bytes: u64,
+    pub(super) received_bytes_per_s: f64,
+    /// From the intended start.
+    pub(super) latency: Option<Latency>,
+    /// From the start as it was; null in a closed loop, where that is the same.
+    pub(super) service: Option<Latency>,
+    /// Corrected for coordinated omission; null without a stall, and in an open loop, which needs no correction.
+    pub(super) corrected: Option<Latency>,
+    pub(super) errors: Vec<Error>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Latency {
+    pub(super) count: u64,
+    pub(super) min_us: f64,
+    pub(super) mean_us: f64,
+    pub(super) stddev_us: f64,
+    pub(super) p50_us: f64,
+    pub(super) p90_us: f64,
+    pub(super) p95_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) p999_us: f64,
+    pub(super) p9999_us: f64,
+    pub(super) max_us: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Error {
+    /// Null where it was none of the server's.
+    pub(super) sqlstate: Option<String>,
+    /// What was said, of one of them.
+    pub(super) text: String,
+    pub(super) failed: u64,
+    pub(super) retries: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Connecting {
+    /// Until all clients were connected, before the load.
+    pub(super) took_us: f64,
+    /// Connections that were opened in the window.
+    pub(super) in_window: u64,
+    pub(super) in_window_mean_us: Option<f64>,
+    pub(super) in_window_max_us: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Driver {
+    pub(super) engine: &'static str,
+    /// Why it is not io_uring.
+    pub(super) engine_reason: Option<String>,
+    pub(super) busy_share: f64,
+    pub(super) busy_share_max: f64,
+    /// Readable → handled.
+    pub(super) lag_mean_us: Option<f64>,
+    pub(super) lag_max_us: Option<f64>,
+    /// Due → sent; null in a closed loop.
+    pub(super) send_lag_mean_us: Option<f64>,
+    pub(super) send_lag_max_us: Option<f64>,
+    pub(super) cpu_us: u64,
+    pub(super) cpu_us_per_transaction: Option<f64>,
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) memory_bytes_per_client: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AfterWindow {
+    /// In flight at the window's end.
+    pub(super) transactions: u64,
+    pub(super) max_us: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Script {
+    pub(super) name: String,
+    pub(super) weight: u64,
+    pub(super) tps: f64,
+    pub(super) transactions: u64,
+    pub(super) failed: u64,
+    pub(super) retried: u64,
+    pub(super) retries: u64,
+    pub(super) skipped: u64,
+    pub(super) late: u64,
+    pub(super) rows: u64,
+    pub(super) latency: Option<Latency>,
+    pub(super) service: Option<Latency>,
+    pub(super) errors: Vec<Error>,
+    /// Empty without --per-statement.
+    pub(super) statements: Vec<Statement>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Statement {
+    pub(super) line: u32,
+    pub(super) text: String,
+    pub(super) latency: Option<Latency>,
+    pub(super) failures: u64,
+    pub(super) retries: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Interval {
+    /// After the load's start, the warm-up being part of it.
+    start_us: f64,
+    width_us: f64,
+    tps: f64,
+    transactions: u64,
+    failed: u64,
+    skipped: u64,
+    late: u64,
+    retries: u64,
+    mean_us: Option<f64>,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    max_us: Option<f64>,
+    service_p99_us: Option<f64>,
+    rows_per_s: f64,
+    received_bytes_per_s: f64,
+    busy_share: f64,
+    lag_mean_us: Option<f64>,
+    lag_max_us: f64,
+}
+
+impl Report {
+    pub(super) fn of(
+        load: &Load,
+        described: Described,
+        measured: &Measured,
+        find_max: Option<Search>,
+        interrupted: bool,
+    ) -> Self {
+        let window_ns = measured.outcome.window_ns;
+        let open = load.arrivals.is_open();
+        let stall = match &measured.window {
+            Some(window) if !open => omission::stall(window, &measured.intervals),
+            _ => None,
+        };
+        let mut report = Self {
+            schema: SCHEMA,
+            pgdyno_version: env!("CARGO_PKG_VERSION"),
+            started: measured.started.map(|started| started.to_string()),
+            interrupted,
+            server: described.server,
+            load: described.load,
+            window_us: window_ns as f64 / 1e3,
+            totals: Totals::of(load, measured, stall.as_ref()),
+            clients_aborted: measured.outcome.aborted,
+            aborts: measured.aborts.clone(),
+            connecting: Connecting::of(measured),
+            driver: Driver::of(load, measured),
+            before_window: measured.in_warmup,
+            after_window: AfterWindow {
+                transactions: measured.drain.transactions,
+                max_us: (measured.drain.transactions > 0).then_some(measured.drain.max_ns as f64 / 1e3),
+            },
+            scripts: match &measured.window {
+                Some(window) => scripts(load, window, window_ns),
+                None => Vec::new(),
+            },
+            find_max,
+            warnings: Vec::new(),
+            intervals: measured.intervals.iter().map(Interval::of).collect(),
+        };
+        report.warnings = warnings::of(&report, load, stall.as_ref());
+        report
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.totals.never_begun.is_some()
+    }
+}
+
+/// Of all scripts.
+fn sum(window: &Record) -> Option<ScriptRecord> {
+    let (first, others) = window.scripts.split_first()?;
+    let mut sum = first.clone();
+    others.iter().for_each(|script| sum.add(script));
+    Some(sum)
+}
+
+fn per_second(count: u64, ns: u64) -> f64 {
+    if ns == 0 { 0.0 } else { count as f64 * 1e9 / ns as f64 }
+}
+
+impl Totals {
+    fn of(load: &Load, measured: &Measured, stall: Option<&Stall>) -> Self {
+        let window_ns = measured.outcome.window_ns;
+        let sum = measured.window.as_ref().and_then(sum);
+        let count = |of: fn(&ScriptRecord) -> u64| sum.as_ref().map_or(0, of);
+        let (rows, bytes) = (count(|s| s.rows), measured.window.as_ref().map_or(0, |window| window.bytes));
+        let transactions = count(|s| s.moments.count);
+        let corrected = sum.as_ref().filter(|_| stall.is_some()).and_then(|sum| {
+            let ended = transactions + sum.failures.sum();
+            Latency::of(&omission::corrected(&sum.latency, ended, load.clients, window_ns), None)
+        });
+        Self {
+            tps: per_second(transactions, window_ns),
+            transactions,
+            failed: count(|s| s.failures.sum()),
+            retried: count(|s| s.retried),
+            retries: count(|s| s.retries),
+            skipped: count(|s| s.skipped),
+            late: count(|s| s.late),
+            never_begun: load.arrivals.is_open().then_some(measured.outcome.missed),
+            rows,
+            rows_per_s: per_second(rows, window_ns),
+            received_bytes: bytes,
+            received_bytes_per_s: per_second(bytes, window_ns),
+            latency: sum.as_ref().and_then(|sum| Latency::of(&sum.latency, Some(&sum.moments))),
+            service: sum.as_ref().and_then(|sum| Latency::of(sum.service.as_ref()?, None)),
+            corrected,
+            errors: sum.as_ref().map_or_else(Vec::new, |sum| errors(&sum.errors)),
+        }
+    }
+}
+
+fn errors(of: &[ErrorRecord]) -> Vec<Error> {
+    let mut errors: Vec<Error> = of
+        .iter()
+        .map(|error| Error {
+            sqlstate: Some(error.sqlstate.clone()).filter(|state| !state.is_empty()),
+            text: error.text.trim_end().to_owned(),
+            failed: error.failed,
+            retries: error.retries,
+        })
+        .collect();
+    errors.sort_by_key(|error| std::cmp::Reverse(error.failed + error.retries));
+    errors
+}
+
+impl Latency {
+    /// `exact`: mean, deviation and extremes, where they are known better than from a histogram.
+    fn of(histogram: &Histogram<u64>, exact: Option<&Moments>) -> Option<Self> {
+        if histogram.is_empty() {
+            return None;
+        }
+        let from_histogram =
+            || (histogram.min() as f64, histogram.mean(), histogram.stdev(), histogram.max() as f64);
+        let (min, mean, stddev, max) =
+            exact.map_or_else(from_histogram, |m| (m.min as f64, m.mean, m.stddev(), m.max as f64));
+        // A bucket's upper end may lie beyond the largest value in it.
+        let quantile = |q| (histogram.value_at_quantile(q) as f64).min(max) / 1e3;
+        Some(Self {
+            count: histogram.len(),
+            min_us: min / 1e3,
+            mean_us: mean / 1e3,
+            stddev_us: stddev / 1e3,
+            p50_us: quantile(0.5),
+            p90_us: quantile(0.9),
+            p95_us: quantile(0.95),
+            p99_us: quantile(0.99),
+            p999_us: quantile(0.999),
+            p9999_us: quantile(0.9999),
+            max_us: max / 1e3,
+        })
+    }
+}
+
+impl Connecting {
+    fn of(measured: &Measured) -> Self {
+        let connects = measured.window.as_ref().map(|window| window.connects).filter(|c| c.count > 0);
+        Self {
+            took_us: measured.connecting.as_nanos() as f64 / 1e3,
+            in_window: connects.map_or(0, |connects| connects.count),
+            in_window_mean_us: connects.map(|connects| connects.mean / 1e3),
+            in_window_max_us: connects.map(|connects| connects.max as f64 / 1e3),
+        }
+    }
+}
+
+impl Driver {
+    fn of(load: &Load, measured: &Measured) -> Self {
+        let lag = measured.window.as_ref().map(|window| window.lag).filter(|lag| lag.count > 0);
+        let send_lag = measured.window.as_ref().map(|window| window.send_lag).filter(|lag| lag.count > 0);
+        let us = |ns: u64| ns as f64 / 1e3;
+        // CPU time is that of the whole load, warm-up and end included.
+        let in_window: u64 =
+            measured.intervals.iter().map(|interval| interval.transactions + interval.failed).sum();
+        let all = in_window + measured.in_warmup + measured.drain.transactions;
+        Self {
+            engine: measured.outcome.engine.name,
+            engine_reason: measured.outcome.engine.reason.clone(),
+            busy_share: measured.busy,
+            busy_share_max: measured.intervals.iter().map(|interval| interval.busy).fold(0.0, f64::max),
+            lag_mean_us: lag.and_then(|lag| lag.mean_ns()).map(|ns| ns / 1e3),
+            lag_max_us: lag.map(|lag| us(lag.max_ns)),
+            send_lag_mean_us: send_lag.and_then(|lag| lag.mean_ns()).map(|ns| ns / 1e3),
+            send_lag_max_us: send_lag.map(|lag| us(lag.max_ns)),
+            cpu_us: measured.outcome.cpu_us,
+            cpu_us_per_transaction: (all > 0).then(|| measured.outcome.cpu_us as f64 / all as f64),
+            memory_bytes: measured.memory,
+            memory_bytes_per_client: measured.memory.map(|bytes| bytes / u64::from(load.clients)),
+        }
+    }
+}
+
+fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
+    load.scripts
+        .iter()
+        .zip(&window.scripts)
+        .map(|(script, record)| Script {
+            name: script.script.name().to_owned(),
+            weight: script.weight,
+            tps: per_second(record.moments.count, window_ns),
+            transactions: record.moments.count,
+            failed: record.failures.sum(),
+            retried: record.retried,
+            retries: record.retries,
+            skipped: record.skipped,
+            late: record.late,
+            rows: record.rows,
+            latency: Latency::of(&record.latency, Some(&record.moments)),
+            service: record.service.as_ref().and_then(|service| Latency::of(service, None)),
+            errors: errors(&record.errors),
+            statements: script
+                .script
+                .commands()
+                .iter()
+                .zip(&record.commands)
+                .map(|(command, record)| Statement {
+                    line: command.line,
+                    text: command.text.clone(),
+                    latency: Latency::of(&record.latency, Some(&record.moments)),
+                    failures: record.failures,
+                    retries: record.retries,
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+impl Interval {
+    fn of(interval: &measure::Interval) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let width_ns = interval.end_ns - interval.start_ns;
+        Self {
+            start_us: us(interval.start_ns),
+            width_us: us(width_ns),
+            tps: per_second(interval.transactions, width_ns),
+            transactions: interval.transactions,
+            failed: interval.failed,
+            skipped: interval.skipped,
+            late: interval.late,
+            retries: interval.retries,
+            mean_us: interval.mean_ns.map(|ns| ns / 1e3),
+            p50_us: interval.p50_ns.map(us),
+            p99_us: interval.p99_ns.map(us),
+            max_us: interval.max_ns.map(us),
+            service_p99_us: interval.service_p99_ns.map(us),
+            rows_per_s: per_second(interval.rows, width_ns),
+            received_bytes_per_s: per_second(interval.bytes, width_ns),
+            busy_share: interval.busy,
+            lag_mean_us: interval.lag_mean_ns.map(|ns| ns / 1e3),
+            lag_max_us: us(interval.lag_max_ns),
+        }
+    }
+}

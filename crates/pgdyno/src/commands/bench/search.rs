@@ -1,0 +1,92 @@
+//! Which rate to try next: doubles until one does not hold, then halves what lies between, until 5 % are left.
+
+/// The search for the highest rate that holds.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    start: f64,
+    /// What the clients did without a schedule: doubling stops there once on its way.
+    capacity: f64,
+    /// The highest that held.
+    held: Option<f64>,
+    /// The lowest that did not, above `held`.
+    failed: Option<f64>,
+}
+
+/// What the search wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Next {
+    Try(f64),
+    /// The highest rate that holds, within [`PRECISION`].
+    Found(f64),
+    /// None of the rates holds, down to this one.
+    Nothing(f64),
+}
+
+/// How far the lowest rate that does not hold may be from the highest that does.
+pub(super) const PRECISION: f64 = 0.05;
+
+/// How much lower than at first it is tried, when nothing holds.
+const LEAST: f64 = 1.0 / 16.0;
+
+impl Search {
+    /// A search that begins with an eighth of what the clients did without a schedule.
+    pub(super) fn new(capacity: f64) -> Self {
+        Self { start: capacity / 8.0, capacity, held: None, failed: None }
+    }
+
+    pub(super) fn next(&self) -> Next {
+        match (self.held, self.failed) {
+            (None, None) => Next::Try(self.start),
+            (Some(held), None) if held < self.capacity / 1.1 && held * 2.0 > self.capacity => {
+                Next::Try(self.capacity)
+            }
+            (Some(held), None) => Next::Try(held * 2.0),
+            (None, Some(failed)) if failed / 2.0 < self.start * LEAST => Next::Nothing(failed),
+            (None, Some(failed)) => Next::Try(failed / 2.0),
+            (Some(held), Some(failed)) if failed <= held * (1.0 + PRECISION) => Next::Found(held),
+            (Some(held), Some(failed)) => Next::Try((held + failed) / 2.0),
+        }
+    }
+
+    /// What came of a rate.
+    pub(super) fn tried(&mut self, rate: f64, holds: bool) {
+        if holds {
+            self.held = Some(rate);
+        } else {
+            self.failed = Some(rate);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a search ends, and after how many steps, on a server that holds everything below `limit`.
+    fn search(capacity: f64, limit: f64) -> (Next, u32) {
+        let mut search = Search::new(capacity);
+        for step in 0.. {
+            match search.next() {
+                Next::Try(rate) => search.tried(rate, rate <= limit),
+                end => return (end, step),
+            }
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn it_finds_the_limit_within_its_precision() {
+        for limit in [13.0, 100.0, 499.0, 800.0, 999.0, 1_000.0, 5_000.0] {
+            let (Next::Found(rate), steps) = search(1_000.0, limit) else { panic!("{limit}") };
+            assert!(rate <= limit && limit < rate * (1.0 + PRECISION), "{limit}: {rate}");
+            assert!(steps <= 12, "{limit}: {steps} steps");
+        }
+    }
+
+    #[test]
+    fn where_nothing_holds_it_gives_up() {
+        let (end, steps) = search(1_000.0, 0.0);
+        assert!(matches!(end, Next::Nothing(rate) if rate < 16.0), "{end:?}");
+        assert!(steps <= 6, "{steps}");
+    }
+}

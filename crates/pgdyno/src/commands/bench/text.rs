@@ -1,0 +1,357 @@
+//! The report for people.
+
+use std::fmt::Write as _;
+
+use report::table::{Format, Table};
+
+use super::figures::{bytes, counted, grouped, ms, percent, time};
+use super::find_max::Search;
+use super::report::{Driver, Latency, Report, Script, Totals};
+
+/// How wide lines of errors and warnings may be.
+const WIDTH: usize = 110;
+
+/// The report as text. `colour`: for a terminal.
+pub(super) fn of(report: &Report, colour: bool) -> String {
+    let mut out = String::new();
+    let style = Style { colour };
+    out.push_str(&format!("{}\n{}\n", report.server.line(), report.load.line()));
+    if let Some(search) = &report.find_max {
+        out.push_str(&format!("\n{}", searched(search, &style)));
+    }
+    if report.started.is_none() {
+        out.push_str("\nThe load never began.\n");
+        return out;
+    }
+    let totals = &report.totals;
+    out.push('\n');
+    fact(&mut out, "throughput", &throughput(report, &style));
+    if let Some(line) = outcomes(totals) {
+        fact(&mut out, "transactions", &line);
+    }
+    fact(&mut out, "received", &received(totals));
+    fact(&mut out, "connections", &connections(report));
+    driver(&mut out, &report.driver, u64::from(report.load.clients));
+    if report.after_window.transactions > 0
+        && let Some(max_us) = report.after_window.max_us
+        && totals.latency.as_ref().is_none_or(|latency| max_us > latency.max_us)
+    {
+        let (count, longest) = (report.after_window.transactions, time(max_us * 1e3));
+        let text = format!(
+            "{} in flight, the slowest took {longest} and is not among the latencies",
+            grouped(count as f64)
+        );
+        fact(&mut out, "at the end", &text);
+    }
+    if totals.latency.is_some() {
+        out.push_str(&format!("\n{}", latencies(report)));
+    }
+    if report.scripts.len() > 1 {
+        out.push_str(&format!("\n{}", scripts(&report.scripts)));
+    }
+    for script in report.scripts.iter().filter(|script| !script.statements.is_empty()) {
+        out.push_str(&format!("\n{}", statements(script, report.scripts.len() > 1)));
+    }
+    if !totals.errors.is_empty() {
+        out.push_str(&format!("\n{}", errors(totals)));
+    }
+    for warning in &report.warnings {
+        out.push_str(&format!("\n{}", wrapped(&style.warning(), &warning.text)));
+    }
+    out
+}
+
+/// What makes text stand out.
+struct Style {
+    colour: bool,
+}
+
+impl Style {
+    fn strong(&self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn warning(&self) -> String {
+        if self.colour { "\x1b[1;33mwarning:\x1b[0m".to_owned() } else { "warning:".to_owned() }
+    }
+}
+
+fn fact(out: &mut String, name: &str, text: &str) {
+    let _ = writeln!(out, "{name:<14}{text}");
+}
+
+fn throughput(report: &Report, style: &Style) -> String {
+    let totals = &report.totals;
+    let tps = style.strong(&format!("{} tps", grouped(totals.tps)));
+    let warm = match report.load.warmup_us {
+        0.0 => String::new(),
+        us => format!(" after {} of warm-up", time(us * 1e3)),
+    };
+    let cut = if report.interrupted { ", interrupted" } else { "" };
+    let window = time((report.window_us * 1e3 / 1e6).round() * 1e6);
+    format!("{tps}   {} in {window}{warm}{cut}", counted(totals.transactions, "transaction"))
+}
+
+/// What else came of transactions; none where all went well.
+fn outcomes(totals: &Totals) -> Option<String> {
+    let ended = (totals.transactions + totals.failed + totals.skipped).max(1) as f64;
+    let share = |count: u64| format!("{} ({})", grouped(count as f64), percent(count as f64 / ended));
+    let mut parts = Vec::new();
+    if totals.failed > 0 {
+        parts.push(format!("{} failed", share(totals.failed)));
+    }
+    if totals.retried > 0 {
+        let tries = if totals.retries == 1 { "try" } else { "tries" };
+        parts.push(format!(
+            "{} retried, by {} further {tries}",
+            share(totals.retried),
+            grouped(totals.retries as f64)
+        ));
+    }
+    if totals.skipped > 0 {
+        parts.push(format!("{} skipped, being late already", share(totals.skipped)));
+    }
+    if totals.late > 0 {
+        parts.push(format!("{} beyond the latency limit", share(totals.late)));
+    }
+    if let Some(never @ 1..) = totals.never_begun {
+        parts.push(format!("{} never begun", grouped(never as f64)));
+    }
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+fn received(totals: &Totals) -> String {
+    format!("{} rows/s · {}/s", grouped(totals.rows_per_s), bytes(totals.received_bytes_per_s))
+}
+
+fn connections(report: &Report) -> String {
+    let connecting = &report.connecting;
+    let mut text = format!("{} in {}", report.load.clients, time(connecting.took_us * 1e3));
+    if let (Some(mean_us), Some(max_us)) = (connecting.in_window_mean_us, connecting.in_window_max_us) {
+        let _ = write!(
+            text,
+            " · {} in the window, {} each, {} at most",
+            grouped(connecting.in_window as f64),
+            time(mean_us * 1e3),
+            time(max_us * 1e3)
+        );
+    }
+    text
+}
+
+/// Clients from which on what a client takes is more than chance.
+const CLIENTS_FOR_MEMORY: u64 = 64;
+
+fn driver(out: &mut String, driver: &Driver, clients: u64) {
+    let mut parts = vec![driver.engine.to_owned()];
+    parts.push(format!("{} busy, {} at most", percent(driver.busy_share), percent(driver.busy_share_max)));
+    if let (Some(mean_us), Some(max_us)) = (driver.lag_mean_us, driver.lag_max_us) {
+        parts.push(format!("lag {}, {} at most", time(mean_us * 1e3), time(max_us * 1e3)));
+    }
+    if let (Some(mean_us), Some(max_us)) = (driver.send_lag_mean_us, driver.send_lag_max_us) {
+        parts.push(format!("begins {} late, {} at most", time(mean_us * 1e3), time(max_us * 1e3)));
+    }
+    fact(out, "driver", &parts.join(" · "));
+    let mut costs = Vec::new();
+    if let Some(us) = driver.cpu_us_per_transaction {
+        costs.push(format!("{} CPU a transaction", time(us * 1e3)));
+    }
+    if clients >= CLIENTS_FOR_MEMORY
+        && let Some(each) = driver.memory_bytes_per_client
+    {
+        costs.push(format!("{} memory a client", bytes(each as f64)));
+    }
+    if let Some(reason) = &driver.engine_reason {
+        costs.push(reason.clone());
+    }
+    if !costs.is_empty() {
+        fact(out, "", &costs.join(" · "));
+    }
+}
+
+const PERCENTILES: [&str; 9] = ["#p50", "#p90", "#p95", "#p99", "#p99.9", "#p99.99", "#max", "#mean", "#±"];
+
+fn row(latency: Option<&Latency>) -> Vec<String> {
+    let Some(latency) = latency else { return vec!["–".to_owned(); PERCENTILES.len()] };
+    // Of fewer than a thousand, no one knows what the thousandth is.
+    let quantile =
+        |us: f64, one_in: u64| if latency.count >= one_in { ms(us * 1e3) } else { "–".to_owned() };
+    vec![
+        quantile(latency.p50_us, 2),
+        quantile(latency.p90_us, 10),
+        quantile(latency.p95_us, 20),
+        quantile(latency.p99_us, 100),
+        quantile(latency.p999_us, 1_000),
+        quantile(latency.p9999_us, 10_000),
+        ms(latency.max_us * 1e3),
+        ms(latency.mean_us * 1e3),
+        ms(latency.stddev_us * 1e3),
+    ]
+}
+
+fn table<'a>(head: &'a str, more: impl IntoIterator<Item = &'a str>) -> Table {
+    Table::new([head].into_iter().chain(more).chain(PERCENTILES))
+}
+
+fn latencies(report: &Report) -> String {
+    let totals = &report.totals;
+    let mut table = table("latency in ms", []);
+    let mut push = |name: &str, latency: Option<&Latency>| {
+        let mut cells = vec![name.to_owned()];
+        cells.extend(row(latency));
+        table.push(cells);
+    };
+    if report.is_open() {
+        push("from intended start", totals.latency.as_ref());
+        push("service time", totals.service.as_ref());
+    } else {
+        push("as measured", totals.latency.as_ref());
+        if let Some(corrected) = &totals.corrected {
+            push("corrected", Some(corrected));
+        }
+    }
+    table.render(Format::Table)
+}
+
+fn scripts(scripts: &[Script]) -> String {
+    let failing = scripts.iter().any(|script| script.failed > 0);
+    let open = scripts.iter().any(|script| script.service.is_some());
+    let mut heads = vec!["#weight", "#tps"];
+    if failing {
+        heads.push("#failed");
+    }
+    let mut table = table("script, ms", heads);
+    for script in scripts {
+        let mut cells = vec![script.name.clone(), script.weight.to_string(), grouped(script.tps)];
+        if failing {
+            cells.push(grouped(script.failed as f64));
+        }
+        cells.extend(row(script.latency.as_ref()));
+        table.push(cells);
+        if open {
+            let mut cells = vec!["  service time".to_owned(), String::new(), String::new()];
+            if failing {
+                cells.push(String::new());
+            }
+            cells.extend(row(script.service.as_ref()));
+            table.push(cells);
+        }
+    }
+    table.render(Format::Table)
+}
+
+/// Of a statement, what is shown of its text.
+const STATEMENT: usize = 26;
+
+fn statements(script: &Script, several: bool) -> String {
+    let failing = script.statements.iter().any(|statement| statement.failures + statement.retries > 0);
+    let head =
+        if several { format!("statements of {}, ms", script.name) } else { "statements, ms".to_owned() };
+    let heads: &[&str] = if failing { &["#failed", "#retried"] } else { &[] };
+    let mut table = table(&head, heads.iter().copied());
+    for statement in &script.statements {
+        let mut cells = vec![format!("{:>3}  {}", statement.line, cut(&statement.text, STATEMENT))];
+        if failing {
+            cells.push(grouped(statement.failures as f64));
+            cells.push(grouped(statement.retries as f64));
+        }
+        cells.extend(row(statement.latency.as_ref()));
+        table.push(cells);
+    }
+    table.render(Format::Table)
+}
+
+fn errors(totals: &Totals) -> String {
+    let mut table = Table::new(["error", "#failed", "#retries", "what was said, of one of them"]);
+    for error in &totals.errors {
+        let text = error.text.lines().next().unwrap_or_default();
+        table.push(vec![
+            error.sqlstate.clone().unwrap_or_else(|| "none".to_owned()),
+            grouped(error.failed as f64),
+            grouped(error.retries as f64),
+            cut(text, WIDTH - 30),
+        ]);
+    }
+    table.render(Format::Table)
+}
+
+fn searched(search: &Search, style: &Style) -> String {
+    let mut heads = vec!["step".to_owned(), "#rate/s".to_owned(), "#done/s".to_owned()];
+    heads.extend(search.objectives.iter().map(|objective| match objective.is_share() {
+        true => format!("#{}", objective.name()),
+        false => format!("#{} ms", objective.name()),
+    }));
+    heads.push(String::new());
+    let mut table = Table::new(heads);
+    for step in &search.steps {
+        let mut cells = vec![
+            step.kind.name().to_owned(),
+            step.rate_per_s.map_or("–".to_owned(), grouped),
+            grouped(step.tps),
+        ];
+        for (objective, value) in search.objectives.iter().zip(&step.values) {
+            cells.push(match value {
+                None => "–".to_owned(),
+                Some(share) if objective.is_share() => percent(*share),
+                Some(us) => ms(us * 1e3),
+            });
+        }
+        cells.push(step.verdict());
+        table.push(cells);
+    }
+    let objectives = search.objectives.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    let found = match search.rate_per_s {
+        Some(rate) => {
+            let rate = style.strong(&format!("{}/s", grouped(rate)));
+            let confirmed = if search.confirmed {
+                ", confirmed by a longer run"
+            } else {
+                ", which a longer run did not confirm"
+            };
+            format!("highest rate with {objectives}: {rate}{confirmed}")
+        }
+        None => format!("no rate was found that holds {objectives}"),
+    };
+    format!("{}\n{found}\n", table.render(Format::Table))
+}
+
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() > width {
+        false => text.to_owned(),
+        true => text.chars().take(width - 1).chain(['…']).collect(),
+    }
+}
+
+/// A text in lines that fit, the second and later ones indented.
+fn wrapped(head: &str, text: &str) -> String {
+    let mut out = head.to_owned();
+    let mut width = "warning:".len();
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if width + 1 + length > WIDTH {
+            out.push_str("\n ");
+            width = 1;
+        }
+        out.push(' ');
+        out.push_str(word);
+        width += 1 + length;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_wrapped_and_cut() {
+        let text = wrapped("warning:", &"word ".repeat(40));
+        assert!(
+            text.lines().count() == 2 && text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        assert!(text.lines().nth(1).unwrap().starts_with("  word"));
+        assert_eq!(cut("abcdef", 4), "abc…");
+    }
+}

@@ -1,0 +1,140 @@
+//! `pgdyno dataset`: data sets that were filled, and what they take.
+
+mod document;
+
+use clap::{ArgGroup, Args, Subcommand};
+use report::table::Format;
+use target::{Cache, TargetError, Template};
+
+use crate::exit::{Exit, Usage};
+use crate::output::{FormatArg, note, print, print_json};
+use document::ListDocument;
+
+/// List and remove the data sets that trials begin with
+///
+/// A data set is a data directory with pgbench's tables, filled once for a server, its initdb options and a scale, and
+/// copied for each trial: by sharing blocks where the file system can (XFS, Btrfs), else block by block. `pgdyno run`
+/// and `pgdyno server start --scale` make the data sets that they need; removing one costs the time of filling it
+/// again, nothing else.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        pgdyno dataset list\n  \
+                        pgdyno dataset remove --scale 1000\n  \
+                        PGDYNO_DATASETS_MAX=50GB pgdyno run campaign.toml\n\n\
+                        Environment:\n  \
+                        PGDYNO_CACHE         where everything lives\n  \
+                        PGDYNO_DATASETS_MAX  most that data sets may take together, such as 50GB: before one is made,\n                       \
+                        those used longest ago are removed, unless they are in use [default: no limit]")]
+pub(crate) struct DatasetArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(ListArgs),
+    Remove(RemoveArgs),
+}
+
+/// List data sets: server, initdb options, scale, size, when made and last used
+///
+/// Sizes are of the files, in units of 1000. Those marked as outdated were made by an older pgdyno and are not used any
+/// more.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        pgdyno dataset list\n  \
+                        pgdyno dataset list --format json | jq '[.datasets[].bytes] | add'")]
+struct ListArgs {
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// Remove data sets
+///
+/// By name, as `pgdyno dataset list` shows it, or by server and scale: with both, only those are removed to which both
+/// apply. What a pgdyno that runs is using stays. Trials that were measured are in the store and are not touched.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+#[command(after_help = "Examples:\n  \
+                        pgdyno dataset remove 18.6-scale-10-v2\n  \
+                        pgdyno dataset remove --server 16 --scale 100\n  \
+                        pgdyno dataset remove --all\n\n\
+                        Exit codes: 0 removed, 1 some are in use or could not be removed, 2 there are none of these.")]
+struct RemoveArgs {
+    /// Names
+    #[arg(value_name = "NAME", group = "what", conflicts_with_all = ["server", "scale", "all"])]
+    names: Vec<String>,
+
+    /// Those of this server: a major (18, 9.6), a full version (16.4) or another name in the list's column
+    #[arg(long, value_name = "SERVER", group = "what")]
+    server: Option<String>,
+
+    /// Those of this scale
+    #[arg(long, value_name = "SCALE", group = "what", value_parser = clap::value_parser!(u32).range(1..))]
+    scale: Option<u32>,
+
+    /// All of them
+    #[arg(long, group = "what", conflicts_with_all = ["server", "scale"])]
+    all: bool,
+}
+
+impl DatasetArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let cache = Cache::open()?;
+        match self.command {
+            Command::List(args) => args.run(&cache),
+            Command::Remove(args) => args.run(&cache),
+        }
+    }
+}
+
+impl ListArgs {
+    fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
+        let document = ListDocument::of(cache)?;
+        match self.format.get() {
+            Format::Json => print_json(&document)?,
+            format => print(&document.table().render(format))?,
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl RemoveArgs {
+    fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
+        let mut exit = Exit::Ok;
+        for template in self.chosen(target::templates(cache)?)? {
+            let (name, bytes) = (template.name().to_owned(), template.bytes());
+            match template.remove(cache) {
+                Ok(()) => print(&format!("removed {name} ({})\n", document::size(bytes)))?,
+                Err(error) => {
+                    note(&format!("error: {error}\n"));
+                    exit = Exit::Error;
+                }
+            }
+        }
+        Ok(exit)
+    }
+
+    /// Every name must be one; of the rest there must be some.
+    fn chosen(&self, all: Vec<Template>) -> anyhow::Result<Vec<Template>> {
+        let none = |wanted: String| Usage(format!("error: {}", TargetError::NoDataset { wanted }));
+        if let Some(name) = self.names.iter().find(|&name| !all.iter().any(|one| one.name() == name)) {
+            return Err(none(name.clone()).into());
+        }
+        let chosen: Vec<Template> = all.into_iter().filter(|template| self.is_meant(template)).collect();
+        if chosen.is_empty() && !self.all {
+            let server = self.server.iter().map(|server| format!("of the server {server}"));
+            let scale = self.scale.iter().map(|scale| format!("of scale {scale}"));
+            return Err(none(server.chain(scale).collect::<Vec<_>>().join(" ")).into());
+        }
+        Ok(chosen)
+    }
+
+    fn is_meant(&self, template: &Template) -> bool {
+        if !self.names.is_empty() {
+            return self.names.iter().any(|name| name == template.name());
+        }
+        self.server.as_ref().is_none_or(|server| template.is_of(server))
+            && self.scale.is_none_or(|scale| template.scale() == scale)
+    }
+}

@@ -1,0 +1,88 @@
+//! `pgdyno dataset list` as a versioned document and as a table.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use report::table::Table;
+use serde::Serialize;
+use target::{Cache, Facts, TargetError, Template};
+
+/// Every data set.
+#[derive(Debug, Serialize)]
+pub(super) struct ListDocument {
+    format: u32,
+    cache: String,
+    datasets: Vec<DatasetEntry>,
+}
+
+#[derive(Debug, Serialize)]
+struct DatasetEntry {
+    name: String,
+    server: String,
+    version: String,
+    initdb: Vec<String>,
+    scale: u32,
+    bytes: u64,
+    made: Timestamp,
+    last_used: Timestamp,
+    /// Made by an older pgdyno, and not used any more.
+    outdated: bool,
+    /// Null where it is outdated.
+    facts: Option<Facts>,
+    directory: String,
+}
+
+impl ListDocument {
+    pub(super) fn of(cache: &Cache) -> Result<Self, TargetError> {
+        Ok(Self {
+            format: 1,
+            cache: cache.directory().display().to_string(),
+            datasets: target::templates(cache)?.iter().map(DatasetEntry::of).collect(),
+        })
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let columns = ["name", "server", "initdb options", "#scale", "#size", "made", "last used", "state"];
+        let mut table = Table::new(columns);
+        for entry in &self.datasets {
+            table.push(vec![
+                entry.name.clone(),
+                entry.server.clone(),
+                entry.initdb.join(" "),
+                entry.scale.to_string(),
+                size(entry.bytes),
+                minute(entry.made),
+                minute(entry.last_used),
+                if entry.outdated { "outdated" } else { "" }.to_owned(),
+            ]);
+        }
+        table
+    }
+}
+
+impl DatasetEntry {
+    fn of(template: &Template) -> Self {
+        Self {
+            name: template.name().to_owned(),
+            server: template.server().to_owned(),
+            version: template.version().to_string(),
+            initdb: template.initdb().to_owned(),
+            scale: template.scale(),
+            bytes: template.bytes(),
+            made: template.made(),
+            last_used: template.last_used(),
+            outdated: !template.is_current(),
+            facts: template.facts().cloned(),
+            directory: template.directory().display().to_string(),
+        }
+    }
+}
+
+/// A size for people, in units of 1000.
+pub(super) fn size(bytes: u64) -> String {
+    format!("{} MB", bytes / 1_000_000)
+}
+
+/// A moment in the local time zone.
+fn minute(moment: Timestamp) -> String {
+    moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}

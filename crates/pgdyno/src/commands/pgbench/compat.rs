@@ -1,0 +1,81 @@
+//! Which pgbench to be, where they differ: in options, wordings and results.
+
+use std::ffi::{OsStr, OsString};
+
+use super::message::Fatal;
+
+/// A major version of pgbench.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Compat {
+    V15,
+    V17,
+    #[default]
+    V18,
+}
+
+const VARIABLE: &str = "PGDYNO_PGBENCH_COMPAT";
+
+impl Compat {
+    /// What `--compat` says, wherever it stands on the command line, else the environment.
+    pub(super) fn of(args: &[OsString]) -> Result<Self, Fatal> {
+        let mut compat = match std::env::var_os(VARIABLE) {
+            Some(value) if !value.is_empty() => {
+                Self::parse(&value, &format!("environment variable {VARIABLE}"))?
+            }
+            _ => Self::default(),
+        };
+        let mut args = args.iter().take_while(|arg| *arg != "--");
+        while let Some(arg) = args.next() {
+            let value = match arg.to_str() {
+                Some("--compat") => args.next().cloned(),
+                Some(text) => text.strip_prefix("--compat=").map(OsString::from),
+                None => None,
+            };
+            if let Some(value) = value {
+                compat = Self::parse(&value, "option --compat")?;
+            }
+        }
+        Ok(compat)
+    }
+
+    fn parse(value: &OsStr, of: &str) -> Result<Self, Fatal> {
+        match value.to_str() {
+            Some("15") => Ok(Self::V15),
+            Some("17") => Ok(Self::V17),
+            Some("18") => Ok(Self::V18),
+            _ => Err(Fatal::new(format!("invalid value \"{}\" for {of}", value.display()))
+                .detail("Expecting the major version of a pgbench: 15, 17 or 18.")),
+        }
+    }
+
+    pub(super) fn major(self) -> u32 {
+        match self {
+            Self::V15 => 15,
+            Self::V17 => 17,
+            Self::V18 => 18,
+        }
+    }
+
+    /// What stands where pgbench has its version.
+    pub(super) fn version(self) -> String {
+        format!("{} (pgdyno {})", self.major(), env!("CARGO_PKG_VERSION"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Compat {
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        Compat::of(&args).unwrap()
+    }
+
+    #[test]
+    fn the_last_one_on_the_command_line_counts() {
+        assert_eq!(of("-c 4"), Compat::V18);
+        assert_eq!(of("-d --compat 15"), Compat::V15);
+        assert_eq!(of("--compat=15 --compat=17 -d"), Compat::V17);
+        assert_eq!(of("-- --compat=15"), Compat::V18);
+    }
+}

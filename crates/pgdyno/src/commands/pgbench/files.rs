@@ -1,0 +1,33 @@
+//! How many files this process may have open: each client needs one.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::message::Fatal;
+
+/// Standard input, output and error.
+const OTHERS: u64 = 3;
+
+const HINT: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
+
+/// Raises the limit where so many clients need it.
+pub(super) fn allow_clients(clients: u32) -> Result<(), Fatal> {
+    let needed = u64::from(clients) + OTHERS;
+    let limits = getrlimit(Resource::Nofile);
+    if let Some(most) = limits.maximum
+        && most < needed
+    {
+        let message = format_args!("need at least {needed} open files, but system limit is {most}");
+        return Err(Fatal::new(message).hint(HINT));
+    }
+    if limits.current.is_some_and(|now| now < needed) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limits.maximum }).map_err(
+            |error| {
+                Fatal::new(format_args!(
+                    "need at least {needed} open files, but couldn't raise the limit: {error}"
+                ))
+                .hint(HINT)
+            },
+        )?;
+    }
+    Ok(())
+}

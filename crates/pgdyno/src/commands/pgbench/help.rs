@@ -1,0 +1,120 @@
+//! What `pgbench --help` shows.
+
+use super::compat::Compat;
+
+pub(super) fn text(compat: Compat) -> String {
+    let exit_on_abort = if compat > Compat::V15 {
+        "  --exit-on-abort          end the run as soon as a client is aborted\n"
+    } else {
+        ""
+    };
+    let debug_and_database = match compat {
+        Compat::V15 => "  -d, --debug              print every step of every client\n",
+        _ => {
+            "      --debug              print every step of every client\n\
+             \x20 -d, --dbname=DBNAME      database to connect to, or a connection string\n"
+        }
+    };
+    format!(
+        "pgbench is a benchmarking tool for PostgreSQL.
+This one is a part of pgdyno, and behaves as the pgbench of PostgreSQL {major} does.
+
+Usage:
+  pgbench [OPTION]... [DBNAME]
+
+Initialization options:
+  -i, --initialize         create and fill the tables of the standard scenario
+  -I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")
+                           do these steps, in this order:
+                           d: drop the tables if they exist
+                           t: create the tables
+                           g: generate data here and send it
+                           G: generate data in the server
+                           v: vacuum the tables
+                           p: create the primary keys
+                           f: create the foreign keys
+  -F, --fillfactor=NUM     fill factor of the tables, in percent
+  -n, --no-vacuum          leave out the step v
+  -q, --quiet              say something every 5 seconds instead of every 100000 rows
+  -s, --scale=NUM          number of branches, each with 100000 accounts (default: 1)
+  --foreign-keys           add the step f
+  --index-tablespace=TABLESPACE
+                           create indexes in this tablespace
+  --partition-method=(range|hash)
+                           how to partition pgbench_accounts (default: range)
+  --partitions=NUM         number of partitions of pgbench_accounts (default: 0, not partitioned)
+  --tablespace=TABLESPACE  create tables in this tablespace
+  --unlogged-tables        create unlogged tables
+
+Options to select what to run:
+  -b, --builtin=NAME[@W]   add the built-in script NAME with weight W (default: 1)
+                           (\"-b list\" lists them)
+  -f, --file=FILENAME[@W]  add the script FILENAME with weight W (default: 1)
+  -N, --skip-some-updates  same as \"-b simple-update\"
+  -S, --select-only        same as \"-b select-only\"
+
+Benchmarking options:
+  -c, --client=NUM         number of clients (default: 1)
+  -C, --connect            open a new connection for each transaction
+  -D, --define=VARNAME=VALUE
+                           give a variable of the scripts a value
+  -j, --jobs=NUM           number of threads (default: 1)
+  -l, --log                write every transaction to a log file
+  -L, --latency-limit=NUM  count transactions that take more than NUM ms as late
+  -M, --protocol=simple|extended|prepared
+                           how statements are sent (default: simple)
+  -n, --no-vacuum          do not vacuum before the run
+  -P, --progress=NUM       report progress every NUM seconds
+  -r, --report-per-command report latencies, failures and retries of each command
+  -R, --rate=NUM           begin NUM transactions per second
+  -s, --scale=NUM          value of :scale, and scale to report, where it cannot be found out
+  -t, --transactions=NUM   number of transactions of each client (default: 10)
+  -T, --time=NUM           seconds to run
+  -v, --vacuum-all         also vacuum pgbench_accounts before the run
+  --aggregate-interval=NUM log sums over NUM seconds in place of every transaction
+{exit_on_abort}  --failures-detailed      report failures by their kind
+  --log-prefix=PREFIX      beginning of the names of log files (default: \"pgbench_log\")
+  --max-tries=NUM          how often to try a transaction (default: 1; 0: without limit)
+  --progress-timestamp     report progress with Unix times
+  --random-seed=SEED       random seed (\"time\", \"rand\", or an unsigned integer)
+  --sampling-rate=NUM      share of the transactions to log (0.01 for 1%)
+  --show-script=NAME       print a built-in script, then exit
+  --verbose-errors         print every error, also those that are retried
+
+Common options:
+{debug_and_database}  -h, --host=HOSTNAME      server's host, or directory of its socket
+  -p, --port=PORT          server's port
+  -U, --username=USERNAME  role to connect as
+  -V, --version            print the version, then exit
+  -?, --help               print this help, then exit
+
+Not in PostgreSQL's pgbench:
+  --compat=15|17|18        pgbench version to behave as (default: 18, or what the
+                           environment variable PGDYNO_PGBENCH_COMPAT says)
+  --engine=auto|epoll|uring
+                           event loop of the threads (default: auto)
+
+Exit codes: 0 ok; 1 error; 2 a client was aborted, results are incomplete; 130 interrupted, results
+are of what was run until then. docs/pgbench-differences.md says what is different and why.
+
+Report bugs to the pgdyno project, not to PostgreSQL's.
+",
+        major = compat.major()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_too_long_and_each_version_has_its_options() {
+        for compat in [Compat::V15, Compat::V17, Compat::V18] {
+            let text = text(compat);
+            assert!(text.lines().all(|line| line.len() <= 100));
+            assert_eq!(text.contains("-d, --debug"), compat == Compat::V15);
+            assert_eq!(text.contains("-d, --dbname"), compat != Compat::V15);
+            assert_eq!(text.contains("--exit-on-abort"), compat != Compat::V15);
+        }
+    }
+}

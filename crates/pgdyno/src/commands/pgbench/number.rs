@@ -1,0 +1,95 @@
+//! Numbers as the C library reads them, which is how pgbench reads its options.
+
+use super::message::Fatal;
+
+/// The value of an option that takes a whole number within bounds.
+pub(super) fn whole(value: &str, option: &str, least: i32, most: i32) -> Result<u32, Fatal> {
+    let out_of_range = || Fatal::new(format_args!("{option} must be in range {least}..{most}"));
+    let (number, rest) = match leading_whole(value) {
+        Some(found) => found,
+        None => (Some(0), value),
+    };
+    if !rest.trim_start_matches(is_space).is_empty() {
+        return Err(Fatal::new(format_args!("invalid value \"{value}\" for option {option}")));
+    }
+    match number.and_then(|number| i32::try_from(number).ok()) {
+        Some(number) if (least..=most).contains(&number) => Ok(number.unsigned_abs()),
+        _ => Err(out_of_range()),
+    }
+}
+
+/// The whole number that a text begins with, none where it is beyond 64 bits, and what follows it; none where a text
+/// begins otherwise (`strtol`).
+pub(super) fn leading_whole(text: &str) -> Option<(Option<i64>, &str)> {
+    let text = text.trim_start_matches(is_space);
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let end = text.len() - digits.len() + count;
+    (count > 0).then(|| (text[..end].parse().ok(), &text[end..]))
+}
+
+/// The number that a text begins with, 0 where it begins with none (`atof`).
+pub(super) fn leading_double(text: &str) -> f64 {
+    let text = text.trim_start_matches(is_space);
+    let bytes = text.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let mut end = sign + digits(sign);
+    let mut any = end - sign;
+    if bytes.get(end) == Some(&b'.') {
+        let fraction = digits(end + 1);
+        any += fraction;
+        end += 1 + fraction;
+    }
+    if any == 0 {
+        return 0.0;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let signed = end + 1 + usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = bytes.get(signed..).map_or(0, |_| digits(signed));
+        if exponent > 0 {
+            end = signed + exponent;
+        }
+    }
+    text[..end].parse().unwrap_or(0.0)
+}
+
+fn is_space(char: char) -> bool {
+    matches!(char, ' ' | '\t' | '\n' | '\x0B' | '\x0C' | '\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_may_have_spaces_around_them_and_nothing_else() {
+        let read = |value| whole(value, "-c/--client", 1, i32::MAX);
+        assert_eq!(read(" +3 "), Ok(3));
+        let refused = |value| format!("{:?}", read(value).unwrap_err());
+        for value in ["three", "3x", "-", "3 4"] {
+            assert!(refused(value).contains("invalid value"), "{value}");
+        }
+        for value in ["", "0", "-1", "2147483648", "99999999999999999999"] {
+            assert!(refused(value).contains("-c/--client must be in range 1..2147483647"), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_double_is_what_a_text_begins_with() {
+        let cases = [
+            ("100", 100.0),
+            (" -1.5e2x", -150.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("1e", 1.0),
+            ("1e+", 1.0),
+            ("", 0.0),
+            (".", 0.0),
+            ("x", 0.0),
+        ];
+        for (text, value) in cases {
+            assert_eq!(leading_double(text), value, "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Asking for a password.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// Asks at the terminal, or on standard error and input where there is none. None where there is no answer.
+pub(super) fn ask() -> Option<String> {
+    const PROMPT: &str = "Password: ";
+    match File::options().read(true).write(true).open("/dev/tty") {
+        Ok(terminal) => {
+            let hidden = Hidden::new(&terminal);
+            (&terminal).write_all(PROMPT.as_bytes()).ok()?;
+            let answer = line(&mut BufReader::new(&terminal));
+            drop(hidden);
+            let _ = (&terminal).write_all(b"\n");
+            answer
+        }
+        Err(_) => {
+            super::message::plain(PROMPT);
+            line(&mut io::stdin().lock())
+        }
+    }
+}
+
+fn line(from: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    from.read_line(&mut line).ok().filter(|length| *length > 0)?;
+    Some(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// While it lives, the terminal does not show what is typed.
+struct Hidden<'a> {
+    terminal: &'a File,
+    before: Option<Termios>,
+}
+
+impl<'a> Hidden<'a> {
+    fn new(terminal: &'a File) -> Self {
+        let before = tcgetattr(terminal).ok();
+        if let Some(modes) = &before {
+            let mut without_echo = modes.clone();
+            without_echo.local_modes.remove(LocalModes::ECHO);
+            let _ = tcsetattr(terminal, OptionalActions::Flush, &without_echo);
+        }
+        Self { terminal, before }
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(self.terminal, OptionalActions::Flush, before);
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! `pgdyno bench` on a real server: what is counted, how loops are paced, what errors do, and what a stall looks like.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, Weak};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use model::message::Endpoint;
+use model::workload::Transport;
+use postgres::NoTls;
+use serde_json::Value;
+use support::signal;
+use target::{Cache, Progress, Server};
+use tempfile::TempDir;
+
+/// A directory for scripts and files, and the server that the tests of this process share while any of them runs.
+struct Bench {
+    server: Arc<Server>,
+    directory: TempDir,
+}
+
+/// What came of a command.
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+impl Bench {
+    fn new() -> Self {
+        static SERVER: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+        let mut shared = SERVER.lock().unwrap();
+        let server = shared.upgrade().unwrap_or_else(|| {
+            let cache = Cache::open().unwrap();
+            let installation = target::install(&cache, "18", &Quiet).unwrap();
+            let template = target::template(&cache, &installation, &[], 1, &Quiet).unwrap();
+            let settings = [("fsync", "off"), ("autovacuum", "off")];
+            let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let cluster = template.clone_cluster(&cache, &Quiet).unwrap();
+            let server = Arc::new(cluster.start(&BTreeMap::from(settings)).unwrap());
+            *shared = Arc::downgrade(&server);
+            server
+        });
+        Self { server, directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        fs::write(self.directory.path().join(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.directory.path().join(name)).unwrap()
+    }
+
+    fn command(&self, args: &str) -> Command {
+        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
+            panic!("not a socket")
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PG") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .arg("bench")
+            .args(args.split_whitespace())
+            .current_dir(self.directory.path())
+            .env("PGHOST", directory)
+            .env("PGPORT", port.to_string())
+            .env("PGUSER", target::USER)
+            .env("PGDATABASE", target::DATABASE);
+        command
+    }
+
+    fn run(&self, args: &str) -> Ended {
+        Ended::of(self.command(args))
+    }
+
+    /// Runs it with `--format json`, and returns the report.
+    fn report(&self, args: &str) -> (Option<i32>, Value) {
+        let ended = self.run(&format!("--quiet --format json {args}"));
+        let report =
+            serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.all()));
+        (ended.code, report)
+    }
+
+    fn client(&self) -> postgres::Client {
+        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
+            panic!("not a socket")
+        };
+        let mut config = postgres::Config::new();
+        config.host_path(directory).port(port).user(target::USER).dbname(target::DATABASE);
+        config.connect(NoTls).unwrap()
+    }
+
+    /// How many tables or sequences of that name there are.
+    fn relations(&self, name: &str) -> i64 {
+        let count = "SELECT count(*) FROM pg_class WHERE relname = $1";
+        self.client().query_one(count, &[&name]).unwrap().get(0)
+    }
+}
+
+impl Ended {
+    fn of(mut command: Command) -> Self {
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    fn all(&self) -> String {
+        format!("exit {:?}\n{}{}", self.code, self.out, self.err)
+    }
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+fn us(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no time"))
+}
+
+fn warnings(report: &Value) -> Vec<&str> {
+    report["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn counts_of_report_intervals_scripts_statements_and_log_are_the_same() {
+    let bench = Bench::new();
+    let (code, report) = bench.report(
+        "select-only@3 simple-update@1 -c 4 -j 2 -T 900ms --warmup 100ms --interval 200ms -r --seed 7 --hlog out.hlog",
+    );
+    assert_eq!(code, Some(0), "{report:#}");
+    assert_eq!(report["schema"], "pgdyno.bench/1");
+    assert_eq!(report["load"]["seed"], 7);
+    assert_eq!(report["load"]["scale"], 1);
+    assert!(report["server"]["version"].as_str().unwrap().starts_with("18."), "{report:#}");
+    let totals = &report["totals"];
+    let transactions = count(&totals["transactions"]);
+    assert!(transactions > 0);
+    assert_eq!(count(&totals["latency"]["count"]), transactions);
+    assert_eq!((&totals["service"], &totals["never_begun"]), (&Value::Null, &Value::Null));
+
+    let scripts = report["scripts"].as_array().unwrap();
+    assert_eq!(scripts.iter().map(|script| count(&script["transactions"])).sum::<u64>(), transactions);
+    let rows: u64 = scripts.iter().map(|script| count(&script["rows"])).sum();
+    // Both scripts select one row.
+    assert_eq!((rows, count(&totals["rows"])), (transactions, transactions));
+    assert_eq!(scripts[1]["statements"].as_array().unwrap().len(), 9);
+    assert_eq!(scripts[0]["statements"][1]["line"], 2);
+
+    let intervals = report["intervals"].as_array().unwrap();
+    assert_eq!(intervals.len(), 5);
+    assert_eq!(intervals.iter().map(|interval| count(&interval["transactions"])).sum::<u64>(), transactions);
+    assert_eq!(us(&intervals[0]["start_us"]), 100_000.0);
+
+    let log = bench.read("out.hlog");
+    assert!(log.starts_with("#[Latency from the intended start"), "{log}");
+    let mut in_log = BTreeMap::new();
+    for entry in IntervalLogIterator::new(log.as_bytes()) {
+        let LogEntry::Interval(interval) = entry.unwrap() else { continue };
+        let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
+        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        *in_log.entry(interval.tag().unwrap().as_str()).or_insert(0) += histogram.len();
+    }
+    assert_eq!(in_log["select-only"], count(&scripts[0]["transactions"]));
+    assert_eq!(in_log["simple-update"], count(&scripts[1]["transactions"]));
+    assert_eq!(
+        in_log["select-only:warmup"] + in_log["simple-update:warmup"],
+        count(&report["before_window"])
+    );
+}
+
+#[test]
+fn a_number_of_transactions_is_kept_and_the_table_tells_it() {
+    let bench = Bench::new();
+    bench.script("one.sql", "\\set n :x + 1\nSELECT :n;\n");
+    let ended = bench.run("one.sql -c 3 -t 50 -D x=1 -o report.txt");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{}", ended.all());
+    let report = bench.read("report.txt");
+    for text in
+        ["PostgreSQL 18", "3 clients · closed loop · prepared protocol", "150 transactions in", "p99.99"]
+    {
+        assert!(report.contains(text), "{text:?} is not in:\n{report}");
+    }
+    assert!(!report.contains("failed") && !report.contains('\x1b'), "{report}");
+}
+
+#[test]
+fn without_a_script_it_is_tpcb_like_and_says_so() {
+    let bench = Bench::new();
+    let ended = bench.run("-t 5 -c 2");
+    assert_eq!(ended.code, Some(0), "{}", ended.all());
+    assert!(ended.err.contains("no script is given: running the built-in tpcb-like"), "{}", ended.err);
+    assert!(ended.out.contains("10 transactions in"), "{}", ended.out);
+}
+
+#[test]
+fn a_uniform_rate_begins_as_many_as_are_due() {
+    let bench = Bench::new();
+    let (code, report) =
+        bench.report("select-only -c 4 --rate 100/s --arrivals uniform --warmup 500ms -T 2s --hlog out.hlog");
+    assert_eq!(code, Some(0), "{report:#}");
+    let totals = &report["totals"];
+    let before = count(&report["before_window"]);
+    let after = count(&report["after_window"]["transactions"]);
+    let due = before + count(&totals["transactions"]) + after + count(&totals["never_begun"]);
+    // The last one is due at the very end.
+    assert!((249..=250).contains(&due), "{due}: {report:#}");
+    assert_eq!(us(&report["window_us"]), 2e6);
+    assert_eq!(count(&totals["service"]["count"]), count(&totals["transactions"]));
+    assert!(us(&totals["service"]["mean_us"]) <= us(&totals["latency"]["mean_us"]));
+    assert_eq!(totals["corrected"], Value::Null);
+    assert!(bench.read("out.hlog").contains("Tag=select-only:service,"));
+}
+
+#[test]
+fn stages_pause_and_given_arrivals_are_kept() {
+    let bench = Bench::new();
+    let stages = "select-only --arrivals uniform --stage 500ms:100 --stage 300ms:0 --stage 200ms:200..400";
+    let (code, report) = bench.report(&format!("{stages} --interval 100ms"));
+    assert_eq!(code, Some(0), "{report:#}");
+    // 50, none, and 200 ms at 300/s in the mean.
+    let totals = &report["totals"];
+    let ended = count(&totals["transactions"]) + count(&report["after_window"]["transactions"]);
+    assert!((108..=110).contains(&(ended + count(&totals["never_begun"]))), "{report:#}");
+    assert_eq!(us(&report["window_us"]), 1e6);
+    assert_eq!(
+        report["load"]["arrivals"],
+        "100/s for 500 ms, 0/s for 300 ms, 200 to 400/s for 200 ms, uniform"
+    );
+
+    bench.script("arrivals", "# seconds\n0.01\n0.02\n0.02\n\n0.3\n");
+    let (code, report) = bench.report("select-only --arrivals file:arrivals");
+    assert_eq!((code, count(&report["totals"]["transactions"])), (Some(0), 4), "{report:#}");
+    bench.script("arrivals", "0.5\n0.2\n");
+    let ended = bench.run("select-only --arrivals file:arrivals");
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.err.contains("arrivals:2: `0.2` is before the arrival of the line above"), "{}", ended.err);
+}
+
+#[test]
+fn a_schedule_that_the_server_cannot_keep_is_not_kept_quiet() {
+    let bench = Bench::new();
+    bench.script("slow.sql", "SELECT pg_sleep(0.2);\n");
+    let (code, report) = bench.report("slow.sql -c 2 --rate 100/s --arrivals uniform -T 1s");
+    assert_eq!(code, Some(0), "{report:#}");
+    // Two clients can do ten of a hundred.
+    let never = count(&report["totals"]["never_begun"]);
+    let ended = count(&report["totals"]["transactions"]) + count(&report["after_window"]["transactions"]);
+    assert!(ended <= 12 && (99..=100).contains(&(never + ended)), "{report:#}");
+    assert!(warnings(&report).contains(&"schedule-not-kept"), "{report:#}");
+    // What waited to begin is in the latency, and not in the service time.
+    let of = |name: &str| us(&report["totals"][name]["max_us"]);
+    assert!(of("latency") > of("service") + 300_000.0, "{report:#}");
+}
+
+#[test]
+fn clients_think() {
+    let bench = Bench::new();
+    let (code, report) = bench.report("select-only -c 2 --think 100ms..150ms -T 1s");
+    assert_eq!(code, Some(0), "{report:#}");
+    let transactions = count(&report["totals"]["transactions"]);
+    assert!((1..=20).contains(&transactions), "{transactions}");
+}
+
+/// Fails at every other execution, whoever executes it.
+const EVERY_OTHER: &str = "DO $$ BEGIN IF nextval('SEQUENCE') % 2 = 1 THEN
+    RAISE EXCEPTION 'not this time' USING ERRCODE = '40001'; END IF; END $$;\n";
+
+#[test]
+fn errors_are_retried_counted_or_abort_as_the_policy_says() {
+    let bench = Bench::new();
+    bench.client().batch_execute("CREATE SEQUENCE of_errors").unwrap();
+    bench.script("e.sql", &EVERY_OTHER.replace("SEQUENCE", "of_errors"));
+    let outcome = |args: &str| {
+        bench.client().batch_execute("ALTER SEQUENCE of_errors RESTART").unwrap();
+        let (code, report) = bench.report(&format!("e.sql -c 1 -t 20 {args}"));
+        let totals = &report["totals"];
+        let counts = ["transactions", "failed", "retried", "retries"].map(|name| count(&totals[name]));
+        (code, counts, report)
+    };
+    for args in ["", "--on-error 40=retry --back-off 1ms", "-M simple"] {
+        let (code, counts, report) = outcome(args);
+        assert_eq!((code, counts), (Some(0), [20, 0, 20, 20]), "{args}: {report:#}");
+        let error = &report["totals"]["errors"][0];
+        assert_eq!((&error["sqlstate"], &error["text"]), (&"40001".into(), &"not this time".into()));
+        assert_eq!((count(&error["failed"]), count(&error["retries"])), (0, 20));
+    }
+    let (code, counts, report) = outcome("--max-tries 1");
+    assert_eq!((code, counts), (Some(0), [10, 10, 0, 0]), "{report:#}");
+    let (code, counts, report) = outcome("--on-error 40001=count");
+    assert_eq!((code, counts), (Some(0), [10, 10, 0, 0]), "{report:#}");
+    assert_eq!(count(&report["totals"]["errors"][0]["failed"]), 10);
+    let (code, counts, _) = outcome("--on-error 40001=reconnect");
+    assert_eq!((code, counts), (Some(0), [10, 10, 0, 0]));
+
+    let (code, counts, report) = outcome("--on-error 40=abort");
+    assert_eq!((code, counts), (Some(1), [0, 1, 0, 0]), "{report:#}");
+    assert_eq!(warnings(&report), ["clients-aborted"]);
+    assert!(report["aborts"][0].as_str().unwrap().contains("not this time"), "{report:#}");
+}
+
+#[test]
+fn the_load_does_not_shrink_without_a_word() {
+    let bench = Bench::new();
+    bench.script("one.sql", "\\if :client_id = 0\nSELECT 1 / 0;\n\\endif\nSELECT 1;\n");
+    let (code, report) = bench.report("one.sql -c 3 -t 5 --on-error 22012=abort");
+    assert_eq!((code, count(&report["clients_aborted"])), (Some(5), 1), "{report:#}");
+    assert_eq!(count(&report["totals"]["transactions"]), 10);
+    let ended = bench.run("one.sql -c 3 -t 5 --on-error 22012=abort");
+    assert!(ended.out.contains("1 of 3 clients were aborted"), "{}", ended.out);
+    assert!(ended.err.contains("division by zero"), "{}", ended.err);
+
+    // A misspelt table is the script's fault, and not one to count for ten seconds.
+    bench.script("wrong.sql", "SELECT 1 FROM no_such_table;\n");
+    let ended = bench.run("wrong.sql -c 2");
+    assert_eq!(ended.code, Some(1), "{}", ended.all());
+    assert!(ended.out.contains("all 2 clients were aborted"), "{}", ended.out);
+    assert!(ended.out.contains("wrong.sql:1: ERROR: relation \"no_such_table\""), "{}", ended.out);
+    assert!(ended.out.contains("42P01") && ended.out.contains("no_such_table"), "{}", ended.out);
+}
+
+#[test]
+fn lost_connections_are_replaced_where_that_is_asked_for() {
+    let bench = Bench::new();
+    bench.script("die.sql", "SELECT pg_terminate_backend(pg_backend_pid());\n");
+    let (code, report) = bench.report("die.sql -c 2 -t 3 --reconnect");
+    assert_eq!((code, count(&report["totals"]["failed"])), (Some(0), 6), "{report:#}");
+    let (code, report) = bench.report("die.sql -c 2 -t 3");
+    assert_eq!((code, count(&report["clients_aborted"])), (Some(1), 2), "{report:#}");
+}
+
+#[test]
+fn what_was_set_up_is_torn_down_whatever_comes_between() {
+    let bench = Bench::new();
+    bench.script(
+        "make.sql",
+        "\\set rows 3 * :factor\nCREATE TABLE made AS SELECT generate_series(1, :rows) n;\n",
+    );
+    bench.script("drop.sql", "DROP TABLE made;\n");
+    bench.script("sum.sql", "SELECT sum(n) AS s FROM made \\gset\nSELECT 1 / (:s = 21)::int;\n");
+    bench.script("wrong.sql", "SELECT 1 FROM no_such_table;\n");
+    let around = "--setup make.sql --teardown drop.sql -D factor=2";
+    for (args, expected) in [("sum.sql -t 2 -c 2", 0), ("wrong.sql -t 2 -c 2", 1)] {
+        let ended = bench.run(&format!("{args} {around}"));
+        assert_eq!(ended.code, Some(expected), "{args}: {}", ended.all());
+        assert_eq!(bench.relations("made"), 0, "{args}: {}", ended.all());
+    }
+    let ended = bench.run("select-only -t 1 --setup wrong.sql");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{}", ended.all());
+    assert!(
+        ended.err.contains("the set-up failed: line 1: ") && ended.err.contains("no_such_table"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn ctrl_c_ends_the_load_and_reports_what_ran() {
+    let bench = Bench::new();
+    bench.script("make.sql", "CREATE TABLE for_a_while ();\n");
+    bench.script("drop.sql", "DROP TABLE for_a_while;\n");
+    let mut command = bench.command("select-only -c 2 -T 1h --setup make.sql --teardown drop.sql");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("1.0 s") && line.contains(" tps ")), "no line a second");
+    signal(child.id() as i32, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{out}");
+    assert!(out.contains("interrupted") && out.contains("transactions in"), "{out}");
+    assert_eq!(bench.relations("for_a_while"), 0);
+}
+
+#[test]
+fn a_wrong_command_line_starts_nothing_and_says_what_is_right() {
+    let bench = Bench::new();
+    bench.script("bad.sql", "\\set x random(1)\n");
+    for (args, expected) in [
+        ("no-such-script", "a database is given by -d no-such-script"),
+        ("select-only -c 2 -j 3", "3 threads have no work with 2 clients"),
+        ("select-only --arrivals uniform", "give one by --rate, --stage or --find-max"),
+        ("select-only --rate 10 --arrivals often", "expected poisson, uniform or file:PATH"),
+        ("select-only --rate 10 --stage 1s:5", "cannot be used with"),
+        ("select-only --stage 1s:0", "nothing would ever begin"),
+        ("select-only --on-error 40001=ignore", "ACTION is retry, count, reconnect or abort"),
+        ("select-only --duration 5parsecs", "expected such as 30s, 500ms"),
+        ("select-only --find-max p99", "\"p99 < 10ms\""),
+        ("select-only@0", "none would ever be chosen"),
+        ("bad.sql", "bad.sql:1:"),
+        ("select-only -d a=b", "invalid connection option \"a\""),
+    ] {
+        let ended = bench.run(args);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{args}: {}", ended.all());
+        assert!(ended.err.contains(expected), "{args}: {}", ended.err);
+    }
+    let ended = bench.run("select-only -t 1 -o no/such/directory");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
+    assert!(ended.err.contains("can't be written to no/such/directory"), "{}", ended.err);
+    let ended = bench.run("-d postgres -t 1");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("pgdyno pgbench -i postgres"), "{}", ended.err);
+}
+
+/// Ten clients that sleep for 100 ms each time: 100 a second and no more, whatever the machine.
+#[test]
+fn the_highest_rate_is_found() {
+    let bench = Bench::new();
+    bench.script("sleep.sql", "SELECT pg_sleep(0.1);\n");
+    let mut command = bench.command("sleep.sql -c 10 -T 1s --warmup 200ms --arrivals uniform --format json");
+    let ended = Ended::of({
+        command.args(["--find-max", "p50 < 150ms", "--find-max", "errors < 1%"]);
+        command
+    });
+    let report: Value =
+        serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.all()));
+    let search = &report["find_max"];
+    let rate = search["rate_per_s"].as_f64().unwrap_or_else(|| panic!("{}", ended.all()));
+    assert!((25.0..=130.0).contains(&rate), "{search:#}");
+    assert_eq!(search["objectives"], serde_json::json!(["p50 < 150ms", "errors < 1%"]));
+    let steps = search["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["kind"], "closed");
+    assert_eq!(steps.last().unwrap()["kind"], "confirm");
+    let tried = |holds: bool| {
+        let of = steps.iter().filter(move |step| step["kind"] == "try" && step["holds"] == holds);
+        of.map(|step| step["rate_per_s"].as_f64().unwrap())
+    };
+    let (held, failed) = (tried(true).fold(0.0, f64::max), tried(false).fold(f64::MAX, f64::min));
+    assert!(held < failed && failed <= held * 1.0501, "{search:#}");
+    assert_eq!(ended.code, Some(if search["confirmed"] == true { 0 } else { 5 }), "{}", ended.all());
+
+    let mut command = bench.command("sleep.sql -c 2 -T 300ms --warmup 0");
+    let ended = Ended::of({
+        command.args(["--find-max", "max < 50ms"]);
+        command
+    });
+    assert_eq!(ended.code, Some(1), "{}", ended.all());
+    assert!(ended.out.contains("no rate was found that holds max < 50ms"), "{}", ended.out);
+}
+
+/// Runs a load of 6 s, in which the table is locked for 2 s from its second second on.
+fn with_stall(bench: &Bench, args: &str) -> (Value, String) {
+    let mut command = bench.command(&format!("select-only -c 8 -T 6s --format json {args}"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("1.0 s") && line.contains(" tps ")), "no line a second");
+    let mut client = bench.client();
+    client
+        .batch_execute("BEGIN; LOCK TABLE stalled IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(2); COMMIT")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    (serde_json::from_str(&out).unwrap(), lines.collect())
+}
+
+#[test]
+fn an_open_loop_sees_a_stall_and_a_closed_loop_says_that_it_does_not() {
+    let bench = Bench::new();
+    bench.client().batch_execute("CREATE TABLE stalled AS SELECT 1 AS n").unwrap();
+    bench.script("select-only", "SELECT n FROM stalled;\n");
+    let p99_us = |figures: &Value| us(&figures["p99_us"]);
+
+    let (report, _) = with_stall(&bench, "--rate 400/s");
+    let totals = &report["totals"];
+    assert!(p99_us(&totals["latency"]) >= 1.5e6, "{totals:#}");
+    assert!(p99_us(&totals["service"]) < p99_us(&totals["latency"]), "{totals:#}");
+    assert!(!warnings(&report).contains(&"coordinated-omission"), "{:#}", report["warnings"]);
+
+    let (report, _) = with_stall(&bench, "");
+    let totals = &report["totals"];
+    assert!(p99_us(&totals["latency"]) < 0.5e6, "{totals:#}");
+    assert!(p99_us(&totals["corrected"]) >= 1.5e6, "{totals:#}");
+    assert!(warnings(&report).contains(&"coordinated-omission"), "{:#}", report["warnings"]);
+}

@@ -1,0 +1,126 @@
+//! What a campaign can ask for beyond versions and clients, measured on real servers.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+
+use model::record::{Status, Trial};
+use support::{Bench, bundle, text};
+use target::{Cache, Cluster, Progress};
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+    fn notice(&self, _: &str) {}
+}
+
+const RUN: &str = "[run]\nduration = '400ms'\nwarmup = '100ms'\nrepeats = 1\nseed = 1\n";
+
+fn ran(bench: &Bench, more: &[&str]) -> Vec<Trial> {
+    let output = bench.pgdyno(&[&["run", "campaign.toml"], more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    bench.trials()
+}
+
+#[test]
+fn a_rate_pins_threads_and_a_cold_cache_are_measured_as_asked() {
+    let bench = Bench::new(&format!(
+        "name = 'factors'\ntags = ['nightly']\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\n\
+         threads = [2]\nrate = ['max', 200]\ncache = ['warm', 'cold']\npin = ['first']\n{RUN}vacuum = 'freeze'\n\
+         [pins.first]\ndriver = '0'\nserver = '0'\n\
+         [hooks]\nbefore_trial = 'echo $PGDYNO_RATE $PGDYNO_CACHE $PGPORT >> hooks.txt'\nafter_campaign = 'echo end >> hooks.txt'\n"
+    ));
+    let trials = ran(&bench, &[]);
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
+        assert_eq!((trial.run.tags.as_slice(), trial.cell.threads), (&["nightly".to_owned()][..], 2));
+        assert!(trial.server_build.as_deref().is_some_and(|build| build.starts_with("18.")));
+        let log = fs::read_to_string(bundle(&bench, &trial.id).join("latency.hlog")).unwrap();
+        assert_eq!(log.contains(":service,"), trial.cell.rate.get().is_some(), "{}", trial.cell);
+        if trial.cell.rate.get().is_some() {
+            // 80 in the window, by chance.
+            let transactions = trial.summary.as_ref().unwrap().transactions;
+            assert!((20..=160).contains(&transactions), "{transactions}");
+        }
+    }
+    let hooks = fs::read_to_string(bench.path().join("hooks.txt")).unwrap();
+    assert_eq!(hooks.lines().count(), 5, "{hooks}");
+    assert_eq!(hooks.lines().filter(|line| line.starts_with("200 cold ")).count(), 1, "{hooks}");
+}
+
+#[test]
+fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
+    let cache = Cache::open().unwrap();
+    let installation = target::install(&cache, "18", &Quiet).unwrap();
+    let settings = [("shared_buffers".to_owned(), "16MB".to_owned())].into();
+    let theirs = Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
+    let model::message::Endpoint::Unix { directory, port } =
+        theirs.endpoint(model::workload::Transport::Unix)
+    else {
+        unreachable!("it was asked for its socket");
+    };
+    let bin = installation.directory().join("bin");
+    let bench = Bench::new(&format!(
+        "name = 'servers'\n[factors]\nserver = ['mine', 'theirs']\nsettings = ['default', 'patient']\n\
+         workload = ['select-only', 'tpcb-like']\nclients = [2]\n{RUN}\
+         [servers.mine]\nbin = '{}'\ninitdb = ['--no-data-checksums']\n\
+         [servers.theirs]\ndsn = 'host={directory} port={port} user=postgres'\nallow_settings = true\n\
+         [settings.patient]\nwork_mem = '8MB'\n",
+        bin.display()
+    ));
+    let trials = ran(&bench, &[]);
+    assert_eq!(trials.len(), 8);
+    for trial in &trials {
+        assert_ne!(trial.validity.status, Status::Invalid, "{}: {:?}", trial.cell, trial.validity);
+        let record = bench.store().load(&trial.id).unwrap();
+        let setting =
+            |name: &str| record.settings.iter().find(|setting| setting.name == name).unwrap().value.clone();
+        let work_mem = if trial.cell.settings.name == "patient" { "8192" } else { "4096" };
+        assert_eq!(setting("work_mem"), work_mem, "{}", trial.cell);
+        let is_mine = trial.cell.server == "mine";
+        assert_eq!(setting("data_checksums"), if is_mine { "off" } else { "on" });
+        assert_eq!(trial.server_build.as_deref().is_some_and(|build| build.contains("-bin-")), is_mine);
+        assert_eq!(trial.accounting.surplus(), Some(0), "{}", trial.cell);
+    }
+    // As it was before.
+    let mut client = theirs.control().unwrap();
+    let work_mem: String = client.query_one("select current_setting('work_mem')", &[]).unwrap().get(0);
+    assert_eq!(work_mem, "4MB");
+}
+
+#[test]
+fn what_differs_beside_the_factor_is_said_and_refused_if_asked() {
+    let bench = Bench::new(&format!(
+        "name = 'confounds'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n{RUN}"
+    ));
+    let plan = bench.pgdyno(&["plan", "campaign.toml", "--strict"]);
+    assert_eq!(plan.status.code(), Some(2));
+    assert!(text(&plan).contains("setting data_checksums: off → on"), "{}", text(&plan));
+    let refused = bench.pgdyno(&["run", "campaign.toml", "--strict"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("data_checksums: off → on"), "{}", text(&refused));
+    assert_eq!(bench.trials().len(), 0);
+    let run = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(run.status.code(), Some(0));
+    assert!(text(&run).contains("server 17 and 18 differ in more than server"), "{}", text(&run));
+    assert!(String::from_utf8_lossy(&run.stdout).contains("Differences that are no declared factor"));
+}
+
+#[test]
+fn a_trial_whose_hook_fails_is_invalid_and_says_why() {
+    let bench = Bench::new(&format!(
+        "name = 'hooks'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n{RUN}retries = 1\n\
+         [hooks]\nbefore_trial = 'echo no room >&2; exit 1'\n"
+    ));
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 2, "it was tried again");
+    let evidence = &trials[0].validity.findings[0].evidence;
+    assert!(evidence.contains("no room"), "{evidence}");
+    assert!(trials[1].reason.as_ref().unwrap().contains("attempt 1 was invalid"));
+}

@@ -1,0 +1,143 @@
+//! A campaign goes on where it ended, however it ended, and measures nothing twice.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use model::plan::Plan;
+use model::record::Status;
+use model::spec::Campaign;
+use support::{Bench, signal, text};
+
+/// Xorshift: moments to kill at, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Kills pgdyno at so many random moments of a campaign, resumes it each time, and looks at what is there at its end.
+fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {
+    let bench = Bench::new(campaign);
+    let seed = u64::from(std::process::id()) | 1;
+    let mut random = Random(seed);
+    for _ in 0..kills {
+        let begun = bench.path().join(".pgdyno").exists() && !bench.trials().is_empty();
+        let running = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]);
+        std::thread::sleep(Duration::from_millis(random.below(longest.as_millis() as u64)));
+        // It may have come to its end.
+        if running.family().first().is_some_and(|first| first.pid == running.pid()) {
+            signal(running.pid(), libc::SIGKILL);
+        }
+        running.end();
+    }
+    let begun = !bench.trials().is_empty();
+    let (code, said) = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]).end();
+    assert_eq!(code, Some(0), "seed {seed}: {said}");
+
+    let plan = Plan::of(&Campaign::parse(campaign).unwrap(), 0).unwrap();
+    let mut usable: BTreeMap<(String, u32), usize> = BTreeMap::new();
+    for trial in bench.trials() {
+        if trial.validity.status != Status::Invalid {
+            *usable.entry((trial.cell.to_string(), trial.repeat)).or_default() += 1;
+        }
+    }
+    assert_eq!(usable.len(), plan.trials.len(), "seed {seed}");
+    for planned in &plan.trials {
+        let key = (plan.cell(planned).to_string(), planned.repeat);
+        assert_eq!(usable.get(&key), Some(&1), "seed {seed}: {key:?}");
+    }
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn a_campaign_that_is_killed_at_any_moment_ends_with_each_trial_once() {
+    let campaign = "name = 'killed'\n[factors]\nserver = ['13', '18']\nworkload = ['select-only', 'tpcb-like']\n\
+                    clients = [1, 2]\n[run]\nduration = '300ms'\nwarmup = '50ms'\nrepeats = 2\nseed = 1\n";
+    killed_again_and_again(campaign, 6, Duration::from_secs(6));
+}
+
+/// The same at full size: 180 trials of 3 s, about half an hour.
+#[test]
+#[ignore = "takes half an hour: cargo test -p pgdyno --test resume -- --ignored"]
+fn a_large_campaign_that_is_killed_20_times_ends_with_each_trial_once() {
+    let campaign = "name = 'killed'\n[factors]\nserver = ['9.6', '12', '14', '16', '18']\n\
+                    settings = ['default', 'small']\nworkload = ['select-only', 'tpcb-like']\nclients = [1, 2, 4]\n\
+                    [run]\nduration = '3s'\nwarmup = '300ms'\nrepeats = 3\nseed = 1\n\
+                    [settings.small]\nshared_buffers = '16MB'\n";
+    killed_again_and_again(campaign, 20, Duration::from_secs(90));
+}
+
+const SHORT: &str = "name = 'edited'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2]\n\
+                     [run]\nduration = '200ms'\nwarmup = '50ms'\nrepeats = 1\nseed = 1\n";
+
+#[test]
+fn an_edited_campaign_is_explained_and_goes_on_if_asked_to() {
+    let bench = Bench::new(SHORT);
+    let first = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first));
+
+    let again = bench.pgdyno(&["resume", "campaign.toml"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+    assert_eq!(bench.trials().len(), 2, "nothing was left to be run");
+
+    fs::write(bench.path().join("campaign.toml"), SHORT.replace("[1, 2]", "[2, 4]")).unwrap();
+    let refused = bench.pgdyno(&["resume", "campaign.toml"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused);
+    for expected in ["has been edited since", "new: 1 cells", "gone", "unchanged: 1 cells", "--edited"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let edited = bench.pgdyno(&["resume", "campaign.toml", "--edited"]);
+    assert_eq!(edited.status.code(), Some(0), "{}", text(&edited));
+    let clients: Vec<u32> = bench.trials().iter().map(|trial| trial.cell.clients).collect();
+    assert_eq!(clients.iter().filter(|clients| **clients == 4).count(), 1);
+    assert_eq!(clients.len(), 3);
+
+    fs::write(bench.path().join("campaign.toml"), SHORT.replace("seed = 1", "seed = 1\nvacuum = 'freeze'"))
+        .unwrap();
+    let conflicting = bench.pgdyno(&["resume", "campaign.toml", "--edited"]);
+    assert_eq!(conflicting.status.code(), Some(2));
+    assert!(text(&conflicting).contains("vacuum: None → Freeze"), "{}", text(&conflicting));
+}
+
+#[test]
+fn trials_for_another_kernel_wait_and_an_unknown_run_is_refused() {
+    let campaign = SHORT.replace("clients = [1, 2]", "clients = [1]\nkernel = ['any', '1.2']");
+    let bench = Bench::new(&campaign);
+    let run = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(run.status.code(), Some(5), "{}", text(&run));
+    assert!(text(&run).contains("1 wait for another kernel or host"), "{}", text(&run));
+    assert_eq!(bench.trials().len(), 1);
+    let unknown = bench.pgdyno(&["resume", "--run", "01ZZ"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown).contains("there is no run 01ZZ in"), "{}", text(&unknown));
+}
+
+#[test]
+fn one_run_is_executed_by_one_pgdyno_at_a_time() {
+    let bench = Bench::new(&SHORT.replace("200ms", "60s").replace("clients = [1, 2]", "clients = [1]"));
+    let mut running = bench.start();
+    running.wait_for("trial 1/1");
+    // There is nothing to resume before the first bundle.
+    signal(running.pid(), libc::SIGINT);
+    assert_eq!(running.end().0, Some(130));
+    let mut running = bench.start_with(&["resume", "campaign.toml"]);
+    running.wait_for("trial 1/1");
+    let second = bench.pgdyno(&["resume", "campaign.toml"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second).contains("is being run by another pgdyno"), "{}", text(&second));
+    signal(running.pid(), libc::SIGINT);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(130), "{said}");
+}

@@ -1,0 +1,97 @@
+//! The published schema of campaigns says what the program reads: the same keys, and every campaign that is shown.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jsonschema::Validator;
+use model::spec::Campaign;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn schema() -> Value {
+    serde_json::from_str(&fs::read_to_string(root().join("docs/campaign.schema.json")).unwrap()).unwrap()
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::to_value(toml::from_str::<toml::Value>(text).unwrap()).unwrap()
+}
+
+fn errors(validator: &Validator, campaign: &Value) -> Vec<String> {
+    validator.iter_errors(campaign).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+/// The keys that the program knows in a table, told by its complaint about one that it does not know.
+fn known(path: &str) -> BTreeSet<String> {
+    let text = format!("name = 'n'\n{path}\n");
+    let help = Campaign::parse(&text).unwrap_err().help.unwrap();
+    help.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn published(table: &Value) -> BTreeSet<String> {
+    table["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn it_has_the_keys_that_the_program_reads() {
+    let schema = schema();
+    let properties = &schema["properties"];
+    for (text, table) in [
+        ("unknown = 1", &schema),
+        ("[factors]\nunknown = 1", &schema["$defs"]["matrix"]),
+        ("[factors]\nexclude = [{ unknown = 1 }]", &schema["$defs"]["point"]),
+        ("[run]\nunknown = 1", &properties["run"]),
+        ("[run]\nrepeats = { unknown = 1 }", &properties["run"]["properties"]["repeats"]["oneOf"][1]),
+        ("[servers.a]\nunknown = 1", &properties["servers"]["additionalProperties"]),
+        (
+            "[servers.a]\nbuild = { unknown = 1 }",
+            &properties["servers"]["additionalProperties"]["properties"]["build"],
+        ),
+        ("[workloads.a]\nunknown = 1", &properties["workloads"]["additionalProperties"]),
+        ("[pins.a]\nunknown = 1", &properties["pins"]["additionalProperties"]),
+        ("[hooks]\nunknown = 1", &properties["hooks"]),
+    ] {
+        assert_eq!(published(table), known(text), "{text}");
+    }
+}
+
+#[test]
+fn it_takes_every_campaign_that_is_shipped_and_shown() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("campaigns")).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            let campaign = json_of(&fs::read_to_string(&path).unwrap());
+            assert_eq!(errors(&validator, &campaign), Vec::<String>::new(), "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5, "{seen}");
+    let manual = fs::read_to_string(root().join("docs/campaign.md")).unwrap();
+    for example in manual.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let mut campaign = json_of(example);
+        campaign.as_object_mut().unwrap().entry("name").or_insert_with(|| "n".into());
+        assert_eq!(errors(&validator, &campaign), Vec::<String>::new(), "{example}");
+    }
+}
+
+#[test]
+fn it_refuses_what_the_program_refuses() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    for wrong in [
+        "name = 'n'\n[factors]\nclients = [0]",
+        "name = 'n'\n[factors]\nserver = [18]",
+        "name = 'n'\n[run]\nduration = '5'",
+        "name = 'n'\n[servers.a]\nbin = '/x'\ndsn = 'y'",
+        "name = 'n'\n[workloads.a]\nduration = '5s'",
+        "name = 'a b'",
+        "[factors]\nclients = [1]",
+    ] {
+        assert!(!validator.is_valid(&json_of(wrong)), "{wrong}");
+    }
+}

@@ -1,0 +1,231 @@
+//! pgdyno as pgbench, beside PostgreSQL's own pgbench where there is one.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use model::message::Endpoint;
+use model::workload::Transport;
+use postgres::NoTls;
+use target::{Cache, Progress, Server};
+use tempfile::TempDir;
+
+/// What runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pgbench {
+    /// pgdyno, as this major's pgbench.
+    Ours(u32),
+    /// PostgreSQL's.
+    Oracle,
+}
+
+/// The major of PostgreSQL's pgbench; none where there is none, or one that pgdyno does not claim to be.
+pub(crate) fn oracle() -> Option<u32> {
+    let output = Command::new("pgbench").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let major = text.strip_prefix("pgbench (PostgreSQL) ")?.split('.').next()?.parse().ok()?;
+    let known = [15, 17, 18].contains(&major);
+    if !known {
+        eprintln!("pgdyno has no pgbench {major} to compare with");
+    }
+    known.then_some(major)
+}
+
+impl Pgbench {
+    pub(crate) fn command(self) -> Command {
+        let mut command = match self {
+            Self::Ours(major) => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+                command.arg("pgbench").env("PGDYNO_PGBENCH_COMPAT", major.to_string());
+                command
+            }
+            Self::Oracle => Command::new("pgbench"),
+        };
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PG") && name != "PGDYNO_PGBENCH_COMPAT" {
+                command.env_remove(name);
+            }
+        }
+        command.env_remove("POSIXLY_CORRECT").env("LC_ALL", "C");
+        command
+    }
+}
+
+/// A server with a database of its own, a directory for scripts and logs.
+pub(crate) struct Bench {
+    server: Server,
+    pub(crate) directory: TempDir,
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+impl Bench {
+    /// With the standard tables at scale 1, logging every statement.
+    pub(crate) fn new(major: &str) -> Self {
+        let cache = Cache::open().unwrap();
+        let installation = target::install(&cache, major, &Quiet).unwrap();
+        let template = target::template(&cache, &installation, &[], 1, &Quiet).unwrap();
+        let settings = [
+            ("log_statement", "all"),
+            ("log_line_prefix", "<%c> "),
+            ("fsync", "off"),
+            ("autovacuum", "off"),
+            ("deadlock_timeout", "10ms"),
+        ];
+        let settings: BTreeMap<String, String> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let server = template.clone_cluster(&cache, &Quiet).unwrap().start(&settings).unwrap();
+        Self { server, directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn command(&self, pgbench: Pgbench) -> Command {
+        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
+            panic!("not a socket")
+        };
+        let mut command = pgbench.command();
+        command
+            .current_dir(self.directory.path())
+            .env("PGHOST", directory)
+            .env("PGPORT", port.to_string())
+            .env("PGUSER", target::USER)
+            .env("PGDATABASE", target::DATABASE);
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, pgbench: Pgbench, args: &[&str]) -> Ended {
+        Ended::of(self.command(pgbench).args(args).output().unwrap())
+    }
+
+    pub(crate) fn client(&self) -> postgres::Client {
+        self.connect(target::DATABASE)
+    }
+
+    fn connect(&self, database: &str) -> postgres::Client {
+        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
+            panic!("not a socket")
+        };
+        let mut config = postgres::Config::new();
+        config.host_path(directory).port(port).user(target::USER).dbname(database);
+        config.connect(NoTls).unwrap()
+    }
+
+    /// Puts a script into the directory.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.path().join(name), text).unwrap();
+    }
+
+    /// The files in the directory whose names begin so, taken away: their text by what their names go on with, after
+    /// the process's number.
+    pub(crate) fn take_logs(&self, prefix: &str) -> BTreeMap<String, String> {
+        let mut logs = BTreeMap::new();
+        for entry in std::fs::read_dir(self.directory.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().and_then(OsStr::to_str).unwrap().to_owned();
+            if let Some(rest) = name.strip_prefix(prefix) {
+                let thread = rest.trim_start_matches('.').trim_start_matches(|c: char| c.is_ascii_digit());
+                logs.insert(thread.to_owned(), take(&path));
+            }
+        }
+        logs
+    }
+
+    /// What the server was sent since its log was so long, by sessions whose clients ran scripts: the statements of
+    /// each, with their parameters.
+    pub(crate) fn statements(&self, since: usize) -> Vec<Vec<String>> {
+        let prepares = |statement: &String| statement.contains("count(*) from pgbench_branches");
+        let mut sessions = self.all_statements(since);
+        sessions.retain(|statements| !statements.iter().any(prepares));
+        sessions
+    }
+
+    /// The same of all sessions.
+    pub(crate) fn all_statements(&self, since: usize) -> Vec<Vec<String>> {
+        let log = self.server.log().unwrap();
+        let mut sessions: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        // Lines that go on are indented.
+        for entry in log[since..].replace("\n\t", "\\n").lines() {
+            if let Some((session, text)) = entry.strip_prefix('<').and_then(|entry| entry.split_once("> "))
+                && let Some(statement) = statement(text)
+            {
+                sessions.entry(session.to_owned()).or_default().push(statement);
+            }
+        }
+        sessions.into_values().collect()
+    }
+
+    pub(crate) fn log_length(&self) -> usize {
+        self.server.log().unwrap().len()
+    }
+}
+
+fn take(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    text
+}
+
+/// The statement of a log entry, or its parameters, without the name under which it was prepared.
+fn statement(text: &str) -> Option<String> {
+    let (level, rest) = text.split_once(":  ")?;
+    match level {
+        "LOG" => {
+            let (kind, sql) = rest.split_once(": ")?;
+            (kind == "statement" || kind.starts_with("execute ")).then(|| sql.to_owned())
+        }
+        // Its first letter is not the same in all versions.
+        "DETAIL" => rest.get(1..).filter(|rest| rest.starts_with("arameters: ")).map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// What a program left.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Everything, for messages of tests.
+    pub(crate) fn all(&self) -> String {
+        format!("exit code {:?}\n{}\n{}", self.code, self.out, self.err)
+    }
+}
+
+/// A text with every number replaced by `#`, so that what is left is its form. The numbers' digits after the point stay
+/// as many.
+pub(crate) fn form(text: &str) -> String {
+    let mut form = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        if !char.is_ascii_digit() {
+            form.push(char);
+            continue;
+        }
+        while chars.next_if(char::is_ascii_digit).is_some() {}
+        form.push('#');
+        let mut ahead = chars.clone();
+        if ahead.next() == Some('.') && ahead.next().is_some_and(|char| char.is_ascii_digit()) {
+            chars.next();
+            form.push('.');
+            while chars.next_if(char::is_ascii_digit).is_some() {
+                form.push('#');
+            }
+        }
+    }
+    form
+}

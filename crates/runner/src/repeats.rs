@@ -1,0 +1,45 @@
+//! Whether a cell wants more trials than it has, and why, in words for the bundle.
+
+use model::plan::Repeats;
+use stats::Reason;
+
+/// Why a cell with these results wants another trial for its own sake.
+pub(crate) fn of_cell(tps: &[f64], repeats: &Repeats) -> Option<String> {
+    // Where no interval is asked for, any is narrow enough.
+    let half_width = repeats.until_ci.unwrap_or(f64::INFINITY);
+    let (wanted, reason) = stats::runs_for_cell(tps, half_width)?;
+    let n = tps.len();
+    if wanted <= n {
+        return None;
+    }
+    let most = wanted.min(repeats.max as usize);
+    match reason {
+        // Invalid trials are run again for reasons of their own.
+        Reason::TooFew => None,
+        Reason::Unstable => {
+            let cell = stats::Cell::of(tps)?;
+            let log_sd = cell.log_sd.unwrap_or_default() * 100.0;
+            let how = match (cell.is_wide(), cell.mode_ratio().filter(|_| cell.has_modes())) {
+                (_, Some(ratio)) => format!("two modes {:.1} % apart", (ratio - 1.0) * 100.0),
+                (_, None) => format!("a spread of {log_sd:.1} %"),
+            };
+            Some(format!("unstable, with {how} after {n} runs: up to {most}"))
+        }
+        Reason::Precision => {
+            let width = stats::Logs::of(tps.iter().copied()).and_then(|logs| stats::ci_half_width(&logs))?;
+            Some(format!(
+                "the mean is known to ± {:.1} % after {n} runs: up to {most} for ± {:.1} %",
+                width * 100.0,
+                half_width * 100.0
+            ))
+        }
+    }
+}
+
+/// Why a cell wants another trial for the comparison with another one, which has the level `against`.
+pub(crate) fn of_pair(tps: &[f64], other: &[f64], against: &str, repeats: &Repeats) -> Option<String> {
+    let wanted = stats::runs_for_comparison(tps, other)?.min(repeats.max as usize);
+    (tps.len() < wanted && tps.len() >= stats::STAGE).then(|| {
+        format!("it may differ from {against} after {} runs: second stage, up to {wanted}", stats::STAGE)
+    })
+}

@@ -1,0 +1,108 @@
+//! The server that a trial runs on, whosever it is.
+
+use std::path::Path;
+
+use model::environment::ServerFacts;
+use model::message::Connection;
+use model::record::Setting;
+use model::workload::Transport;
+use target::{ExternalServer, Server, TargetError, Warmed};
+
+/// A server that answers.
+pub(crate) enum Serving {
+    /// Started by us, on a data directory of ours.
+    Own(Server),
+    /// One that runs without us.
+    External(ExternalServer),
+}
+
+impl Serving {
+    pub(crate) fn connection(&self, transport: Transport) -> Result<Connection, TargetError> {
+        match self {
+            Self::Own(server) => Ok(server.connection(transport)),
+            Self::External(server) => server.connection(transport),
+        }
+    }
+
+    pub(crate) fn version(&self) -> Result<(String, String), TargetError> {
+        match self {
+            Self::Own(server) => server.version(),
+            Self::External(server) => server.version(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> Result<Vec<Setting>, TargetError> {
+        match self {
+            Self::Own(server) => server.settings(),
+            Self::External(server) => server.settings(),
+        }
+    }
+
+    /// What it says of itself; asking is counted in the tested database.
+    pub(crate) fn facts(&self) -> ServerFacts {
+        match self {
+            Self::Own(server) => server.facts(),
+            Self::External(server) => server.facts(),
+        }
+    }
+
+    pub(crate) fn database_bytes(&self) -> Result<u64, TargetError> {
+        match self {
+            Self::Own(server) => server.database_bytes(),
+            Self::External(server) => server.database_bytes(),
+        }
+    }
+
+    pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, TargetError> {
+        match self {
+            Self::Own(server) => server.commits(expected),
+            Self::External(server) => server.commits(expected),
+        }
+    }
+
+    pub(crate) fn run(&self, statement: &str) -> Result<u64, TargetError> {
+        match self {
+            Self::Own(server) => server.run(statement),
+            Self::External(server) => server.run(statement),
+        }
+    }
+
+    pub(crate) fn warm(&self) -> Result<Warmed, TargetError> {
+        match self {
+            Self::Own(server) => server.warm(),
+            Self::External(server) => server.warm(),
+        }
+    }
+
+    /// False where the role may not.
+    pub(crate) fn checkpoint(&self) -> Result<bool, TargetError> {
+        match self {
+            Self::Own(server) => server.checkpoint().map(|()| true),
+            Self::External(server) => server.checkpoint(),
+        }
+    }
+
+    /// Where its data are, if that is here.
+    pub(crate) fn data_directory(&self) -> Option<&Path> {
+        match self {
+            Self::Own(server) => Some(server.data_directory()),
+            Self::External(_) => None,
+        }
+    }
+
+    /// How it ended, if it has; of one that is not ours that can't be known.
+    pub(crate) fn exited(&mut self) -> Option<String> {
+        match self {
+            Self::Own(server) => server.exited().map(|status| status.to_string()),
+            Self::External(_) => None,
+        }
+    }
+
+    /// What it has written to its log, if that is ours.
+    pub(crate) fn log(&self) -> Option<String> {
+        match self {
+            Self::Own(server) => server.log().ok(),
+            Self::External(_) => None,
+        }
+    }
+}

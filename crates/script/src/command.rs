@@ -1,0 +1,118 @@
+//! The commands of a script.
+
+use crate::expr::Expr;
+use crate::shell::ShellWords;
+use crate::sleep::Sleep;
+use crate::{Slot, Sql};
+
+/// One command of a script, counted as pgbench counts them: `\gset` and `\aset` belong to the SQL command before, and
+/// what `\;` joins is one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// The line where it begins, counted from 1.
+    pub line: u32,
+    /// What pgbench's `-r` report shows for it: a backslash command whole, of SQL the first line, cut after 127 bytes.
+    pub text: String,
+    /// What it does.
+    pub kind: CommandKind,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommandKind {
+    /// `\set`: evaluates an expression and stores its value in a variable.
+    Set {
+        /// The variable.
+        slot: Slot,
+        /// The expression.
+        expr: Expr,
+    },
+    /// `\setshell`: runs a shell command and stores the integer that it writes in a variable.
+    SetShell {
+        /// The variable.
+        slot: Slot,
+        /// The shell command.
+        words: ShellWords,
+    },
+    /// `\shell`: runs a shell command.
+    Shell {
+        /// The shell command.
+        words: ShellWords,
+    },
+    /// `\sleep`: waits.
+    Sleep(Sleep),
+    /// `\if`: begins a conditional block.
+    If {
+        /// The condition, by [`Value::is_truth`](crate::Value::is_truth).
+        expr: Expr,
+    },
+    /// `\elif`: goes on with another condition, which is only evaluated when none before it held.
+    Elif {
+        /// The condition.
+        expr: Expr,
+    },
+    /// `\else`: goes on with what is to be done when no condition held.
+    Else,
+    /// `\endif`: ends a conditional block.
+    Endif,
+    /// `\startpipeline`: what follows is sent without waiting for results.
+    StartPipeline,
+    /// `\syncpipeline`: sends a Sync within the pipeline. pgbench has it from PostgreSQL 17 on.
+    SyncPipeline,
+    /// `\endpipeline`: sends a Sync and waits for all results.
+    EndPipeline,
+    /// An SQL command to send.
+    Sql(Sql),
+}
+
+impl Command {
+    /// What pgbench's messages call it: a backslash command by its name, SQL `SQL`. Of the `\gset` or `\aset` that
+    /// belongs to it they speak by [`Fetch::name`].
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            CommandKind::Set { .. } => "set",
+            CommandKind::SetShell { .. } => "setshell",
+            CommandKind::Shell { .. } => "shell",
+            CommandKind::Sleep(_) => "sleep",
+            CommandKind::If { .. } => "if",
+            CommandKind::Elif { .. } => "elif",
+            CommandKind::Else => "else",
+            CommandKind::Endif => "endif",
+            CommandKind::StartPipeline => "startpipeline",
+            CommandKind::SyncPipeline => "syncpipeline",
+            CommandKind::EndPipeline => "endpipeline",
+            CommandKind::Sql(_) => "SQL",
+        }
+    }
+}
+
+/// What becomes of the rows that an SQL command returns. A value becomes the text of a variable
+/// ([`Variables::set_text`](crate::Variables::set_text)), null an empty text;
+/// [`Names::find_column`](crate::Names::find_column) says of which.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Fetch {
+    /// Nothing.
+    #[default]
+    Discard,
+    /// `\gset`: the last result must be one row, whose columns become variables.
+    Gset {
+        /// What their names begin with; may be empty.
+        prefix: String,
+    },
+    /// `\aset`: the columns of each result's last row, where there is one, become variables.
+    Aset {
+        /// What their names begin with; may be empty.
+        prefix: String,
+    },
+}
+
+impl Fetch {
+    /// `gset` or `aset`.
+    pub fn name(&self) -> Option<&'static str> {
+        match self {
+            Fetch::Discard => None,
+            Fetch::Gset { .. } => Some("gset"),
+            Fetch::Aset { .. } => Some("aset"),
+        }
+    }
+}

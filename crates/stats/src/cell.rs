@@ -1,0 +1,171 @@
+//! What the runs of one cell say of it: how fast, how steady, and whether a mean may stand for them.
+
+use std::fmt;
+
+use crate::{Logs, Sample, Split, critical_split};
+
+/// A standard deviation of logarithms above this is [noisy](Cell::is_noisy).
+pub const NOISY: f64 = 0.02;
+/// A standard deviation of logarithms above this is [wide](Cell::is_wide).
+pub const WIDE: f64 = 0.05;
+/// Modes closer than this ratio are not called [modes](Cell::has_modes).
+pub const MODE_RATIO: f64 = 1.05;
+/// With fewer runs, a cell has no [class](Cell::class) and a comparison no verdict.
+pub const LEAST_RUNS: usize = 3;
+
+/// The figures of a cell of n runs. What too few runs cannot tell is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Number of runs, at least 1.
+    pub n: usize,
+    /// The smallest throughput.
+    pub minimum: f64,
+    /// The median throughput.
+    pub median: f64,
+    /// The largest throughput.
+    pub maximum: f64,
+    /// The geometric mean of the throughputs.
+    pub geometric_mean: f64,
+    /// The standard deviation of the throughputs' natural logarithms, n − 1 degrees of freedom: 0.02 is about 2%. None
+    /// of one run.
+    pub log_sd: Option<f64>,
+    /// The best split of the logarithms in two. None of fewer than 3 runs.
+    pub split: Option<Split>,
+    /// What the split's t has to reach to be believed. None of fewer than 3 runs and of more than 50.
+    pub critical: Option<f64>,
+}
+
+/// A cell in one word. A cell that is wide and has modes is called by its modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// None of the following.
+    Stable,
+    /// Its runs spread by more than 2%: to see small differences takes more of them.
+    Noisy,
+    /// Unstable: its runs spread by more than 5%.
+    Wide,
+    /// Unstable: its runs fall into two modes, and no mean or median is either of them.
+    Modes,
+}
+
+impl Cell {
+    /// The figures of a cell with these throughputs, in whatever order; none where there is no value, or one of them is
+    /// zero, negative, NaN or infinite and so has no logarithm.
+    pub fn of(throughputs: &[f64]) -> Option<Self> {
+        let logs = Logs::of(throughputs.iter().copied())?;
+        let sample = Sample::of(throughputs.iter().copied())?;
+        Some(Self {
+            n: sample.n(),
+            minimum: sample.minimum(),
+            median: sample.median(),
+            maximum: sample.maximum(),
+            geometric_mean: sample.geometric_mean()?,
+            log_sd: logs.standard_deviation(),
+            split: Split::of_ascending(logs.ascending()),
+            critical: critical_split(sample.n()),
+        })
+    }
+
+    /// The geometric mean of the upper mode over that of the lower one, whether or not they are believed. None of fewer
+    /// than 3 runs.
+    pub fn mode_ratio(&self) -> Option<f64> {
+        self.split.map(|split| split.distance.exp())
+    }
+
+    /// Whether the standard deviation of the logarithms is above [`NOISY`].
+    pub fn is_noisy(&self) -> bool {
+        self.log_sd.is_some_and(|sd| sd > NOISY)
+    }
+
+    /// Whether the standard deviation of the logarithms is above [`WIDE`].
+    pub fn is_wide(&self) -> bool {
+        self.log_sd.is_some_and(|sd| sd > WIDE)
+    }
+
+    /// Whether the runs fall into two modes: t reaches its critical value, and the modes' ratio [`MODE_RATIO`].
+    ///
+    /// Never with more than 50 runs, for which there is no critical value.
+    pub fn has_modes(&self) -> bool {
+        let apart = self.mode_ratio().is_some_and(|ratio| ratio >= MODE_RATIO);
+        apart && self.split.zip(self.critical).is_some_and(|(split, critical)| split.t >= critical)
+    }
+
+    /// Whether no single figure may stand for the runs: wide or with modes.
+    pub fn is_unstable(&self) -> bool {
+        self.is_wide() || self.has_modes()
+    }
+
+    /// The cell in one word; none of fewer than [`LEAST_RUNS`] runs.
+    pub fn class(&self) -> Option<Class> {
+        (self.n >= LEAST_RUNS).then(|| match () {
+            () if self.has_modes() => Class::Modes,
+            () if self.is_wide() => Class::Wide,
+            () if self.is_noisy() => Class::Noisy,
+            () => Class::Stable,
+        })
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Stable => "STABLE",
+            Self::Noisy => "NOISY",
+            Self::Wide => "UNSTABLE-WIDE",
+            Self::Modes => "UNSTABLE-MODES",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(throughputs: &[f64]) -> Cell {
+        Cell::of(throughputs).unwrap()
+    }
+
+    #[test]
+    fn there_is_no_cell_of_what_has_no_logarithm() {
+        assert_eq!(Cell::of(&[]), None);
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Cell::of(&[1.0, value, 2.0]), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn too_few_runs_have_no_class() {
+        let one = cell(&[100.0]);
+        assert_eq!((one.n, one.median, one.log_sd, one.split, one.class()), (1, 100.0, None, None, None));
+        let two = cell(&[100.0, 200.0]);
+        assert_eq!((two.is_wide(), two.mode_ratio(), two.class()), (true, None, None));
+    }
+
+    #[test]
+    fn equal_runs_are_stable() {
+        let equal = cell(&[100.0; 4]);
+        assert_eq!((equal.log_sd, equal.class()), (Some(0.0), Some(Class::Stable)));
+    }
+
+    #[test]
+    fn two_speeds_are_modes_from_a_ratio_of_1_05() {
+        assert_eq!(cell(&[100.0, 100.0, 100.0, 104.9, 104.9]).class(), Some(Class::Noisy));
+        assert_eq!(cell(&[100.0, 100.0, 100.0, 105.1, 105.1]).class(), Some(Class::Modes));
+    }
+
+    /// Modes name the class of a cell that is wide as well.
+    #[test]
+    fn a_cell_can_be_wide_and_have_modes() {
+        let both = cell(&[100.0, 101.0, 100.5, 150.0, 151.0]);
+        assert!(both.is_noisy() && both.is_wide() && both.has_modes() && both.is_unstable());
+        assert_eq!(both.class().unwrap().to_string(), "UNSTABLE-MODES");
+    }
+
+    #[test]
+    fn of_more_than_50_runs_only_the_spread_is_judged() {
+        let runs: Vec<f64> = (0..51).map(|i| if i < 25 { 100.0 } else { 108.0 }).collect();
+        let many = cell(&runs);
+        assert_eq!((many.critical, many.has_modes(), many.class()), (None, false, Some(Class::Noisy)));
+        assert_eq!(cell(&runs[1..]).class(), Some(Class::Modes));
+    }
+}

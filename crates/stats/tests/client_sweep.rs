@@ -1,0 +1,103 @@
+//! The client sweep of 2008, five kernels by thirteen numbers of clients: `data/client-sweep-2008.csv` holds the runs,
+//! the files beside it what they say by the rules, to six digits.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::collections::BTreeMap;
+
+use stats::{Cell, Comparison, Logs, holm, permutation_p, runs_needed, verdicts};
+
+/// The rows of a file, each a map from a column's name to the field.
+fn rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines.map(|line| names.iter().copied().zip(line.split(',')).collect()).collect()
+}
+
+fn number(row: &BTreeMap<&str, &str>, column: &str) -> f64 {
+    row[column].parse().unwrap()
+}
+
+/// The throughputs by kernel and clients.
+fn runs() -> BTreeMap<(&'static str, &'static str), Vec<f64>> {
+    let mut runs: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for row in rows(include_str!("data/client-sweep-2008.csv")) {
+        runs.entry((row["kernel"], row["clients"])).or_default().push(number(&row, "tps"));
+    }
+    runs
+}
+
+/// Equal to the six digits that the files have.
+#[track_caller]
+fn equal(row: &BTreeMap<&str, &str>, column: &str, ours: f64) {
+    let theirs = number(row, column);
+    assert!((ours - theirs).abs() <= 6e-6 * theirs.abs(), "{column}: {ours} here, {theirs} in {row:?}");
+}
+
+#[test]
+fn every_cell_is_classed_as_expected() {
+    let runs = runs();
+    let expected = rows(include_str!("data/client-sweep-2008.expected-cells.csv"));
+    assert_eq!(expected.len(), runs.len());
+    for row in &expected {
+        let throughputs = &runs[&(row["kernel"], row["clients"])];
+        let cell = Cell::of(throughputs).unwrap();
+        assert_eq!(cell.class().unwrap().to_string(), row["cls"], "{row:?}");
+        let split = cell.split.unwrap();
+        assert_eq!(
+            (cell.n, split.lower),
+            (number(row, "n") as usize, number(row, "split_lo") as usize),
+            "{row:?}"
+        );
+        equal(row, "min", cell.minimum);
+        equal(row, "median", cell.median);
+        equal(row, "max", cell.maximum);
+        equal(row, "gmean", cell.geometric_mean);
+        equal(row, "logsd_pct", 100.0 * cell.log_sd.unwrap());
+        equal(row, "split_T", split.t);
+        equal(row, "mode_ratio", cell.mode_ratio().unwrap());
+        let logs = Logs::of(throughputs.iter().copied()).unwrap();
+        let interval = logs.confidence_interval(0.95).unwrap();
+        equal(row, "ci95_lo", interval.low);
+        equal(row, "ci95_hi", interval.high);
+        assert_eq!(runs_needed(&logs, 0.02).unwrap(), number(row, "runs_for_2pct") as usize, "{row:?}");
+    }
+}
+
+#[test]
+fn every_pair_of_kernels_gets_the_expected_verdicts() {
+    let runs = runs();
+    let expected = rows(include_str!("data/client-sweep-2008.expected-compare.csv"));
+    // Each pair of kernels is a matrix of its own.
+    let matrices: Vec<_> =
+        expected.chunk_by(|one, next| (one["a"], one["b"]) == (next["a"], next["b"])).collect();
+    assert_eq!(matrices.len(), 4);
+    for matrix in matrices {
+        let comparisons: Vec<Comparison> = matrix
+            .iter()
+            .map(|row| {
+                Comparison::of(&runs[&(row["a"], row["clients"])], &runs[&(row["b"], row["clients"])])
+                    .unwrap()
+            })
+            .collect();
+        let p: Vec<f64> = comparisons.iter().map(|comparison| comparison.welch.unwrap().p).collect();
+        let ours = comparisons.iter().zip(verdicts(&comparisons)).zip(holm(&p));
+        for (row, ((comparison, verdict), p_holm)) in matrix.iter().zip(ours) {
+            assert_eq!(verdict.to_string(), row["verdict"], "{row:?}");
+            assert_eq!(comparison.ranges_are_disjoint(), row["ranges"] != "overlap", "{row:?}");
+            equal(row, "ratio_med", comparison.median_ratio());
+            equal(row, "p_holm", p_holm);
+            let welch = comparison.welch.unwrap();
+            equal(row, "ratio_gm", welch.ratio);
+            equal(row, "df", welch.degrees_of_freedom);
+            equal(row, "p_welch", welch.p);
+            for (level, low, high) in [(0.95, "ci95_lo", "ci95_hi"), (0.99, "ci99_lo", "ci99_hi")] {
+                let interval = welch.confidence_interval(level).unwrap();
+                equal(row, low, interval.low);
+                equal(row, high, interval.high);
+            }
+            let logs = |kernel| Logs::of(runs[&(row[kernel], row["clients"])].iter().copied()).unwrap();
+            equal(row, "p_perm", permutation_p(&logs("a"), &logs("b")).unwrap());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What holds for any sample.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use stats::{
+    Cell, Comparison, Logs, MARGIN, MODE_RATIO, Verdict, Welch, holm, permutation_p, runs_for_effect,
+    smallest_effect, verdicts,
+};
+
+/// Throughputs of 2 to 8 runs, some of them equal.
+fn throughputs() -> impl Strategy<Value = Vec<f64>> {
+    vec((90_u32..=110).prop_map(f64::from), 2..=8)
+}
+
+fn logs(values: &[f64]) -> Logs {
+    Logs::of(values.iter().copied()).unwrap()
+}
+
+/// Each deal tried, one after the other.
+fn permutation_p_by_trial(a: &[f64], b: &[f64]) -> f64 {
+    let values: Vec<f64> = a.iter().chain(b).map(|value| value.ln()).collect();
+    let distance = |deal: u32| {
+        let (mut sums, mut numbers) = ([0.0, 0.0], [0.0, 0.0]);
+        for (i, value) in values.iter().enumerate() {
+            let side = usize::from(deal >> i & 1 == 0);
+            sums[side] += value;
+            numbers[side] += 1.0;
+        }
+        (sums[0] / numbers[0] - sums[1] / numbers[1]).abs()
+    };
+    let observed = distance((1 << a.len()) - 1);
+    let deals: Vec<u32> =
+        (0..1 << values.len()).filter(|deal: &u32| deal.count_ones() as usize == a.len()).collect();
+    deals.iter().filter(|&&deal| distance(deal) >= observed - 1e-10).count() as f64 / deals.len() as f64
+}
+
+proptest! {
+    #[test]
+    fn a_cell_has_the_same_class_in_any_order_and_unit(runs in throughputs(), unit in 1e-3_f64..1e6, by in 0_usize..8) {
+        let cell = Cell::of(&runs).unwrap();
+        // On the threshold, rounding decides.
+        prop_assume!(cell.mode_ratio().is_none_or(|ratio| (ratio - MODE_RATIO).abs() > 1e-9));
+        let mut turned = runs.clone();
+        turned.rotate_left(by % runs.len());
+        prop_assert_eq!(&Cell::of(&turned).unwrap(), &cell);
+        let scaled = Cell::of(&runs.iter().map(|run| run * unit).collect::<Vec<_>>()).unwrap();
+        prop_assert_eq!(scaled.class(), cell.class());
+        prop_assert!((scaled.log_sd.unwrap() - cell.log_sd.unwrap()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn comparing_the_other_way_round_turns_the_ratio_over(a in throughputs(), b in throughputs()) {
+        let (there, back) = (Welch::of(&logs(&a), &logs(&b)).unwrap(), Welch::of(&logs(&b), &logs(&a)).unwrap());
+        prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
+        prop_assert_eq!(there.p, back.p);
+        prop_assert!((0.0..=1.0).contains(&there.p));
+        let mirror = |verdict| match verdict {
+            Verdict::Regression => Verdict::Improvement,
+            Verdict::Improvement => Verdict::Regression,
+            Verdict::UnstableRegression => Verdict::UnstableImprovement,
+            Verdict::UnstableImprovement => Verdict::UnstableRegression,
+            same => same,
+        };
+        // On the margin, rounding decides.
+        let ratio = Comparison::of(&a, &b).unwrap().median_ratio();
+        prop_assume!((ratio - MARGIN).abs() > 1e-9 && (ratio - 1.0 / MARGIN).abs() > 1e-9);
+        let verdict = |a: &[f64], b: &[f64]| verdicts(&[Comparison::of(a, b).unwrap()])[0];
+        prop_assert_eq!(verdict(&a, &b), mirror(verdict(&b, &a)));
+    }
+
+    /// The interval holds 1 just where p says that 1 is not to be excluded.
+    #[test]
+    fn interval_and_p_agree(a in throughputs(), b in throughputs()) {
+        let welch = Welch::of(&logs(&a), &logs(&b)).unwrap();
+        prop_assume!(welch.standard_error > 0.0 && (welch.p - 0.05).abs() > 1e-6);
+        let interval = welch.confidence_interval(0.95).unwrap();
+        prop_assert_eq!(interval.low <= 1.0 && 1.0 <= interval.high, welch.p > 0.05);
+    }
+
+    #[test]
+    fn permutations_are_counted_as_by_trial(a in vec(1_u32..20, 1..=6), b in vec(1_u32..20, 1..=7)) {
+        let [a, b] = [a, b].map(|side| side.into_iter().map(f64::from).collect::<Vec<_>>());
+        let p = permutation_p(&logs(&a), &logs(&b)).unwrap();
+        prop_assert!((p - permutation_p_by_trial(&a, &b)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn adjusting_keeps_the_order_and_lowers_nothing(p in vec(0.0_f64..=1.0, 0..20)) {
+        let adjusted = holm(&p);
+        for (i, j) in (0..p.len()).flat_map(|i| (0..p.len()).map(move |j| (i, j))) {
+            prop_assert!(p[i] > p[j] || adjusted[i] <= adjusted[j]);
+        }
+        prop_assert!(p.iter().zip(&adjusted).all(|(p, adjusted)| p <= adjusted && *adjusted <= 1.0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// The runs for an effect find that effect, and one run less does not.
+    #[test]
+    fn runs_and_effect_fit(
+        log_sd in 0.005_f64..0.1,
+        effect in 0.01_f64..0.2,
+        alpha in 0.01_f64..0.1,
+        power in 0.5_f64..0.99,
+    ) {
+        let n = runs_for_effect(log_sd, effect, alpha, power).unwrap();
+        prop_assert!(smallest_effect(log_sd, n, alpha, power).unwrap() <= effect * (1.0 + 1e-9));
+        prop_assert!(n == 3 || smallest_effect(log_sd, n - 1, alpha, power).unwrap() >= effect * (1.0 - 1e-9));
+    }
+}

@@ -1,0 +1,127 @@
+//! What the rules promise, by simulation: runs whose logarithms are normal, of a fixed seed.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking and print their seed")]
+
+use std::f64::consts::PI;
+
+use rand::{RngExt, SeedableRng};
+use rand_distr::StandardNormal;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use stats::{
+    Cell, Comparison, Logs, Verdict, Welch, critical_split, runs_for_comparison, smallest_effect, verdicts,
+};
+
+const SEED: u64 = 2026;
+
+/// Runs of a cell, one after the other.
+struct Runs {
+    random: Xoshiro256PlusPlus,
+}
+
+impl Runs {
+    fn new() -> Self {
+        println!("seed {SEED}");
+        Self { random: Xoshiro256PlusPlus::seed_from_u64(SEED) }
+    }
+
+    /// `n` throughputs about `centre`, whose logarithms have the standard deviation `log_sd`.
+    fn take(&mut self, n: usize, centre: f64, log_sd: f64) -> Vec<f64> {
+        (0..n)
+            .map(|_| {
+                let normal: f64 = self.random.sample(StandardNormal);
+                centre * (log_sd * normal).exp()
+            })
+            .collect()
+    }
+}
+
+/// The share of `times` trials in which something happens.
+fn share(times: usize, mut happens: impl FnMut() -> bool) -> f64 {
+    (0..times).filter(|_| happens()).count() as f64 / times as f64
+}
+
+/// Welch's p.
+fn p(a: &[f64], b: &[f64]) -> f64 {
+    let logs = |values: &[f64]| Logs::of(values.iter().copied()).unwrap();
+    Welch::of(&logs(a), &logs(b)).unwrap().p
+}
+
+/// `data/critical-split.csv` is what `examples/critical_split.rs` wrote.
+#[test]
+fn the_critical_splits_are_those_that_were_simulated() {
+    let simulated: Vec<Vec<f64>> = include_str!("data/critical-split.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|field| field.parse().unwrap()).collect())
+        .collect();
+    assert_eq!(simulated.len(), 48);
+    for row in &simulated {
+        let (n, value, standard_error) = (row[0] as usize, row[1], row[2]);
+        let critical = critical_split(n).unwrap();
+        // Some are from a simulation of a tenth of the samples, all are rounded.
+        let tolerance = 4.0 * 11.0_f64.sqrt() * standard_error + 0.005;
+        assert!(
+            (critical - value).abs() <= tolerance,
+            "n = {n}: {critical}, simulated {value} ± {standard_error}"
+        );
+    }
+    // Of three values, t is the cotangent of an angle that is uniform between 0 and 30 degrees.
+    let exact = 1.0 / (PI / 600.0).tan();
+    assert!((simulated[0][1] - exact).abs() <= 4.0 * simulated[0][2], "{exact}");
+}
+
+#[test]
+fn one_sample_in_a_hundred_reaches_the_critical_split() {
+    let mut runs = Runs::new();
+    for n in [3, 5, 8, 11, 13, 20, 35, 50] {
+        let reached = share(20_000, || {
+            let cell = Cell::of(&runs.take(n, 1000.0, 0.01)).unwrap();
+            cell.split.unwrap().t >= cell.critical.unwrap()
+        });
+        // 1%, plus or minus four standard errors.
+        assert!((reached - 0.01).abs() <= 0.0028, "n = {n}: {reached}");
+    }
+}
+
+#[test]
+fn welch_finds_the_smallest_effect_as_often_as_promised() {
+    let mut runs = Runs::new();
+    for n in [3, 5] {
+        for (alpha, power) in [(0.05, 0.8), (0.01, 0.95)] {
+            let effect = smallest_effect(0.02, n, alpha, power).unwrap();
+            let found = share(5_000, || {
+                let (a, b) = (runs.take(n, 1000.0, 0.02), runs.take(n, 1000.0 * (1.0 + effect), 0.02));
+                p(&a, &b) <= alpha
+            });
+            let tolerance = 4.0 * (power * (1.0 - power) / 5_000.0_f64).sqrt();
+            assert!((found - power).abs() <= tolerance, "n = {n}, alpha {alpha}: {found} instead of {power}");
+        }
+    }
+}
+
+/// The runs of a two-stage comparison, of cells with a noise of 2%.
+fn two_stages(runs: &mut Runs, ratio: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut take = |n| (runs.take(n, 1000.0, 0.02), runs.take(n, 1000.0 * ratio, 0.02));
+    let (mut a, mut b) = take(5);
+    let more = take(runs_for_comparison(&a, &b).unwrap() - 5);
+    a.extend(more.0);
+    b.extend(more.1);
+    (a, b)
+}
+
+#[test]
+fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
+    let mut runs = Runs::new();
+    let false_alarms = share(10_000, || {
+        let (a, b) = two_stages(&mut runs, 1.0);
+        p(&a, &b) <= 0.01
+    });
+    assert!(false_alarms <= 0.01, "{false_alarms}");
+    let found = share(10_000, || {
+        let (a, b) = two_stages(&mut runs, 0.95);
+        verdicts(&[Comparison::of(&a, &b).unwrap()]) == [Verdict::Regression]
+    });
+    assert!(found >= 0.95, "{found}");
+    let found_by_five = share(10_000, || p(&runs.take(5, 1000.0, 0.02), &runs.take(5, 950.0, 0.02)) <= 0.01);
+    assert!(found_by_five < 0.75, "{found_by_five}");
+}

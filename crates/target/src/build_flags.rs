@@ -1,0 +1,88 @@
+//! What programs were built with, as they say it themselves.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::installation::Installation;
+
+/// How a server was built. What can't be found out is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildFlags {
+    /// The arguments of `configure` or `meson setup`, as `pg_config --configure` prints them.
+    pub configure: Option<String>,
+    /// The compiler with its version, as `version()` has it.
+    pub cc: Option<String>,
+    /// `CFLAGS`, those that `configure` added among them, as `pg_config --cflags` prints them.
+    pub cflags: Option<String>,
+}
+
+impl Installation {
+    /// What its programs were built with: as `pg_config` says it where there is one beside them, else as it stands in
+    /// `postgres` itself, whose SQL function `pg_config()` knows it too. The compiler is always from `postgres`.
+    pub fn build_flags(&self) -> BuildFlags {
+        let postgres = fs::read(self.program("postgres")).unwrap_or_default();
+        let inside = BuildFlags::within(&postgres);
+        let asked = BuildFlags::asked(&self.program("pg_config"));
+        BuildFlags {
+            configure: asked.configure.or(inside.configure),
+            cc: inside.cc.or(asked.cc),
+            cflags: asked.cflags.or(inside.cflags),
+        }
+    }
+}
+
+impl BuildFlags {
+    fn asked(pg_config: &Path) -> Self {
+        let ask = |what: &str| {
+            let mut command = Command::new(pg_config);
+            command.arg(what).env_clear().env("LC_ALL", "C").stdin(Stdio::null());
+            let output = command.output().ok().filter(|output| output.status.success())?;
+            let said = String::from_utf8(output.stdout).ok()?;
+            Some(said.trim().to_owned()).filter(|said| !said.is_empty())
+        };
+        Self { configure: ask("--configure"), cc: ask("--cc"), cflags: ask("--cflags") }
+    }
+
+    /// From the texts that are compiled into `postgres`: they are not labelled, but unlike any other in it.
+    fn within(postgres: &[u8]) -> Self {
+        let mut found = Self::default();
+        for text in texts(postgres) {
+            found.cc = found.cc.or_else(|| compiler(text));
+            found.cflags = found.cflags.or_else(|| cflags(text));
+            found.configure = found.configure.or_else(|| configure(text));
+        }
+        found
+    }
+}
+
+/// The zero-terminated texts of printable ASCII, of some length. A text may have a few bytes before it that only look as
+/// if they belonged to it.
+fn texts(bytes: &[u8]) -> impl Iterator<Item = &str> {
+    const SHORTEST: usize = 16;
+    let printable = |byte: &u8| matches!(byte, b' '..=b'~');
+    bytes.split(|&byte| byte == 0).filter_map(move |part| {
+        let begin = part.iter().rposition(|byte| !printable(byte)).map_or(0, |at| at + 1);
+        std::str::from_utf8(&part[begin..]).ok().filter(|text| text.len() >= SHORTEST)
+    })
+}
+
+/// The compiler in `PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (GCC) 4.4.7, 64-bit`.
+fn compiler(text: &str) -> Option<String> {
+    let (before, after) = text.split_once(", compiled by ")?;
+    let (compiler, _bits) = after.rsplit_once(", ")?;
+    before.contains("PostgreSQL ").then(|| compiler.to_owned())
+}
+
+/// Every `configure` and `meson.build` adds the flag that is looked for.
+fn cflags(text: &str) -> Option<String> {
+    let flags = &text[text.find('-')?..];
+    flags.contains(" -fno-strict-aliasing").then(|| flags.to_owned())
+}
+
+/// Arguments as `configure` quotes them, each in apostrophes.
+fn configure(text: &str) -> Option<String> {
+    let arguments = text[text.find('\'')?..].trim_end();
+    let is_one = arguments.contains("'--") || arguments.contains("'CFLAGS=");
+    (is_one && arguments.ends_with('\'')).then(|| arguments.to_owned())
+}

@@ -1,0 +1,76 @@
+//! The way to a server for what pgdyno itself asks of it: beside the load, through the database `postgres`.
+
+use postgres::Client;
+use postgres::config::SslMode;
+use postgres::error::SqlState;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::Major;
+use crate::error::{TargetError, sql_text};
+
+/// How to connect to a server, and how to speak of it.
+#[derive(Clone)]
+pub(crate) struct Control {
+    pub(crate) config: postgres::Config,
+    pub(crate) tls: Option<MakeRustlsConnect>,
+    /// With and without TLS, in the order to try.
+    pub(crate) ssl_modes: Vec<SslMode>,
+    /// The server in errors: where its data are, or its name and address.
+    pub(crate) called: String,
+    /// The server in steps of progress.
+    pub(crate) title: String,
+    pub(crate) major: Major,
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").field("called", &self.called).finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// A session with the database `postgres`.
+    pub(crate) fn session(&self) -> Result<Client, TargetError> {
+        self.connect("postgres")
+    }
+
+    pub(crate) fn connect(&self, database: &str) -> Result<Client, TargetError> {
+        let mut failures: Vec<String> = Vec::new();
+        for mode in &self.ssl_modes {
+            let mut config = self.config.clone();
+            config.dbname(database).ssl_mode(*mode);
+            let connected = match &self.tls {
+                Some(tls) => config.connect(tls.clone()),
+                None => config.connect(postgres::NoTls),
+            };
+            match connected {
+                Ok(client) => return Ok(client),
+                Err(error) => failures.push(sql_text(&error)),
+            }
+        }
+        failures.dedup();
+        Err(self.failed(format!("connect to the database {database}"), failures.join("; ")))
+    }
+
+    pub(crate) fn execute(&self, client: &mut Client, statement: &str) -> Result<(), TargetError> {
+        client.batch_execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
+    }
+
+    /// Has the server write everything down. False where the role may not.
+    pub(crate) fn checkpoint(&self) -> Result<bool, TargetError> {
+        match self.session()?.batch_execute("checkpoint") {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(false),
+            Err(error) => Err(self.error("run a checkpoint", &error)),
+        }
+    }
+
+    /// An error of something that was asked.
+    pub(crate) fn error(&self, doing: impl Into<String>, error: &postgres::Error) -> TargetError {
+        self.failed(doing, sql_text(error))
+    }
+
+    pub(crate) fn failed(&self, doing: impl Into<String>, why: String) -> TargetError {
+        TargetError::Sql { doing: doing.into(), server: self.called.clone(), why }
+    }
+}

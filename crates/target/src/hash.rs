@@ -1,0 +1,49 @@
+//! Fingerprints: what tells one set of programs or sources from another.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Doing, TargetError};
+
+/// A SHA-256 over parts that can't run into each other: each is counted.
+pub(crate) struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    /// One of nothing so far.
+    pub(crate) fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    /// Adds a text or path.
+    pub(crate) fn add(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    /// Adds the content of a file.
+    pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), TargetError> {
+        let mut file = File::open(path).doing("read", path)?;
+        let mut buffer = vec![0; 1 << 16];
+        let mut length = 0_u64;
+        loop {
+            match file.read(&mut buffer).doing("read", path)? {
+                0 => break,
+                n => {
+                    length += n as u64;
+                    self.0.update(&buffer[..n]);
+                }
+            }
+        }
+        self.0.update(length.to_le_bytes());
+        Ok(())
+    }
+
+    /// In hexadecimal.
+    pub(crate) fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

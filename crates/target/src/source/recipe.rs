@@ -1,0 +1,234 @@
+//! How PostgreSQL is configured, compiled and installed: as much of it as a server needs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::available_parallelism;
+
+use model::server::BuildSystem;
+
+use super::run::Runner;
+use super::sync::{BUILD, SOURCE};
+use super::{How, refuse, tools};
+use crate::cache::remove_tree;
+use crate::error::{Doing, TargetError};
+use crate::installation::missing_program;
+use crate::progress::{Progress, unless_interrupted};
+
+/// Where PostgreSQL believes to be installed. It finds its files from where its programs are, so that it runs at any
+/// place.
+const PREFIX: &str = "/usr/local/pgsql";
+/// The library directory, seen from the programs and from the modules.
+const LIBRARIES: &str = "$ORIGIN/../lib";
+/// What `make` builds, in this order; not every major has each.
+const DIRECTORIES: [&str; 15] = [
+    "src/backend",
+    // What initdb loads.
+    "src/backend/utils/mb/conversion_procs",
+    "src/backend/snowball",
+    "src/timezone",
+    "src/pl/plpgsql",
+    // Replication.
+    "src/interfaces/libpq",
+    "src/backend/replication/libpqwalreceiver",
+    "src/backend/replication/pgoutput",
+    "src/bin/initdb",
+    "src/bin/pg_ctl",
+    "src/bin/pg_controldata",
+    "src/bin/pg_config",
+    // What a measurement asks.
+    "contrib/pg_buffercache",
+    "contrib/pg_prewarm",
+    "contrib/pg_stat_statements",
+];
+/// The grammar, and what is generated from it: releases up to 16 have both in their tarballs.
+const GRAMMAR: &str = "src/backend/parser/gram.y";
+const PARSER: &str = "src/backend/parser/gram.c";
+/// In a directory that was configured: how.
+const CONFIGURED: &str = "pgdyno-configured";
+
+/// The steps of one build in its directory.
+pub(super) struct Recipe<'a> {
+    system: BuildSystem,
+    arguments: Vec<String>,
+    /// The compiler as it is called, ccache before it where there is one.
+    compiler: String,
+    /// Of the compiler; a change begins the build anew.
+    compiler_version: &'a str,
+    source: PathBuf,
+    build: PathBuf,
+    runner: &'a Runner<'a>,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Recipe<'a> {
+    /// Decides how the source in a build directory is built, and looks whether the tools are there.
+    pub(super) fn of(
+        how: &'a How,
+        directory: &Path,
+        runner: &'a Runner<'a>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, TargetError> {
+        let (source, build) = (directory.join(SOURCE), directory.join(BUILD));
+        let compiler = match tools::find("ccache") {
+            Some(_) if !how.compiler.contains("ccache") => format!("ccache {}", how.compiler),
+            _ => how.compiler.clone(),
+        };
+        let mut arguments = match how.system {
+            BuildSystem::Configure => configure_arguments(&source, how, &compiler, runner)?,
+            BuildSystem::Meson => meson_arguments(&source, how, runner)?,
+        };
+        arguments.extend(how.options.iter().cloned());
+        let compiler_version = &how.compiler_version;
+        Ok(Self {
+            system: how.system,
+            arguments,
+            compiler,
+            compiler_version,
+            source,
+            build,
+            runner,
+            progress,
+        })
+    }
+
+    /// The arguments of `configure` or `meson setup`.
+    pub(super) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Configures, unless that was done in the same way before.
+    pub(super) fn configure(&self) -> Result<(), TargetError> {
+        let mark = self.build.join(CONFIGURED);
+        let how = [&self.arguments[..], &[self.compiler.clone(), self.compiler_version.to_owned()]];
+        let how = how.concat().join("\n");
+        if fs::read_to_string(&mark).is_ok_and(|before| before == how) {
+            return Ok(());
+        }
+        remove_tree(&self.build)?;
+        fs::create_dir(&self.build).doing("make the directory", &self.build)?;
+        self.step("configuring")?;
+        let mut command = match self.system {
+            BuildSystem::Configure => tools::command(&self.source.join("configure").to_string_lossy()),
+            BuildSystem::Meson => {
+                let mut meson = tools::command("meson");
+                meson.arg("setup").arg(&self.build).arg(&self.source).env("CC", &self.compiler);
+                meson
+            }
+        };
+        command.args(&self.arguments).current_dir(&self.build);
+        self.runner.run("configure", command)?;
+        fs::write(&mark, how).doing("write", &mark)
+    }
+
+    /// Compiles what is not up to date.
+    pub(super) fn compile(&self) -> Result<(), TargetError> {
+        self.step("compiling")?;
+        let jobs = available_parallelism().map_or(1, std::num::NonZero::get);
+        if self.system == BuildSystem::Meson {
+            let mut ninja = tools::command("ninja");
+            ninja.arg("-C").arg(&self.build).arg(format!("-j{jobs}"));
+            return self.runner.run("compile", ninja);
+        }
+        for directory in self.directories() {
+            let mut make = self.make(directory);
+            // Installing would compile, too, but not in parallel: rules meet there.
+            make.arg(format!("-j{jobs}")).arg("all");
+            self.runner.run("compile", make)?;
+        }
+        Ok(())
+    }
+
+    /// Installs as the new directory `tree`. Its parent is the caller's alone.
+    pub(super) fn install(&self, tree: &Path) -> Result<(), TargetError> {
+        self.step("installing")?;
+        let stage = tree.with_file_name("stage");
+        match self.system {
+            BuildSystem::Configure => {
+                for directory in self.directories() {
+                    let mut make = self.make(directory);
+                    make.arg("install").arg(format!("DESTDIR={}", stage.display()));
+                    self.runner.run("install", make)?;
+                }
+            }
+            BuildSystem::Meson => {
+                let mut meson = tools::command("meson");
+                meson.args(["install", "--quiet", "--no-rebuild", "-C"]).arg(&self.build);
+                meson.arg("--destdir").arg(&stage);
+                self.runner.run("install", meson)?;
+            }
+        }
+        let installed = stage.join(PREFIX.trim_start_matches('/'));
+        if let Some(program) = missing_program(&installed.join("bin")) {
+            return Err(self.runner.failed("install", &format!("there is no bin/{program} in it")));
+        }
+        fs::rename(&installed, tree).doing("put in place", tree)
+    }
+
+    fn step(&self, doing: &str) -> Result<(), TargetError> {
+        unless_interrupted(self.progress)?;
+        self.progress.step(&format!("{doing} {}", self.runner.what()), 0, None);
+        Ok(())
+    }
+
+    fn directories(&self) -> impl Iterator<Item = &'static str> {
+        DIRECTORIES.into_iter().filter(|directory| self.source.join(directory).is_dir())
+    }
+
+    fn make(&self, directory: &str) -> Command {
+        let mut make = tools::command("make");
+        make.arg("-C").arg(self.build.join(directory));
+        // Make and then the shell read it.
+        make.arg(format!("rpathdir={}", LIBRARIES.replace('$', "$$")));
+        make
+    }
+}
+
+fn configure_arguments(
+    source: &Path,
+    how: &How,
+    compiler: &str,
+    runner: &Runner<'_>,
+) -> Result<Vec<String>, TargetError> {
+    tools::need("make")?;
+    if source.join(GRAMMAR).exists() && !source.join(PARSER).exists() {
+        need_generators()?;
+    }
+    let script = source.join("configure");
+    let text = fs::read(&script)
+        .map_err(|_| refuse(runner.location(), "it has no `configure`; build it with the system meson"))?;
+    let mut arguments: Vec<String> =
+        ["--enable-depend", "--without-readline", "--without-zlib"].map(str::to_owned).into();
+    // ICU is the default from 16 on, and unknown before 10.
+    if String::from_utf8_lossy(&text).contains("--without-icu") {
+        arguments.push("--without-icu".to_owned());
+    }
+    arguments.push(format!("--prefix={PREFIX}"));
+    arguments.push(format!("CC={compiler}"));
+    arguments.push(format!("CFLAGS={}", how.cflags));
+    Ok(arguments)
+}
+
+fn meson_arguments(source: &Path, how: &How, runner: &Runner<'_>) -> Result<Vec<String>, TargetError> {
+    for tool in ["meson", "ninja"] {
+        tools::need(tool)?;
+    }
+    need_generators()?;
+    if !source.join("meson.build").exists() {
+        return Err(refuse(
+            runner.location(),
+            "it has no `meson.build`, which PostgreSQL has from 16 on; build it with the system configure",
+        ));
+    }
+    let own = ["--auto-features=disabled", "--buildtype=plain", "--libdir=lib", "-Drpath=false"];
+    let mut arguments: Vec<String> = own.map(str::to_owned).into();
+    arguments.push(format!("--prefix={PREFIX}"));
+    arguments.push(format!("-Dc_args={}", how.cflags));
+    arguments.push(format!("-Dc_link_args=-Wl,-rpath,{LIBRARIES}"));
+    Ok(arguments)
+}
+
+/// Tools that make C files of other files.
+fn need_generators() -> Result<(), TargetError> {
+    ["bison", "flex", "perl"].into_iter().try_for_each(tools::need)
+}

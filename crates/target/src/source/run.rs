@@ -1,0 +1,100 @@
+//! Running the tools of a build: what they say goes to its log, and they end with it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::error::{Doing, TargetError};
+use crate::launch::{LAST_LINES, last_lines};
+use crate::process::{LOOK_AGAIN, OBEY_WITHIN, spawn, until};
+use crate::progress::Progress;
+use crate::version::Version;
+
+/// Runs commands one after the other.
+pub(super) struct Runner<'a> {
+    location: PathBuf,
+    log: PathBuf,
+    version: Option<Version>,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Runner<'a> {
+    /// One that begins a log anew.
+    pub(super) fn new(location: &Path, log: &Path, progress: &'a dyn Progress) -> Result<Self, TargetError> {
+        File::create(log).doing("write", log)?;
+        Ok(Self { location: location.to_owned(), log: log.to_owned(), version: None, progress })
+    }
+
+    /// Says from now on which version is built.
+    pub(super) fn of_version(self, version: Version) -> Self {
+        Self { version: Some(version), ..self }
+    }
+
+    /// What is built, for messages.
+    pub(super) fn what(&self) -> String {
+        self.version.map_or_else(|| "PostgreSQL".to_owned(), |version| format!("PostgreSQL {version}"))
+    }
+
+    /// The source that is built.
+    pub(super) fn location(&self) -> &Path {
+        &self.location
+    }
+
+    /// What the commands say.
+    pub(super) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Runs a command to its end. `doing` says what for, as in "could not compile".
+    pub(super) fn run(&self, doing: &'static str, mut command: Command) -> Result<(), TargetError> {
+        let mut log = OpenOptions::new().append(true).open(&self.log).doing("write", &self.log)?;
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        writeln!(log, "$ {}", words.join(" ")).doing("write", &self.log)?;
+        command.stdout(log.try_clone().doing("write", &self.log)?).stderr(log);
+        let program = PathBuf::from(command.get_program());
+        // make and ninja hand SIGTERM on to their children.
+        let mut child = spawn(command, Signal::TERM).doing("run", &program)?;
+        let status = self.wait(&mut child).doing("wait for", &program)?;
+        match status {
+            None => Err(TargetError::Interrupted),
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.failed(doing, &status.to_string())),
+        }
+    }
+
+    /// How a step failed, with the end of the log.
+    pub(super) fn failed(&self, doing: &'static str, why: &str) -> TargetError {
+        let text = fs::read(&self.log).unwrap_or_default();
+        TargetError::Build {
+            step: format!("{doing} {}", self.what()),
+            location: self.location.clone(),
+            why: why.to_owned(),
+            log: self.log.clone(),
+            output: last_lines(&String::from_utf8_lossy(&text), LAST_LINES).into(),
+        }
+    }
+
+    /// None where the user ended it; its whole process group is gone then.
+    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if self.progress.interrupted() {
+                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                let signal = |signal| group.is_none_or(|group| kill_process_group(group, signal).is_err());
+                signal(Signal::TERM);
+                // The group is there as long as its leader has not been waited for.
+                until(OBEY_WITHIN, || child.try_wait().is_ok_and(|status| status.is_some()));
+                signal(Signal::KILL);
+                child.wait()?;
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}

@@ -1,0 +1,668 @@
+//! From an open connection to a session that will do: TLS, login, and a look at what the session is.
+
+use crate::encode;
+use crate::login::{self, Identity, Login, Security};
+use crate::login_error::{LoginError, Unsuitable};
+use crate::params::{ConnectParams, Host, SslMode, SslNegotiation, TargetSessionAttrs, Transport};
+use crate::reader::Reader;
+use crate::session::Session;
+use crate::tls::{Tls, TlsContext, TlsError, TlsFlow};
+
+/// Whether a connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// It is not.
+    Plain,
+    /// By TLS.
+    Tls,
+}
+
+/// A session, and the TLS that its bytes go through.
+#[derive(Debug)]
+pub struct Established {
+    /// What the server told of it.
+    pub session: Session,
+    /// TLS, where it is used. Call [`Tls::decrypt`] once without input: something may have come already.
+    pub tls: Option<Box<Tls>>,
+}
+
+/// A connection on its way to a session.
+pub struct Handshake {
+    stage: Stage,
+    tls: Option<Box<Tls>>,
+    /// Decrypted input and output to be encrypted; empty without TLS.
+    plain_in: Vec<u8>,
+    plain_out: Vec<u8>,
+    /// What is still to come.
+    plan: Box<Plan>,
+}
+
+/// What a handshake has to know after its start.
+struct Plan {
+    host: Host,
+    identity: Identity,
+    startup: Vec<u8>,
+    context: Option<TlsContext>,
+    direct: bool,
+    /// Whether an unencrypted connection would do where TLS is asked for and the server has none.
+    plain_will_do: bool,
+    /// What to try on another connection, should this one fail.
+    other: Option<Encryption>,
+    wanted: TargetSessionAttrs,
+}
+
+enum Stage {
+    /// The server has been asked whether it has TLS.
+    AskedForTls,
+    ShakingHands,
+    LoggingIn(Box<Login>),
+    /// The server has been asked what the session is.
+    Checking(Box<(Reader, Session)>),
+    Over,
+}
+
+impl Handshake {
+    /// Begins on a connection that has just been opened to `params.hosts[host]`; what is to be sent goes to `out`.
+    /// `tls` is from [`TlsContext::new`].
+    ///
+    /// # Errors
+    ///
+    /// If a text cannot be sent, or TLS cannot be begun.
+    pub fn start(
+        params: &ConnectParams,
+        host: usize,
+        transport: Transport,
+        tls: Option<&TlsContext>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, LoginError> {
+        let encryption = match params.ssl.mode {
+            _ if transport == Transport::Unix => Encryption::Plain,
+            SslMode::Disable | SslMode::Allow => Encryption::Plain,
+            SslMode::Prefer if tls.is_none() => Encryption::Plain,
+            SslMode::Prefer | SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Encryption::Tls,
+        };
+        let other = match params.ssl.mode {
+            _ if transport == Transport::Unix || tls.is_none() => None,
+            SslMode::Allow => Some(Encryption::Tls),
+            SslMode::Prefer => Some(Encryption::Plain),
+            _ => None,
+        };
+        Self::begin(params, host, tls, encryption, other, out)
+    }
+
+    /// Begins anew on another connection to the same address, after a [`LoginError::Retry`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Handshake::start`].
+    pub fn start_over(
+        params: &ConnectParams,
+        host: usize,
+        tls: Option<&TlsContext>,
+        with: Encryption,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, LoginError> {
+        Self::begin(params, host, tls, with, None, out)
+    }
+
+    fn begin(
+        params: &ConnectParams,
+        host: usize,
+        tls: Option<&TlsContext>,
+        encryption: Encryption,
+        other: Option<Encryption>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, LoginError> {
+        let host = params.hosts.get(host).ok_or(LoginError::NoSuchHost(host))?.clone();
+        check_texts(params, &host)?;
+        let mut startup = Vec::new();
+        login::ask(params, &mut startup);
+        let identity = Identity {
+            user: params.user.clone(),
+            password: host.password.clone(),
+            channel_binding: params.channel_binding,
+            require_auth: params.require_auth.clone(),
+            min_protocol_version: params.min_protocol_version,
+            scram_keys: params.scram_keys.clone(),
+            security: Security::Plain,
+        };
+        let plan = Plan {
+            host,
+            identity,
+            startup,
+            context: tls.cloned(),
+            direct: params.ssl.negotiation == SslNegotiation::Direct,
+            plain_will_do: params.ssl.mode == SslMode::Prefer,
+            other,
+            wanted: params.target_session_attrs,
+        };
+        let mut handshake = Self {
+            stage: Stage::AskedForTls,
+            tls: None,
+            plain_in: Vec::new(),
+            plain_out: Vec::new(),
+            plan: Box::new(plan),
+        };
+        match encryption {
+            Encryption::Plain => handshake.log_in(out)?,
+            Encryption::Tls if handshake.plan.direct => handshake.begin_tls(out)?,
+            Encryption::Tls => encode::ssl_request(out),
+        }
+        Ok(handshake)
+    }
+
+    /// Takes in what came from the server and appends what is to be sent to `out`, which is worth sending even after an
+    /// error. Returns how many bytes it took, fewer than all only if the session has begun: the others belong to it.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError`] tells whether another connection or another host may do.
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Option<Established>), LoginError> {
+        self.step(input, out).map_err(|error| self.or_retry(error))
+    }
+
+    /// What it means that the server has closed the connection.
+    pub fn closed(&mut self) -> LoginError {
+        match (&self.stage, self.plan.other.take()) {
+            (Stage::ShakingHands, Some(with)) => {
+                LoginError::Retry { with, because: Box::new(TlsError::Closed.into()) }
+            }
+            (Stage::ShakingHands, None) => TlsError::Closed.into(),
+            _ => LoginError::Closed,
+        }
+    }
+
+    fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Established>), LoginError> {
+        let mut taken = 0;
+        if matches!(self.stage, Stage::AskedForTls) {
+            let Some((answer, rest)) = input.split_first() else { return Ok((0, None)) };
+            self.take_answer(*answer, rest, out)?;
+            taken = 1;
+        }
+        let Some(mut tls) = self.tls.take() else {
+            let (more, session) = self.talk(&input[taken..], out)?;
+            return Ok((taken + more, session.map(|session| Established { session, tls: None })));
+        };
+        match self.step_in_tls(&mut tls, &input[taken..], out)? {
+            Some(session) => Ok((input.len(), Some(Established { session, tls: Some(tls) }))),
+            None => {
+                self.tls = Some(tls);
+                Ok((input.len(), None))
+            }
+        }
+    }
+
+    fn step_in_tls(
+        &mut self,
+        tls: &mut Tls,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Session>, LoginError> {
+        let mut plain_out = std::mem::take(&mut self.plain_out);
+        let flow = if matches!(self.stage, Stage::ShakingHands) {
+            if !tls.shake_hands(input, out)? {
+                return Ok(None);
+            }
+            if self.plan.direct && !tls.is_postgresql() {
+                return Err(TlsError::NoAlpn.into());
+            }
+            self.plan.identity.security = Security::Tls { end_point: tls.server_end_point() };
+            self.log_in(&mut plain_out)?;
+            tls.decrypt(&[], &mut self.plain_in)?
+        } else {
+            tls.decrypt(input, &mut self.plain_in).inspect_err(|_| {
+                // The server is told why.
+                let _ = tls.encrypt(&[], out);
+            })?
+        };
+        let plain_in = std::mem::take(&mut self.plain_in);
+        let talked = self.talk(&plain_in, &mut plain_out);
+        let encrypted = tls.encrypt(&plain_out, out);
+        let (taken, session) = talked?;
+        encrypted?;
+        match session {
+            Some(session) => {
+                tls.give_back(&plain_in[taken..]);
+                Ok(Some(session))
+            }
+            None if flow == TlsFlow::Closed => Err(TlsError::Closed.into()),
+            None => Ok(None),
+        }
+    }
+
+    /// Goes by the server's answer to the request for TLS.
+    fn take_answer(&mut self, answer: u8, rest: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
+        match answer {
+            b'S' if !rest.is_empty() => Err(LoginError::DataBeforeTls),
+            b'S' => self.begin_tls(out),
+            b'N' if self.plan.plain_will_do => {
+                self.plan.other = None;
+                self.log_in(out)
+            }
+            b'N' => Err(LoginError::TlsNotSupported),
+            b'E' => Err(LoginError::ErrorBeforeTls),
+            other => {
+                let problem = format!("{:?} in answer to the request for SSL", char::from(other));
+                Err(LoginError::Protocol(problem))
+            }
+        }
+    }
+
+    fn begin_tls(&mut self, out: &mut Vec<u8>) -> Result<(), LoginError> {
+        let context = self.plan.context.as_ref().ok_or(LoginError::NoTlsContext)?;
+        self.tls = Some(context.connect(&self.plan.host, out)?);
+        self.stage = Stage::ShakingHands;
+        Ok(())
+    }
+
+    fn log_in(&mut self, out: &mut Vec<u8>) -> Result<(), LoginError> {
+        out.append(&mut self.plan.startup);
+        self.stage = Stage::LoggingIn(Box::new(Login::new(self.plan.identity.clone())));
+        Ok(())
+    }
+
+    /// Takes in what the server said, decrypted.
+    fn talk(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Session>), LoginError> {
+        let mut from = 0;
+        if let Stage::LoggingIn(login) = &mut self.stage {
+            let (taken, session) = login.feed(input, out)?;
+            let Some(session) = session else { return Ok((taken, None)) };
+            from = taken;
+            self.plan.other = None;
+            if let Some(session) = self.check(session, out)? {
+                return Ok((from, Some(session)));
+            }
+        }
+        let Stage::Checking(checking) = &mut self.stage else { return Ok((input.len(), None)) };
+        let (reader, _) = &mut **checking;
+        let (taken, answer) = reader.feed(&input[from..])?;
+        if answer.is_none() {
+            return Ok((from + taken, None));
+        }
+        let says = reader.results().first().and_then(|result| {
+            let value = result.last_row()?.next()??;
+            Some(matches!(value, b"on" | b"t"))
+        });
+        let Stage::Checking(checking) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Ok((from + taken, None));
+        };
+        self.judge(says, out)?;
+        Ok((from + taken, Some(checking.1)))
+    }
+
+    /// Goes by what the server has said of the session, or asks. Returns the session if it will do.
+    fn check(&mut self, session: Session, out: &mut Vec<u8>) -> Result<Option<Session>, LoginError> {
+        use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
+        let is_on = |name| session.parameter(name).map(|value| value == "on");
+        let standby = is_on("in_hot_standby");
+        let read_only = is_on("default_transaction_read_only");
+        let (says, question) = match self.plan.wanted {
+            Any => return Ok(Some(session)),
+            ReadWrite | ReadOnly => {
+                (standby.zip(read_only).map(|(a, b)| a || b), "SHOW transaction_read_only")
+            }
+            Primary | Standby | PreferStandby => (standby, "SELECT pg_catalog.pg_is_in_recovery()"),
+        };
+        if says.is_some() {
+            self.judge(says, out)?;
+            return Ok(Some(session));
+        }
+        encode::query(out, |out| out.extend_from_slice(question.as_bytes()));
+        let mut reader = Reader::default();
+        reader.collect(true);
+        self.stage = Stage::Checking(Box::new((reader, session)));
+        Ok(None)
+    }
+
+    /// `says` is whether the session is read-only, or the server a standby, whichever was asked for.
+    fn judge(&self, says: Option<bool>, out: &mut Vec<u8>) -> Result<(), LoginError> {
+        use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
+        let unsuitable = match (self.plan.wanted, says) {
+            (Any, _) => return Ok(()),
+            (_, None) => Unsuitable::Unknown,
+            (ReadWrite, Some(true)) => Unsuitable::ReadOnly,
+            (ReadOnly, Some(false)) => Unsuitable::NotReadOnly,
+            (Primary, Some(true)) => Unsuitable::HotStandby,
+            (Standby | PreferStandby, Some(false)) => Unsuitable::NotHotStandby,
+            _ => return Ok(()),
+        };
+        encode::terminate(out);
+        Err(LoginError::Unsuitable(unsuitable))
+    }
+
+    /// Where `sslmode` allows for another way, failures of the one that was gone mean to go it.
+    fn or_retry(&mut self, error: LoginError) -> LoginError {
+        let is_ways =
+            matches!(error, LoginError::Refused(_) | LoginError::Tls(_) | LoginError::ErrorBeforeTls);
+        match self.plan.other.take() {
+            Some(with) if is_ways => LoginError::Retry { with, because: Box::new(error) },
+            _ => error,
+        }
+    }
+}
+
+fn check_texts(params: &ConnectParams, host: &Host) -> Result<(), LoginError> {
+    let texts = [
+        ("user name", Some(&params.user)),
+        ("database name", Some(&params.database)),
+        ("password", host.password.as_ref()),
+        ("application name", params.application_name.as_ref()),
+        ("options", params.options.as_ref()),
+        ("client encoding", params.client_encoding.as_ref()),
+        ("replication mode", params.replication.as_ref()),
+    ];
+    let settings = params.settings.iter().map(|(_, value)| ("setting", Some(value)));
+    match texts.into_iter().chain(settings).find(|(_, text)| text.is_some_and(|text| text.contains('\0'))) {
+        Some((what, _)) => Err(LoginError::ZeroByte { what }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::params::{ChannelBinding, RequireAuth};
+
+    fn params(password: Option<&str>) -> ConnectParams {
+        ConnectParams::new("/tmp", 5432, "me", "bench", password.map(str::to_owned))
+    }
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let mut message = vec![kind];
+        message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+        message.extend_from_slice(body);
+        message
+    }
+
+    /// What a server says when it has let in, with these parameters beside its version.
+    fn welcome(parameters: &[&[u8]]) -> Vec<u8> {
+        let mut welcome = message(b'R', &[0; 4]);
+        welcome.extend(message(b'S', b"server_version\x0018.1\0"));
+        parameters.iter().for_each(|parameter| welcome.extend(message(b'S', parameter)));
+        welcome.extend(message(b'K', &[0, 0, 0, 7, 0, 0, 0, 9]));
+        welcome.extend(message(b'Z', b"I"));
+        welcome
+    }
+
+    fn start(params: &ConnectParams) -> Handshake {
+        Handshake::start(params, 0, Transport::Unix, None, &mut Vec::new()).unwrap()
+    }
+
+    fn begin(password: Option<&str>) -> Handshake {
+        start(&params(password))
+    }
+
+    fn feed(handshake: &mut Handshake, input: &[u8]) -> Result<(usize, Option<Session>), LoginError> {
+        let (taken, established) = handshake.feed(input, &mut Vec::new())?;
+        Ok((taken, established.map(|established| established.session)))
+    }
+
+    #[test]
+    fn a_session_begins_and_what_follows_is_left_to_the_reader() {
+        let mut bytes = welcome(&[]);
+        let session_len = bytes.len();
+        bytes.extend(message(b'N', b"\0"));
+        let (taken, session) = feed(&mut begin(None), &bytes).unwrap();
+        let parameters = vec![("server_version".to_owned(), "18.1".to_owned())];
+        assert_eq!(taken, session_len);
+        let secret_key = 9_i32.to_be_bytes().to_vec();
+        assert_eq!(session, Some(Session { process_id: 7, secret_key, parameters }));
+    }
+
+    #[test]
+    fn a_session_begins_whatever_the_pieces() {
+        let mut handshake = begin(None);
+        let bytes = welcome(&[]);
+        let sessions: Vec<_> =
+            bytes.chunks(1).filter_map(|byte| feed(&mut handshake, byte).unwrap().1).collect();
+        assert_eq!(sessions.len(), 1);
+    }
+
+    #[test]
+    fn the_start_up_message_has_what_is_given() {
+        let mut params = params(None);
+        params.options = Some("-c jit=off".to_owned());
+        params.client_encoding = Some("UTF8".to_owned());
+        params.settings = vec![("timezone".to_owned(), "UTC".to_owned())];
+        let mut out = Vec::new();
+        Handshake::start(&params, 0, Transport::Unix, None, &mut out).unwrap();
+        let texts = b"user\0me\0database\0bench\0options\0-c jit=off\0application_name\0pgdyno\0\
+            client_encoding\0UTF8\0timezone\0UTC\0\0";
+        assert_eq!(&out[4..8], [0, 3, 0, 0]);
+        assert_eq!(String::from_utf8_lossy(&out[8..]), String::from_utf8_lossy(texts));
+    }
+
+    #[test]
+    fn passwords_are_sent_as_the_server_asks() {
+        let mut out = Vec::new();
+        begin(Some("secret")).feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap();
+        assert_eq!(out, message(b'p', b"secret\0"));
+        out.clear();
+        begin(Some("secret")).feed(&message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]), &mut out).unwrap();
+        assert!(out.starts_with(b"p\0\0\0\x28md5"), "{out:?}");
+        let error = begin(None).feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap_err();
+        assert!(error.to_string().contains("password of role \"me\""), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_skips_its_proof_is_refused() {
+        let mut handshake = begin(Some("secret"));
+        feed(&mut handshake, &message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")).unwrap();
+        assert!(matches!(feed(&mut handshake, &welcome(&[])), Err(LoginError::Protocol(_))));
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_its_sqlstate() {
+        let bytes = message(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0");
+        let error = feed(&mut begin(None), &bytes).unwrap_err();
+        assert_eq!(error.to_string(), "FATAL: sorry, too many clients already (SQLSTATE 53300)");
+        let bare = b"Ecould not fork new process for connection: Resource temporarily unavailable\n\0";
+        let error = feed(&mut begin(None), bare).unwrap_err();
+        assert!(error.to_string().ends_with("Resource temporarily unavailable"), "{error}");
+    }
+
+    #[test]
+    fn names_with_a_zero_byte_are_refused() {
+        let params = ConnectParams::new("/tmp", 5432, "a\0b", "c", None);
+        let started = Handshake::start(&params, 0, Transport::Unix, None, &mut Vec::new());
+        assert!(matches!(started, Err(LoginError::ZeroByte { what: "user name" })));
+    }
+
+    const PRIMARY: [&[u8]; 2] = [b"in_hot_standby\0off\0", b"default_transaction_read_only\0off\0"];
+    const STANDBY: [&[u8]; 2] = [b"in_hot_standby\0on\0", b"default_transaction_read_only\0off\0"];
+    const READ_ONLY: [&[u8]; 2] = [b"in_hot_standby\0off\0", b"default_transaction_read_only\0on\0"];
+
+    /// What target_session_attrs makes of sessions whose server tells what they are.
+    #[test]
+    fn sessions_that_are_not_wanted_are_told() {
+        use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
+        for (wanted, parameters, unsuitable) in [
+            (Any, STANDBY, None),
+            (ReadWrite, PRIMARY, None),
+            (ReadWrite, STANDBY, Some(Unsuitable::ReadOnly)),
+            (ReadWrite, READ_ONLY, Some(Unsuitable::ReadOnly)),
+            (ReadOnly, PRIMARY, Some(Unsuitable::NotReadOnly)),
+            (ReadOnly, STANDBY, None),
+            (ReadOnly, READ_ONLY, None),
+            (Primary, READ_ONLY, None),
+            (Primary, STANDBY, Some(Unsuitable::HotStandby)),
+            (Standby, STANDBY, None),
+            (Standby, PRIMARY, Some(Unsuitable::NotHotStandby)),
+            (PreferStandby, STANDBY, None),
+            (PreferStandby, PRIMARY, Some(Unsuitable::NotHotStandby)),
+        ] {
+            let mut params = params(None);
+            params.target_session_attrs = wanted;
+            let mut out = Vec::new();
+            let fed = start(&params).feed(&welcome(&parameters), &mut out);
+            match (fed, unsuitable) {
+                (Ok((_, Some(_))), None) => assert_eq!(out, b""),
+                (Err(LoginError::Unsuitable(found)), Some(expected)) => {
+                    assert_eq!((found, out), (expected, message(b'X', b"")));
+                }
+                (fed, _) => panic!("{wanted:?} {parameters:?}: {fed:?}"),
+            }
+        }
+    }
+
+    /// A server before version 14.
+    #[test]
+    fn sessions_that_do_not_tell_what_they_are_are_asked() {
+        for (wanted, question, yes) in [
+            (TargetSessionAttrs::ReadWrite, "SHOW transaction_read_only", "on"),
+            (TargetSessionAttrs::Primary, "SELECT pg_catalog.pg_is_in_recovery()", "t"),
+        ] {
+            for (says, suits) in [(yes, false), ("off", true)] {
+                let mut params = params(None);
+                params.target_session_attrs = wanted;
+                let mut handshake = start(&params);
+                let mut out = Vec::new();
+                assert!(matches!(handshake.feed(&welcome(&[]), &mut out), Ok((_, None))));
+                assert_eq!(out, message(b'Q', format!("{question}\0").as_bytes()));
+                let mut row = vec![0, 1, 0, 0, 0, says.len() as u8];
+                row.extend_from_slice(says.as_bytes());
+                let mut answer = message(b'D', &row);
+                answer.extend(message(b'C', b"SHOW\0"));
+                answer.extend(message(b'Z', b"I"));
+                let length = answer.len();
+                answer.extend(b"rest");
+                match feed(&mut handshake, &answer) {
+                    Ok((taken, Some(session))) if suits => {
+                        assert_eq!((taken, session.process_id), (length, 7));
+                    }
+                    Err(LoginError::Unsuitable(_)) if !suits => {}
+                    other => panic!("{wanted:?} {says}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_accepted_ways_of_authentication_are_gone() {
+        let clear = message(b'R', &[0, 0, 0, 3]);
+        let mut params = params(Some("secret"));
+        params.require_auth = RequireAuth {
+            text: "scram-sha-256".to_owned(),
+            none: false,
+            password: false,
+            md5: false,
+            scram: true,
+        };
+        let told = |fed: Result<_, LoginError>| fed.unwrap_err().to_string();
+        assert_eq!(
+            told(feed(&mut start(&params), &clear)),
+            "authentication method requirement \"scram-sha-256\" failed: server requested a cleartext password"
+        );
+        assert_eq!(
+            told(feed(&mut start(&params), &welcome(&[]))),
+            "authentication method requirement \"scram-sha-256\" failed: server did not complete authentication"
+        );
+        params.require_auth = RequireAuth::default();
+        params.channel_binding = ChannelBinding::Require;
+        assert!(matches!(feed(&mut start(&params), &clear), Err(LoginError::BindingNotOffered)));
+        assert!(matches!(feed(&mut start(&params), &welcome(&[])), Err(LoginError::NotBound)));
+        let scram = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+        assert!(matches!(feed(&mut start(&params), &scram), Err(LoginError::BindingWithoutTls)));
+        params.channel_binding = ChannelBinding::Prefer;
+        let plus = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0");
+        assert!(matches!(feed(&mut start(&params), &plus), Err(LoginError::PlusWithoutTls)));
+    }
+
+    /// By TCP, without a context where the mode does not need one.
+    fn tcp(mode: SslMode) -> (ConnectParams, Option<TlsContext>) {
+        let mut params = params(None);
+        params.hosts[0].host = "localhost".to_owned();
+        params.ssl.mode = mode;
+        let context = TlsContext::new(&params).unwrap();
+        (params, context)
+    }
+
+    #[test]
+    fn a_server_without_tls_is_good_enough_for_prefer_only() {
+        for (mode, enough) in [(SslMode::Prefer, true), (SslMode::Require, false)] {
+            let (params, context) = tcp(mode);
+            let mut out = Vec::new();
+            let mut handshake =
+                Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut out).unwrap();
+            assert_eq!(out, [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+            out.clear();
+            let fed = handshake.feed(b"N", &mut out);
+            if enough {
+                assert!(matches!(fed, Ok((1, None))));
+                assert!(out[8..].starts_with(b"user\0"));
+                // The other way has been tried already.
+                let refusal = message(b'E', b"C28000\0\0");
+                assert!(matches!(feed(&mut handshake, &refusal), Err(LoginError::Refused(_))));
+            } else {
+                assert!(matches!(fed, Err(LoginError::TlsNotSupported)));
+            }
+        }
+    }
+
+    #[test]
+    fn words_before_tls_are_not_taken_for_the_servers() {
+        let (params, context) = tcp(SslMode::Require);
+        let start =
+            || Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut Vec::new()).unwrap();
+        assert!(matches!(feed(&mut start(), b"SR"), Err(LoginError::DataBeforeTls)));
+        assert!(matches!(feed(&mut start(), b"E"), Err(LoginError::ErrorBeforeTls)));
+        assert!(matches!(feed(&mut start(), b"H"), Err(LoginError::Protocol(_))));
+    }
+
+    #[test]
+    fn the_other_way_is_offered_once() {
+        let refusal = message(b'E', b"C28000\0Mno pg_hba.conf entry\0\0");
+        let (params, context) = tcp(SslMode::Allow);
+        let mut out = Vec::new();
+        let mut handshake = Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut out).unwrap();
+        assert!(out[8..].starts_with(b"user\0"));
+        let Err(LoginError::Retry { with: Encryption::Tls, .. }) = feed(&mut handshake, &refusal) else {
+            panic!("no other way")
+        };
+        out.clear();
+        let mut handshake =
+            Handshake::start_over(&params, 0, context.as_ref(), Encryption::Tls, &mut out).unwrap();
+        assert!(matches!(feed(&mut handshake, b"N"), Err(LoginError::TlsNotSupported)));
+        // An error in place of TLS: prefer goes on without.
+        let (params, context) = tcp(SslMode::Prefer);
+        let mut handshake = Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut out).unwrap();
+        let Err(LoginError::Retry { with: Encryption::Plain, .. }) = feed(&mut handshake, b"E") else {
+            panic!("no other way")
+        };
+    }
+
+    #[test]
+    fn a_connection_that_ends_within_tls_is_a_failure_of_tls() {
+        assert!(matches!(begin(None).closed(), LoginError::Closed));
+        let begin_tls = |mode| {
+            let (params, context) = tcp(mode);
+            let mut handshake =
+                Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut Vec::new()).unwrap();
+            feed(&mut handshake, b"S").unwrap();
+            handshake
+        };
+        let closed = begin_tls(SslMode::Prefer).closed();
+        assert!(matches!(closed, LoginError::Retry { with: Encryption::Plain, .. }), "{closed:?}");
+        assert!(matches!(begin_tls(SslMode::Require).closed(), LoginError::Tls(TlsError::Closed)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
+            for prefix in [vec![], message(b'R', &[0; 4]), message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")] {
+                let mut handshake = begin(Some("secret"));
+                let bytes = [prefix, bytes.clone()].concat();
+                let (first, second) = bytes.split_at(cut.min(bytes.len()));
+                if feed(&mut handshake, first).is_ok() {
+                    let _ = feed(&mut handshake, second);
+                }
+            }
+        }
+    }
+}

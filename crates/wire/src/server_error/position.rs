@@ -1,0 +1,106 @@
+//! The line of a query that an error is in, and a mark under the place.
+
+use unicode_width::UnicodeWidthChar;
+
+/// The most of a line that is shown, in columns; libpq's.
+const WIDTH: usize = 60;
+
+/// What of a long line is shown behind the place, in columns; libpq's.
+const BEHIND: usize = 10;
+
+/// Appends the line of `query` in which `position` is, in characters from 1, and a line that marks it; nothing where
+/// the query is shorter. Of a long line the part around the place is shown.
+pub(super) fn show(query: &str, position: usize, out: &mut String) {
+    let Some(place) = position.checked_sub(1) else { return };
+    let chars: Vec<char> = query.chars().collect();
+    if place > chars.len() {
+        return;
+    }
+    let is_end = |c: &char| matches!(c, '\r' | '\n');
+    let mut begin = chars[..place].iter().rposition(is_end).map_or(0, |end| end + 1);
+    let mut end = chars[place..].iter().position(is_end).map_or(chars.len(), |end| place + end);
+    let number = 1 + (0..begin).filter(|at| ends_line(&chars, *at)).count();
+    // The column in which each character begins, and the one behind the last.
+    let mut columns = vec![0];
+    columns.extend(chars.iter().scan(0, |column, c| {
+        *column += c.width().unwrap_or(1).max(1);
+        Some(*column)
+    }));
+    let (mut cut_before, mut cut_behind) = (false, false);
+    if columns[end] - columns[begin] > WIDTH {
+        if columns[begin] + WIDTH >= columns[place] + BEHIND {
+            cut_behind = true;
+            while columns[end] - columns[begin] > WIDTH {
+                end -= 1;
+            }
+        } else {
+            while columns[end] > columns[place] + BEHIND {
+                cut_behind = true;
+                end -= 1;
+            }
+            while columns[end] - columns[begin] > WIDTH {
+                cut_before = true;
+                begin += 1;
+            }
+        }
+    }
+    let dots = |cut| if cut { "..." } else { "" };
+    let head = format!("LINE {number}: {}", dots(cut_before));
+    out.push_str(&head);
+    out.extend(chars[begin..end].iter().map(|c| if *c == '\t' { ' ' } else { *c }));
+    out.push_str(dots(cut_behind));
+    out.push('\n');
+    out.extend(std::iter::repeat_n(' ', head.len() + columns[place] - columns[begin]));
+    out.push_str("^\n");
+}
+
+/// Whether a line ends with this character: `\r` and `\n` together are one end.
+fn ends_line(chars: &[char], at: usize) -> bool {
+    match chars[at] {
+        '\r' => true,
+        '\n' => at == 0 || chars[at - 1] != '\r',
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(query: &str, position: usize) -> String {
+        let mut out = String::new();
+        show(query, position, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_place_is_marked_in_its_line() {
+        assert_eq!(shown("SELECT x", 8), "LINE 1: SELECT x\n               ^\n");
+        assert_eq!(shown("SELECT\n\tx\nFROM y", 9), "LINE 2:  x\n         ^\n");
+        assert_eq!(shown("a\r\nb\rc\nd", 8), "LINE 4: d\n        ^\n");
+        assert_eq!(shown("'日本' x", 6), "LINE 1: '日本' x\n               ^\n");
+        assert_eq!(shown("SELECT", 7), "LINE 1: SELECT\n              ^\n");
+        assert_eq!(shown("SELECT", 8), "");
+        assert_eq!(shown("SELECT", 0), "");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_place() {
+        let query = format!("SELECT {}x{}", "1, ".repeat(20), ", 2".repeat(20));
+        assert_eq!(shown(&query, 8), format!("LINE 1: SELECT {}1,...\n               ^\n", "1, ".repeat(17)));
+        assert_eq!(
+            shown(&query, 68),
+            format!("LINE 1: ...{}, x, 2, 2, 2...\n{}^\n", ", 1".repeat(16), " ".repeat(61))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_place_makes_it_panic(query in any::<String>(), long in "[a-z\n\t漢]{0,200}", at in 0_usize..250) {
+            shown(&query, at);
+            shown(&long, at);
+        }
+    }
+}

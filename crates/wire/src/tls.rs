@@ -1,0 +1,479 @@
+//! TLS of one connection, without its socket.
+
+mod certificate;
+mod context;
+mod error;
+mod files;
+mod verify;
+
+use std::fmt;
+
+use rustls::ProtocolVersion;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
+};
+
+pub use context::TlsContext;
+pub use error::TlsError;
+
+/// The room for what has been received and is no whole record yet that a connection keeps, in bytes.
+const KEPT_ROOM: usize = 4 * 1024;
+
+/// More than a record of any version and cipher takes beside its content, in bytes.
+const RECORD_OVERHEAD: usize = 64;
+
+/// The most that a record holds, in bytes.
+const RECORD_CONTENT: usize = 16 * 1024;
+
+/// The name of the protocol inside, by which servers from version 17 know whom they speak to.
+const ALPN: &[u8] = b"postgresql";
+
+/// TLS of one connection. It holds keys, and what has come of a record that is not whole yet.
+pub struct Tls {
+    connection: UnbufferedClientConnection,
+    /// Received and not yet taken by `connection`.
+    received: Vec<u8>,
+    /// Decrypted, for the next [`Tls::decrypt`].
+    decrypted: Vec<u8>,
+    /// Made in passing, to be sent before the next [`Tls::encrypt`]'s.
+    unsent: Vec<u8>,
+    closed_by_server: bool,
+}
+
+/// Whether more can come from the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFlow {
+    /// More can come.
+    Open,
+    /// The server has said its last word.
+    Closed,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("version", &self.version()).field("cipher", &self.cipher()).finish()
+    }
+}
+
+impl Tls {
+    fn new(connection: UnbufferedClientConnection) -> Self {
+        Self {
+            connection,
+            received: Vec::new(),
+            decrypted: Vec::new(),
+            unsent: Vec::new(),
+            closed_by_server: false,
+        }
+    }
+
+    /// Takes in bytes from the socket and appends what they say to `plain`, where records are whole. The first call
+    /// also appends what came with the end of the handshake: make one with no input, should nothing else come.
+    pub fn decrypt(&mut self, input: &[u8], plain: &mut Vec<u8>) -> Result<TlsFlow, TlsError> {
+        plain.append(&mut self.decrypted);
+        if !input.is_empty() {
+            self.received.extend_from_slice(input);
+            let mut unsent = std::mem::take(&mut self.unsent);
+            let driven = self.drive(plain, &mut unsent, None);
+            self.unsent = unsent;
+            driven?;
+        }
+        Ok(if self.closed_by_server { TlsFlow::Closed } else { TlsFlow::Open })
+    }
+
+    /// Appends the records that say `plain` to `out`.
+    pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        out.append(&mut self.unsent);
+        if plain.is_empty() {
+            return Ok(());
+        }
+        let mut decrypted = std::mem::take(&mut self.decrypted);
+        let driven = self.drive(&mut decrypted, out, Some(Say::Data(plain)));
+        self.decrypted = decrypted;
+        driven.map(drop)
+    }
+
+    /// Appends the record that says that nothing will follow to `out`.
+    pub fn close_notify(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        out.append(&mut self.unsent);
+        self.drive(&mut Vec::new(), out, Some(Say::Close)).map(drop)
+    }
+
+    /// The version in use, such as `TLSv1.3`; empty before the end of the handshake.
+    pub fn version(&self) -> &'static str {
+        match self.connection.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            _ => "",
+        }
+    }
+
+    /// The name of the cipher suite in use; empty before the end of the handshake.
+    pub fn cipher(&self) -> &'static str {
+        self.connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("")
+    }
+
+    /// Whether both sides have agreed on what they speak under TLS.
+    pub(crate) fn is_postgresql(&self) -> bool {
+        self.connection.alpn_protocol() == Some(ALPN)
+    }
+
+    /// The hash of the server's certificate that binds an authentication to this connection (`tls-server-end-point`);
+    /// none where its signature has no hash that would be the one to use.
+    pub(crate) fn server_end_point(&self) -> Option<Vec<u8>> {
+        certificate::end_point_hash(self.connection.peer_certificates()?.first()?)
+    }
+
+    /// Goes on with the handshake: takes in bytes and appends what is to be sent. True if it is complete; what came
+    /// after it is kept for [`Tls::decrypt`].
+    pub(crate) fn shake_hands(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
+        self.received.extend_from_slice(input);
+        let mut decrypted = std::mem::take(&mut self.decrypted);
+        let driven = self.drive(&mut decrypted, out, None);
+        self.decrypted = decrypted;
+        driven
+    }
+
+    /// Has the next [`Tls::decrypt`] say this.
+    pub(crate) fn give_back(&mut self, plain: &[u8]) {
+        self.decrypted.splice(..0, plain.iter().copied());
+    }
+
+    /// Has the connection take in what was received, and say something if it may. Returns whether it may.
+    fn drive(
+        &mut self,
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+        mut say: Option<Say<'_>>,
+    ) -> Result<bool, TlsError> {
+        let mut from = 0;
+        let end = loop {
+            let UnbufferedStatus { mut discard, state } =
+                self.connection.process_tls_records(&mut self.received[from..]);
+            let end = match state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        plain.extend_from_slice(record.payload);
+                        discard += record.discard;
+                    }
+                    None
+                }
+                Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    encode(&mut data, out)?;
+                    None
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    data.done();
+                    None
+                }
+                Ok(ConnectionState::PeerClosed) => {
+                    self.closed_by_server = true;
+                    None
+                }
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => match say.take() {
+                    Some(say) => {
+                        say.write(&mut traffic, out)?;
+                        None
+                    }
+                    None => Some(Ok(true)),
+                },
+                Ok(ConnectionState::Closed) => {
+                    self.closed_by_server = true;
+                    Some(if say.is_some() { Err(TlsError::Closed) } else { Ok(false) })
+                }
+                Ok(ConnectionState::BlockedHandshake) => {
+                    Some(if say.is_some() { Err(TlsError::Closed) } else { Ok(false) })
+                }
+                Ok(_) => Some(Err(TlsError::Closed)),
+                Err(error) => Some(Err(error.into())),
+            };
+            from += discard;
+            if let Some(end) = end {
+                break end;
+            }
+        };
+        self.received.drain(..from);
+        if self.received.is_empty() {
+            self.received.shrink_to(KEPT_ROOM);
+        }
+        if end.is_err() {
+            self.tell_why(out);
+        }
+        end
+    }
+
+    /// Appends the alert that tells the server why the connection is given up.
+    fn tell_why(&mut self, out: &mut Vec<u8>) {
+        while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(mut data)), .. } =
+            self.connection.process_tls_records(&mut [])
+        {
+            if encode(&mut data, out).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What is to be said to the server.
+enum Say<'a> {
+    Data(&'a [u8]),
+    Close,
+}
+
+impl Say<'_> {
+    fn write(
+        self,
+        traffic: &mut WriteTraffic<'_, ClientConnectionData>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TlsError> {
+        let start = out.len();
+        let mut room = match self {
+            Self::Data(data) => data.len() + RECORD_OVERHEAD * (1 + data.len() / RECORD_CONTENT),
+            Self::Close => RECORD_OVERHEAD,
+        };
+        loop {
+            out.resize(start + room, 0);
+            let written = match self {
+                Self::Data(data) => traffic.encrypt(data, &mut out[start..]),
+                Self::Close => traffic.queue_close_notify(&mut out[start..]),
+            };
+            match written {
+                Ok(written) => {
+                    out.truncate(start + written);
+                    return Ok(());
+                }
+                Err(EncryptError::InsufficientSize(size)) if size.required_size > room => {
+                    room = size.required_size;
+                }
+                Err(_) => {
+                    out.truncate(start);
+                    return Err(TlsError::Exhausted);
+                }
+            }
+        }
+    }
+}
+
+/// Appends a record of the handshake.
+fn encode(data: &mut EncodeTlsData<'_, ClientConnectionData>, out: &mut Vec<u8>) -> Result<(), TlsError> {
+    let start = out.len();
+    // Its length is told to who has no room for it.
+    if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) {
+        out.resize(start + size.required_size, 0);
+    }
+    match data.encode(&mut out[start..]) {
+        Ok(written) => out.truncate(start + written),
+        Err(EncodeError::AlreadyEncoded) => {}
+        Err(EncodeError::InsufficientSize(_)) => return Err(TlsError::Exhausted),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use rustls::crypto::ring::default_provider;
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::version::{TLS12, TLS13};
+    use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
+
+    use super::*;
+    use crate::{ConnectParams, Encryption, Established, Handshake, LoginError, Session, SslMode};
+
+    /// The other end of a connection.
+    struct Server {
+        connection: ServerConnection,
+        /// Bytes that came before TLS: the request for it.
+        request: Vec<u8>,
+        says: Vec<u8>,
+        heard: Vec<u8>,
+    }
+
+    impl Server {
+        fn new(version: &'static SupportedProtocolVersion) -> Self {
+            let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+            let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+            let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+                .with_protocol_versions(&[version])
+                .unwrap()
+                .with_no_client_auth()
+                .with_single_cert(vec![own.cert.der().clone()], key)
+                .unwrap();
+            let mut connection = ServerConnection::new(Arc::new(config)).unwrap();
+            connection.set_buffer_limit(None);
+            Self { connection, request: Vec::new(), says: Vec::new(), heard: Vec::new() }
+        }
+
+        /// Takes bytes and answers them. Says what it has to say when the client has said something.
+        fn answer(&mut self, mut input: &[u8]) -> Vec<u8> {
+            const REQUEST: usize = 8;
+            let mut out = Vec::new();
+            if self.request.len() < REQUEST {
+                self.request.extend_from_slice(input);
+                return if self.request.len() == REQUEST { b"S".to_vec() } else { out };
+            }
+            while !input.is_empty() {
+                self.connection.read_tls(&mut input).unwrap();
+                let state = self.connection.process_new_packets().unwrap();
+                let mut plain = vec![0; state.plaintext_bytes_to_read()];
+                self.connection.reader().read_exact(&mut plain).unwrap();
+                self.heard.extend(plain);
+            }
+            if !self.heard.is_empty() {
+                self.connection.writer().write_all(&std::mem::take(&mut self.says)).unwrap();
+            }
+            while self.connection.wants_write() {
+                self.connection.write_tls(&mut out).unwrap();
+            }
+            out
+        }
+    }
+
+    /// What a server says that lets in, and then something that belongs to the session.
+    const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05Inext";
+
+    fn context(mode: SslMode) -> (ConnectParams, TlsContext) {
+        let mut params = ConnectParams::new("localhost", 5432, "me", "bench", None);
+        params.ssl.mode = mode;
+        let context = TlsContext::new(&params).unwrap().unwrap();
+        (params, context)
+    }
+
+    /// Goes through a handshake by pieces of this size.
+    fn begin(server: &mut Server, size: usize) -> (Session, Box<Tls>) {
+        let (params, context) = context(SslMode::Require);
+        let mut to_server = Vec::new();
+        let mut handshake =
+            Handshake::start_over(&params, 0, Some(&context), Encryption::Tls, &mut to_server).unwrap();
+        loop {
+            let to_client = server.answer(&std::mem::take(&mut to_server));
+            for piece in to_client.chunks(size) {
+                let (taken, established) = handshake.feed(piece, &mut to_server).unwrap();
+                assert_eq!(taken, piece.len());
+                if let Some(Established { session, tls }) = established {
+                    let mut tls = tls.unwrap();
+                    // What came with the end, and what may still come.
+                    let mut plain = Vec::new();
+                    tls.decrypt(&[], &mut plain).unwrap();
+                    let rest = &to_client[(piece.as_ptr() as usize - to_client.as_ptr() as usize) + taken..];
+                    for piece in rest.chunks(size) {
+                        tls.decrypt(piece, &mut plain).unwrap();
+                    }
+                    assert_eq!(plain, b"next");
+                    return (session, tls);
+                }
+            }
+            assert!(!to_server.is_empty(), "nobody goes on");
+        }
+    }
+
+    #[test]
+    fn sessions_begin_and_nothing_is_lost() {
+        for version in [&TLS12, &TLS13] {
+            for size in [1, 100, 100_000] {
+                let mut server = Server::new(version);
+                server.says = WELCOME.to_vec();
+                let (session, tls) = begin(&mut server, size);
+                assert_eq!(session.process_id, 7);
+                assert_eq!(tls.version() == "TLSv1.3", version.version == ProtocolVersion::TLSv1_3);
+                assert!(tls.cipher().starts_with("TLS"), "{}", tls.cipher());
+                assert!(tls.server_end_point().is_some_and(|hash| hash.len() == 32));
+                assert!(server.heard.windows(8).any(|text| text == b"user\0me\0"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_word_is_told() {
+        let mut server = Server::new(&TLS13);
+        server.says = WELCOME.to_vec();
+        let (_, mut tls) = begin(&mut server, 1000);
+        server.connection.send_close_notify();
+        let last = server.answer(&[]);
+        assert_eq!(tls.decrypt(&last, &mut Vec::new()).unwrap(), TlsFlow::Closed);
+        let mut out = Vec::new();
+        tls.close_notify(&mut out).unwrap();
+        server.connection.read_tls(&mut out.as_slice()).unwrap();
+        assert!(server.connection.process_new_packets().unwrap().peer_has_closed());
+        assert!(tls.encrypt(b"more", &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn damage_is_noticed_and_told_to_the_server() {
+        let mut server = Server::new(&TLS13);
+        server.says = WELCOME.to_vec();
+        let (_, mut tls) = begin(&mut server, 1000);
+        server.says = b"more".to_vec();
+        let mut bytes = server.answer(&[]);
+        *bytes.last_mut().unwrap() ^= 1;
+        assert!(matches!(tls.decrypt(&bytes, &mut Vec::new()), Err(TlsError::Rustls(_))));
+        let mut alert = Vec::new();
+        let _ = tls.encrypt(b"", &mut alert);
+        assert!(!alert.is_empty());
+    }
+
+    #[test]
+    fn a_context_is_made_where_it_is_of_use() {
+        let mut params = ConnectParams::new("/tmp", 5432, "me", "bench", None);
+        params.ssl.mode = SslMode::VerifyFull;
+        assert!(TlsContext::new(&params).unwrap().is_none());
+        params.hosts[0].host = "localhost".to_owned();
+        assert!(matches!(TlsContext::new(&params), Err(TlsError::NoHome)));
+        params.ssl.mode = SslMode::Disable;
+        assert!(TlsContext::new(&params).unwrap().is_none());
+    }
+
+    #[test]
+    fn no_answer_makes_it_panic() {
+        let (params, context) = context(SslMode::Require);
+        for answer in
+            [&b"\0\0\0\0\0\0"[..], b"HTTP/1.1 400", b"\x16\x03\x03\xff\xff", b"\x15\x03\x03\0\x02\x02\x28"]
+        {
+            let mut out = Vec::new();
+            let mut handshake =
+                Handshake::start_over(&params, 0, Some(&context), Encryption::Tls, &mut out).unwrap();
+            handshake.feed(b"S", &mut out).unwrap();
+            match handshake.feed(answer, &mut out) {
+                Ok((_, None)) | Err(LoginError::Tls(_)) => {}
+                other => panic!("{answer:?}: {other:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        #[test]
+        fn what_one_says_the_other_hears(
+            lengths in prop::collection::vec(prop_oneof![0_usize..100, 16_000_usize..17_000, Just(100_000)], 1..6),
+            size in 1_usize..20_000,
+            new in any::<bool>(),
+        ) {
+            let mut server = Server::new(if new { &TLS13 } else { &TLS12 });
+            server.says = WELCOME.to_vec();
+            let (_, mut tls) = begin(&mut server, 100_000);
+            for (number, length) in lengths.into_iter().enumerate() {
+                let text = vec![number as u8; length];
+                let mut out = Vec::new();
+                tls.encrypt(&text, &mut out).unwrap();
+                server.heard.clear();
+                server.says = text.clone();
+                let mut back = server.answer(&out);
+                prop_assert!(server.heard == text);
+                while server.connection.wants_write() {
+                    server.connection.write_tls(&mut back).unwrap();
+                }
+                let mut plain = Vec::new();
+                for piece in back.chunks(size) {
+                    prop_assert_eq!(tls.decrypt(piece, &mut plain).unwrap(), TlsFlow::Open);
+                }
+                prop_assert!(plain == text);
+                prop_assert!(tls.received.is_empty() && tls.received.capacity() <= KEPT_ROOM);
+            }
+        }
+    }
+}

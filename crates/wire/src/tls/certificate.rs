@@ -1,0 +1,168 @@
+//! What TLS libraries do not do with certificates that PostgreSQL's users have.
+
+use std::time::Duration;
+
+use ring::digest::{self, SHA256, SHA384, SHA512};
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::{DigitallySignedStruct, Error, PeerIncompatible};
+use x509_cert::Certificate;
+use x509_cert::der::asn1::Any;
+use x509_cert::der::{Decode, Encode};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::spki::AlgorithmIdentifier;
+
+/// The hash of a certificate by which an authentication is bound to its connection: that of its signature, or SHA-256
+/// in place of MD5 and SHA-1. None where its signature has no hash of its own.
+///
+/// Source: RFC 5929, section 4.1.
+pub(super) fn end_point_hash(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let parsed = Certificate::from_der(certificate).ok()?;
+    let algorithm = match parsed.signature_algorithm().oid.to_string().as_str() {
+        // RSA with MD5, SHA-1 and SHA-256, ECDSA with SHA-1 and SHA-256.
+        "1.2.840.113549.1.1.4"
+        | "1.2.840.113549.1.1.5"
+        | "1.2.840.113549.1.1.11"
+        | "1.2.840.10045.4.1"
+        | "1.2.840.10045.4.3.2" => &SHA256,
+        "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => &SHA384,
+        "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => &SHA512,
+        _ => return None,
+    };
+    Some(digest::digest(algorithm, certificate).as_ref().to_vec())
+}
+
+/// The key that a certificate is for, as SubjectPublicKeyInfo.
+pub(super) fn public_key(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let parsed = Certificate::from_der(certificate).ok()?;
+    parsed.tbs_certificate().subject_public_key_info().to_der().ok()
+}
+
+/// The name that a certificate is for, if it is an old one that has it as its common name: libpq takes that where the
+/// certificate has no other names that the host's could be compared with.
+pub(super) fn common_name(certificate: &CertificateDer<'_>, host_is_address: bool) -> Option<String> {
+    let parsed = Certificate::from_der(certificate).ok()?;
+    let tbs = parsed.tbs_certificate();
+    let names = tbs.get_extension::<SubjectAltName>().ok()?;
+    let compares = |name: &GeneralName| match name {
+        GeneralName::DnsName(_) => true,
+        GeneralName::IpAddress(_) => host_is_address,
+        _ => false,
+    };
+    if names.is_some_and(|(_, names)| names.0.iter().any(compares)) {
+        return None;
+    }
+    Some(tbs.subject().common_name().ok()??.value().into_owned())
+}
+
+/// Whether a name of a certificate, perhaps with a wildcard for its first part, is that of a host.
+pub(super) fn name_matches(name: &str, host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    match name.strip_prefix("*.") {
+        None => name.eq_ignore_ascii_case(host),
+        Some(rest) => host
+            .split_once('.')
+            .is_some_and(|(first, domain)| !first.is_empty() && domain.eq_ignore_ascii_case(rest)),
+    }
+}
+
+/// Whether a certificate is good that rustls does not take, but OpenSSL does: one that is itself among those that are
+/// trusted, or one of the first version of X.509, which PostgreSQL's manual makes by `openssl x509 -req`, that one of
+/// those has signed.
+pub(super) fn is_good_by_old_rules(
+    certificate: &CertificateDer<'_>,
+    roots: &[CertificateDer<'_>],
+    algorithms: &WebPkiSupportedAlgorithms,
+    now: UnixTime,
+) -> bool {
+    let Ok(parsed) = Certificate::from_der(certificate) else { return false };
+    let tbs = parsed.tbs_certificate();
+    if !is_valid_at(&parsed, now) {
+        return false;
+    }
+    if tbs.issuer() == tbs.subject() && roots.iter().any(|root| root == certificate) {
+        return true;
+    }
+    // A newer one has been looked at by rustls.
+    if tbs.extensions().is_some() {
+        return false;
+    }
+    let issuers = roots.iter().filter_map(|root| Certificate::from_der(root).ok());
+    issuers
+        .filter(|issuer| issuer.tbs_certificate().subject() == tbs.issuer() && is_valid_at(issuer, now))
+        .any(|issuer| has_signed(&issuer, &parsed, algorithms).is_some())
+}
+
+fn is_valid_at(certificate: &Certificate, now: UnixTime) -> bool {
+    let now = Duration::from_secs(now.as_secs());
+    let validity = certificate.tbs_certificate().validity();
+    validity.not_before.to_unix_duration() <= now && now <= validity.not_after.to_unix_duration()
+}
+
+fn has_signed(
+    issuer: &Certificate,
+    certificate: &Certificate,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Option<()> {
+    let key = issuer.tbs_certificate().subject_public_key_info();
+    let key_algorithm = content(&key.algorithm)?;
+    let signature_algorithm = content(certificate.signature_algorithm())?;
+    let signed = certificate.tbs_certificate().to_der().ok()?;
+    let fitting = algorithms.all.iter().filter(|algorithm| {
+        algorithm.public_key_alg_id().as_ref() == key_algorithm
+            && algorithm.signature_alg_id().as_ref() == signature_algorithm
+    });
+    let (key, signature) = (key.subject_public_key.as_bytes()?, certificate.signature().as_bytes()?);
+    fitting.map(|algorithm| algorithm.verify_signature(key, &signed, signature)).find(Result::is_ok).map(drop)
+}
+
+/// An algorithm's identifier without its head.
+fn content(algorithm: &AlgorithmIdentifier<Any>) -> Option<Vec<u8>> {
+    let der = algorithm.to_der().ok()?;
+    // Identifiers are short: tag and length are a byte each.
+    der.split_first_chunk::<2>().map(|(_, content)| content.to_vec())
+}
+
+/// Checks a signature of the handshake by the key of a certificate of any version.
+pub(super) fn verify_signature(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Result<(), Error> {
+    let unusable = || Error::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon);
+    let parsed = Certificate::from_der(certificate).map_err(|_| rustls::CertificateError::BadEncoding)?;
+    let key = parsed.tbs_certificate().subject_public_key_info();
+    let key_algorithm = content(&key.algorithm).ok_or_else(unusable)?;
+    let key = key.subject_public_key.as_bytes().ok_or_else(unusable)?;
+    let candidates = algorithms.mapping.iter().filter(|(scheme, _)| *scheme == signed.scheme);
+    let algorithm = candidates
+        .flat_map(|(_, candidates)| candidates.iter())
+        .find(|algorithm| algorithm.public_key_alg_id().as_ref() == key_algorithm)
+        .ok_or_else(unusable)?;
+    algorithm
+        .verify_signature(key, message, signed.signature())
+        .map_err(|_| rustls::CertificateError::BadSignature.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_is_one_whole_part_of_a_name() {
+        for (name, host, matches) in [
+            ("db.example.com", "DB.example.com", true),
+            ("db.example.com", "db.example.com.", true),
+            ("db.example.com", "db.example.org", false),
+            ("*.example.com", "db.example.com", true),
+            ("*.example.com", "a.db.example.com", false),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", ".example.com", false),
+            ("d*.example.com", "db.example.com", false),
+        ] {
+            assert_eq!(name_matches(name, host), matches, "{name} {host}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What can go wrong with TLS.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why there is no TLS. Texts are libpq's, where it has them.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that is there cannot be read.
+    #[error("could not read {what} \"{}\": {source}", path.display())]
+    Read {
+        /// What it holds.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Arc<std::io::Error>,
+    },
+    /// A file does not hold what it should.
+    #[error("could not read {what} \"{}\": {problem}", path.display())]
+    Content {
+        /// What it should hold.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Certificates are to be verified, and there are none to trust.
+    #[error(
+        "root certificate file \"{}\" does not exist\nEither provide the file, use the system's trusted roots with \
+         sslrootcert=system, or change sslmode to disable server certificate verification.",
+        .0.display()
+    )]
+    NoRootCert(PathBuf),
+    /// Certificates are to be verified, and there is no home directory to look for those to trust.
+    #[error(
+        "could not get home directory to locate root certificate file\nEither provide the file, use the system's \
+         trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification."
+    )]
+    NoHome,
+    /// The system has no certificates to trust.
+    #[error("could not load system root certificate paths: {0}")]
+    NoSystemRoots(String),
+    /// There is a certificate, and no key for it.
+    #[error("certificate present, but not private key file \"{}\"", .0.display())]
+    NoKey(PathBuf),
+    /// The key is something else than a file.
+    #[error("private key file \"{}\" is not a regular file", .0.display())]
+    KeyNotRegular(PathBuf),
+    /// Others can read the key.
+    #[error(
+        "private key file \"{}\" has group or world access; file must have permissions u=rw (0600) or less if owned \
+         by the current user, or permissions u=rw,g=r (0640) or less if owned by root",
+        .0.display()
+    )]
+    KeyAccess(PathBuf),
+    /// The key cannot be used.
+    #[error("could not load private key file \"{}\": {problem}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// Key and certificate do not belong together.
+    #[error("certificate does not match private key file \"{}\"", .0.display())]
+    KeyMismatch(PathBuf),
+    /// The host has no name that a certificate could be for.
+    #[error("host name must be specified for a verified SSL connection")]
+    NoHostName,
+    /// TLS from the first byte on needs a server that knows it.
+    #[error("direct SSL connection was established without ALPN protocol negotiation extension")]
+    NoAlpn,
+    /// The connection has been closed.
+    #[error("SSL connection has been closed unexpectedly")]
+    Closed,
+    /// The keys of the connection are worn out.
+    #[error("the keys of the SSL connection have been used for as many messages as is safe; connect anew")]
+    Exhausted,
+    /// The server's certificate is not the host's.
+    #[error(transparent)]
+    WrongHost(#[from] WrongHost),
+    /// The server's certificate is not good.
+    #[error("SSL error: certificate verify failed: {0}")]
+    Certificate(rustls::CertificateError),
+    /// The two sides do not agree.
+    #[error("SSL error: {0}")]
+    Rustls(rustls::Error),
+}
+
+/// A certificate is not the host's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "server certificate{} does not match host name \"{host}\"",
+    .certificate.as_ref().map(|name| format!(" for \"{name}\"")).unwrap_or_default()
+)]
+pub struct WrongHost {
+    /// The certificate's common name, where that is what counts.
+    pub certificate: Option<String>,
+    /// The host's name.
+    pub host: String,
+}
+
+impl From<rustls::Error> for TlsError {
+    fn from(error: rustls::Error) -> Self {
+        let rustls::Error::InvalidCertificate(problem) = error else { return Self::Rustls(error) };
+        let wrong_host = match &problem {
+            rustls::CertificateError::Other(other) => other.0.downcast_ref::<WrongHost>().cloned(),
+            _ => None,
+        };
+        wrong_host.map_or(Self::Certificate(problem), Self::WrongHost)
+    }
+}
