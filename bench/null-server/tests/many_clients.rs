@@ -9,6 +9,7 @@ use std::fs;
 use std::time::Duration;
 
 use driver::{Control, Engine, Length, Load, LoadError, Observer, Record, Said, WeightedScript};
+use model::record::ClockReading;
 use model::workload::Protocol;
 use script::{Names, Script, Seeds, Value, Variables};
 use wire::ConnectParams;
@@ -47,7 +48,7 @@ struct Counted {
 impl Observer for Counted {
     fn connected(&mut self, _took: Duration) {}
 
-    fn started(&mut self, _unix_us: i64) {}
+    fn started(&mut self, _: ClockReading) {}
 
     fn interval(&mut self, record: &Record) {
         self.transactions += record.scripts[0].moments.count;

@@ -5,9 +5,13 @@
 //! Each source has a file of its own. A source that can't be read, or is not what was expected, gives none: never
 //! zero, never an error.
 
+mod clock;
 mod environment;
 mod fitness;
+mod reading;
 mod root;
 
+pub use clock::now;
 pub use environment::Host;
 pub use fitness::fitness;
+pub use reading::{Reading, Source};

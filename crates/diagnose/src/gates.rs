@@ -328,6 +328,7 @@ mod tests {
             busy,
             lag_max_us: 1.0,
             lag_mean_us: None,
+            responses: None,
             send_lag_max_us: None,
         };
         let with = |busy| {

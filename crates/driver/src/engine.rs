@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use model::message::Phase;
+use model::record::ClockReading;
 use script::RandomState;
 
 use crate::arrivals::Slots;
@@ -232,13 +233,13 @@ impl Engine<'_> {
         self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns));
 
         let cpu_from_us = clock::process_cpu_us();
-        let unix_us = clock::unix_us();
         let origin_ns = clock::now_ns();
+        let started = ClockReading { monotonic_us: (origin_ns / 1_000) as i64, unix_us: clock::unix_us() };
         for worker in &self.workers {
             // A thread that is gone tells why by an event.
             let _ = worker.start.send(origin_ns);
         }
-        self.observer.started(unix_us);
+        self.observer.started(started);
         while self.progress.drained < threads {
             self.next_event()?;
         }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use model::record::ClockReading;
+
 use crate::record::Record;
 
 /// Is told of a load as it runs, on the thread that called [`run`](crate::run).
 pub trait Observer {
     /// Every client is connected; it took so long.
     fn connected(&mut self, took: Duration);
-    /// The load begins: the wall clock, microseconds since the Unix epoch.
-    fn started(&mut self, unix_us: i64);
+    /// The load begins, now.
+    fn started(&mut self, at: ClockReading);
     /// An interval is over, or the last one is cut short by the end of the load or of a phase.
     fn interval(&mut self, record: &Record);
     /// Something to say.

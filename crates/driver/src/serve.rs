@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use model::message::{self, Endpoint, Reply, Request, VERSION};
+use model::record::ClockReading;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use script::{Names, Script, Seeds, Value, Variables};
 use wire::{ConnectParams, Given};
@@ -197,8 +198,8 @@ impl<W: Write> Observer for Teller<'_, W> {
         self.reply(&Reply::Connected { connect_us: took.as_micros() as u64 });
     }
 
-    fn started(&mut self, unix_us: i64) {
-        self.reply(&Reply::Started { unix_us });
+    fn started(&mut self, at: ClockReading) {
+        self.reply(&Reply::Started { at });
     }
 
     fn interval(&mut self, record: &Record) {

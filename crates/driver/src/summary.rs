@@ -86,6 +86,7 @@ impl Summary {
             busy: record.busy,
             lag_max_us: lag.max_ns as f64 / 1e3,
             lag_mean_us: lag.mean_ns().map(|ns| ns / 1e3),
+            responses: Some(lag.count),
             send_lag_max_us: self.open_loop.then_some(record.send_lag.max_ns as f64 / 1e3),
         })
     }

@@ -12,6 +12,7 @@ use driver::{
     Said, Spacing, Verbosity, WeightedScript,
 };
 use model::message::{Connection, Endpoint, Phase};
+use model::record::ClockReading;
 use model::workload::Protocol;
 use script::{Names, Script, Seeds, Value, Variables};
 use wire::ConnectParams;
@@ -53,7 +54,7 @@ struct Told {
 impl Observer for Told {
     fn connected(&mut self, _took: Duration) {}
 
-    fn started(&mut self, _unix_us: i64) {}
+    fn started(&mut self, _: ClockReading) {}
 
     fn interval(&mut self, record: &Record) {
         if record.phase == Phase::Drain {

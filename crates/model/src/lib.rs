@@ -2,8 +2,9 @@
 //!
 //! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
 //! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
-//! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in.
-//! [`fitness`] is what is looked at to judge a machine.
+//! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
+//! the [`metrics`] that were read beside the load and the [`waits`] that the server was seen in. [`fitness`] is what is
+//! looked at to judge a machine.
 
 pub mod changes;
 mod check;
@@ -12,6 +13,7 @@ pub mod factor;
 pub mod fitness;
 mod matrix;
 pub mod message;
+pub mod metrics;
 pub mod plan;
 pub mod record;
 pub mod secret;
@@ -19,4 +21,5 @@ pub mod server;
 pub mod shuffle;
 pub mod spec;
 pub mod units;
+pub mod waits;
 pub mod workload;

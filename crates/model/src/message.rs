@@ -7,11 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::ClockReading;
 use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver that says another one in its `Hello` is not used.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// From the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,8 +107,8 @@ pub enum Reply {
     },
     /// The load begins now.
     Started {
-        /// Wall clock at the start, microseconds since the Unix epoch.
-        unix_us: i64,
+        /// The clocks at this moment.
+        at: ClockReading,
     },
     /// What ended in the interval just past.
     Interval(Interval),
@@ -164,6 +165,8 @@ pub struct Interval {
     pub lag_max_us: f64,
     /// Mean driver lag, in microseconds; none where nothing was handled.
     pub lag_mean_us: Option<f64>,
+    /// Responses that were handled; none where it is not known.
+    pub responses: Option<u64>,
     /// How late the driver itself was to begin a transaction whose time had come, at worst, in microseconds; none in a
     /// closed loop.
     pub send_lag_max_us: Option<f64>,

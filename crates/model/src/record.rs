@@ -2,11 +2,16 @@
 //!
 //! How it is stored is the `store` crate's business, which keeps versioned types of its own.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 pub use crate::environment::Environment;
 use crate::message::{Interval, Latency};
+use crate::metrics::Metrics;
 use crate::plan::Cell;
+use crate::waits::{StatementUse, Waits};
 
 /// Everything that one trial leaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +24,12 @@ pub struct TrialRecord {
     pub settings: Vec<Setting>,
     /// One entry a second of load, in order.
     pub intervals: Vec<Interval>,
+    /// What the collectors read of the machine and the server.
+    pub metrics: Metrics,
+    /// What the server's sessions were seen doing, in order of time.
+    pub waits: Vec<Waits>,
+    /// What each statement cost; empty where the server does not have `pg_stat_statements`.
+    pub statements: Vec<StatementUse>,
     /// What happened beside the load, in order of time.
     pub events: Vec<Event>,
     /// Texts kept whole: the server's log, the driver's standard error.
@@ -46,6 +57,8 @@ pub struct Trial {
     pub started: Timestamp,
     /// When its load began, from where intervals are counted; none where no load ran.
     pub load_started: Option<Timestamp>,
+    /// The two clocks, read together at the load's start and at its end; none where no load ran.
+    pub clocks: Option<Clocks>,
     /// When it ended.
     pub ended: Timestamp,
     /// The server's own full version, such as `18.1`; none where it never answered.
@@ -62,6 +75,32 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// The two counts of the same transactions.
     pub accounting: Accounting,
+}
+
+/// The wall clock beside the monotonic one (`CLOCK_REALTIME` and `CLOCK_MONOTONIC`), at both ends of a load. Everything
+/// that is measured is stamped by the monotonic one; logs have the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// When the load began.
+    pub started: ClockReading,
+    /// When its end was heard of.
+    pub ended: ClockReading,
+}
+
+impl Clocks {
+    /// How far the wall clock moved against the monotonic one during the load, in microseconds: it was set, or slewed.
+    pub fn step_us(&self) -> i64 {
+        (self.ended.unix_us - self.ended.monotonic_us) - (self.started.unix_us - self.started.monotonic_us)
+    }
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub monotonic_us: i64,
+    /// `CLOCK_REALTIME`, in microseconds since the Unix epoch.
+    pub unix_us: i64,
 }
 
 /// One execution of a campaign.
@@ -181,7 +220,7 @@ pub struct Finding {
 }
 
 /// Something that happened beside the load.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event {
     /// When, wall clock.
     pub at: Timestamp,
@@ -189,6 +228,10 @@ pub struct Event {
     pub kind: String,
     /// What happened.
     pub message: String,
+    /// What it happened to, such as a table's name; none where that has no name.
+    pub of: Option<String>,
+    /// Its figures by name, with their units at the names' ends.
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// One server setting as in `pg_settings`, a value that is a secret masked.

@@ -6,6 +6,7 @@ mod fixture;
 
 use std::collections::BTreeMap;
 
+use model::metrics::Metrics;
 use model::record::{Status, Trial, TrialRecord};
 use report::table::Format;
 use report::view::Point;
@@ -182,6 +183,9 @@ fn what_the_store_gives_back_makes_the_same_view() {
             environment,
             settings,
             intervals: Vec::new(),
+            metrics: Metrics::default(),
+            waits: Vec::new(),
+            statements: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
         };

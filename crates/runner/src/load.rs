@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use driver::{DriverError, Next, Process};
 use jiff::Timestamp;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request};
+use model::record::ClockReading;
 
 /// The argument that makes pgdyno a driver process.
 const DRIVER_COMMAND: &str = "driver";
@@ -26,7 +27,9 @@ pub(crate) struct Driven {
     /// Time it took to connect all clients.
     pub(crate) connect_us: u64,
     /// When the load began; none where it did not.
-    pub(crate) started: Option<Timestamp>,
+    pub(crate) started: Option<ClockReading>,
+    /// When its end was heard of.
+    pub(crate) ended: Option<ClockReading>,
     /// The load second by second.
     pub(crate) intervals: Vec<Interval>,
     /// Clients that could not go on.
@@ -40,6 +43,11 @@ pub(crate) struct Driven {
 }
 
 impl Driven {
+    /// When the load began, by the wall clock.
+    pub(crate) fn load_started(&self) -> Option<Timestamp> {
+        Timestamp::from_microsecond(self.started?.unix_us).ok()
+    }
+
     /// Whether something happened that the server may have died of, or not have survived unharmed.
     pub(crate) fn leaves_server_in_doubt(&self) -> bool {
         self.failure.is_some() || !self.deaths.is_empty()
@@ -89,8 +97,8 @@ pub(crate) fn drive(
             Ok(Next::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
                 Reply::Connected { connect_us } => driven.connect_us = connect_us,
-                Reply::Started { unix_us } => {
-                    driven.started = Timestamp::from_microsecond(unix_us).ok();
+                Reply::Started { at } => {
+                    driven.started = Some(at);
                     if !driven.interrupted {
                         deadline = Instant::now() + length + END_LIMIT;
                     }
@@ -101,6 +109,7 @@ pub(crate) fn drive(
                 }
                 Reply::ClientDied(death) => driven.deaths.push(death),
                 Reply::Finished(outcome) => {
+                    driven.ended = Some(collect::now());
                     driven.outcome = Some(outcome);
                     return Ok(driven);
                 }

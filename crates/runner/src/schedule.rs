@@ -294,6 +294,7 @@ mod tests {
             reason: next.reason.clone(),
             started: now,
             load_started: None,
+            clocks: None,
             ended: now,
             server_version: None,
             server_banner: None,

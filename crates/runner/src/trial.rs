@@ -8,8 +8,9 @@ use collect::Host;
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::message::{Connection, Interval, Load, Outcome, Phase};
+use model::metrics::Metrics;
 use model::plan::{CacheState, Cell, Plan, cpu_list};
-use model::record::{Accounting, Event, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
+use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
 use target::TargetError;
@@ -159,7 +160,8 @@ pub(crate) fn run(
                 position: next.trial.position,
                 reason: next.reason.clone(),
                 started,
-                load_started: driven.started,
+                load_started: driven.load_started(),
+                clocks: driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended }),
                 ended,
                 server_version: before.version,
                 server_banner: before.banner,
@@ -172,6 +174,9 @@ pub(crate) fn run(
             environment,
             settings: before.settings,
             intervals: driven.intervals,
+            metrics: Metrics::default(),
+            waits: Vec::new(),
+            statements: Vec::new(),
             logs,
         },
         loaded,
@@ -318,20 +323,20 @@ fn events(
     started: Timestamp,
     ended: Timestamp,
 ) -> Vec<Event> {
-    let note = |message| Event { at: started, kind: "note".to_owned(), message };
-    let mut events: Vec<Event> = notes.into_iter().map(note).collect();
+    let event = |at, kind: &str, message| Event { at, kind: kind.to_owned(), message, ..Event::default() };
+    let mut events: Vec<Event> = notes.into_iter().map(|note| event(started, "note", note)).collect();
     for death in &driven.deaths {
         let after = jiff::SignedDuration::from_micros(i64::try_from(death.at_us).unwrap_or(i64::MAX));
-        let at = driven.started.and_then(|start| start.checked_add(after).ok()).unwrap_or(ended);
+        let at = driven.load_started().and_then(|start| start.checked_add(after).ok()).unwrap_or(ended);
         let message = format!("client {}: {}", death.client, death.message);
-        events.push(Event { at, kind: "client-died".to_owned(), message });
+        events.push(event(at, "client-died", message));
     }
     if let Some(exit) = server_exit {
-        events.push(Event { at: ended, kind: "server-exited".to_owned(), message: exit.to_owned() });
+        events.push(event(ended, "server-exited", exit.to_owned()));
     }
     for finding in &validity.findings {
         let message = format!("{}: {}", finding.gate, finding.evidence);
-        events.push(Event { at: ended, kind: format!("judged-{}", finding.status.name()), message });
+        events.push(event(ended, &format!("judged-{}", finding.status.name()), message));
     }
     events
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::message::Interval;
+use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 
 use crate::error::{Defect, StoreError};
@@ -47,6 +48,9 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         environment: Environment::from(environment),
         settings: settings.into_iter().map(Setting::from).collect(),
         intervals: intervals(&mut files)?,
+        metrics: Metrics::default(),
+        waits: Vec::new(),
+        statements: Vec::new(),
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
         logs: logs(files)?,
     })

@@ -47,7 +47,9 @@ pub(crate) mod trial;
 pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, ServerFacts};
 pub use event::Event;
 pub use setting::Setting;
-pub use trial::{Accounting, Cell, Finding, Latency, Run, SettingsVariant, Summary, Trial, Validity};
+pub use trial::{
+    Accounting, Cell, ClockReading, Clocks, Finding, Latency, Run, SettingsVariant, Summary, Trial, Validity,
+};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -31,6 +31,7 @@ const TRANSACTIONS: &str = "driver.transactions.";
 const FAILED: &str = "driver.failed.";
 const BUSY: &str = "driver.busy_share";
 const LAG_MAX: &str = "driver.lag_max_us";
+const RESPONSES: &str = "driver.responses";
 const LAG_MEAN: &str = "driver.lag_mean_us";
 const SEND_LAG_MAX: &str = "driver.send_lag_max_us";
 
@@ -99,6 +100,9 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
     columns.push(Column { name: BUSY.to_owned(), values: real(|i| Some(i.busy)) });
     columns.push(Column { name: LAG_MAX.to_owned(), values: real(|i| Some(i.lag_max_us)) });
     columns.push(Column { name: LAG_MEAN.to_owned(), values: real(|i| i.lag_mean_us) });
+    let responses = |i: &Interval| i.responses.map(stored).transpose();
+    let responses = intervals.iter().map(responses).collect::<Result<_, _>>()?;
+    columns.push(Column { name: RESPONSES.to_owned(), values: Values::MaybeWhole(responses) });
     columns.push(Column { name: SEND_LAG_MAX.to_owned(), values: real(|i| i.send_lag_max_us) });
     Ok(columns)
 }
@@ -224,6 +228,7 @@ fn interval(row: &Row) -> Result<Interval, String> {
         busy: required(BUSY, row, real)?,
         lag_max_us: required(LAG_MAX, row, real)?,
         lag_mean_us: optional(LAG_MEAN, row, real)?,
+        responses: optional(RESPONSES, row, whole)?,
         send_lag_max_us: optional(SEND_LAG_MAX, row, real)?,
     })
 }
@@ -289,6 +294,7 @@ mod tests {
             busy: 0.5,
             lag_max_us: n as f64,
             lag_mean_us: n.is_multiple_of(2).then_some(0.25),
+            responses: (n > 2).then_some(1000 + n),
             send_lag_max_us: (n > 3).then_some(2.0),
         };
         (0..30).map(interval).collect()

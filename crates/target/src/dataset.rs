@@ -13,7 +13,7 @@ use crate::pgbench_tables::{
 use crate::progress::{Progress, unless_interrupted};
 use crate::server::Server;
 
-/// Rows that are made before they are sent: some 300 kB.
+/// Rows that are made before they are sent: some 200 kB.
 const CHUNK_ROWS: u64 = 10_000;
 
 /// Settings of the server while it loads. What it writes is synced as a whole afterwards.
@@ -103,8 +103,12 @@ fn load(
     let what = format!("{}, scale {scale}: loading {name}", server.title);
     let mut transaction = client.transaction().map_err(sql)?;
     transaction.batch_execute(&format!("truncate {name}")).map_err(sql)?;
-    let mut writer =
-        transaction.copy_in(&format!("copy {name} from stdin (format binary{freeze})")).map_err(sql)?;
+    for (column, value) in table.constants() {
+        let statement = format!("alter table {name} alter {column} set default {value}");
+        transaction.batch_execute(&statement).map_err(sql)?;
+    }
+    let copy = format!("copy {name} ({}) from stdin (format binary{freeze})", table.sent());
+    let mut writer = transaction.copy_in(&copy).map_err(sql)?;
     let encoder = Encoder::new(table, scale);
     let rows = table.rows(scale);
     let mut buffer = COPY_HEADER.to_vec();
@@ -126,5 +130,8 @@ fn load(
     // Into a broken connection nothing can be written; `finish` says why.
     let _ = writer.write_all(COPY_TRAILER);
     writer.finish().map_err(sql)?;
+    for (column, _) in table.constants() {
+        transaction.batch_execute(&format!("alter table {name} alter {column} drop default")).map_err(sql)?;
+    }
     transaction.commit().map_err(sql)
 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,6 +26,8 @@ use crate::{disk, eviction};
 
 /// Raised when what is in a template changes; older ones are then not used any more.
 const FORMAT: u32 = 2;
+/// How long what was written waits for the disk while a template is filled.
+const SYNC_EVERY: Duration = Duration::from_millis(250);
 /// The record in the data directory, where PostgreSQL does not mind it.
 const RECORD: &str = "pgdyno-template.json";
 
@@ -261,7 +266,7 @@ fn make(
 ) -> Result<(), TargetError> {
     let settings = load_settings(wal_segment_bytes(initdb));
     let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
-    server.fill(scale, progress)?;
+    synced_along(server.data_directory(), || server.fill(scale, progress))?;
     let mut facts = facts(&server)?;
     if !server.end(StopMode::Fast)? {
         return Err(TargetError::Start {
@@ -289,6 +294,24 @@ fn make(
     cluster.user().own(&file)?;
     sync_file_system(&data)?;
     fs::rename(&data, place).doing("put in place", place)
+}
+
+/// Does some work that writes, and all the while brings what it writes to the disk, which then has little left to do at
+/// the end. The server is not to sync while it loads, and the kernel would wait until much memory is to be written.
+fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), TargetError>) -> Result<(), TargetError> {
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let syncing = scope.spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(SYNC_EVERY) {
+                sync_file_system(data)?;
+            }
+            Ok(())
+        });
+        let outcome = work();
+        drop(done);
+        let synced = syncing.join().unwrap_or(Ok(()));
+        outcome.and(synced)
+    })
 }
 
 /// Asks the server what it is, and gives the tested database `pg_prewarm` where the server has it.

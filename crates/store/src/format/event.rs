@@ -1,5 +1,7 @@
 //! `events.jsonl`: what happened beside the load, one JSON object a line, in order of time.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::record::Event as Model;
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,7 @@ use crate::error::Defect;
 pub(crate) const FILE: &str = "events.jsonl";
 
 /// One line of `events.jsonl`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// When, RFC 3339, UTC.
     pub at: Timestamp,
@@ -18,9 +20,15 @@ pub struct Event {
     pub kind: String,
     /// What happened.
     pub message: String,
+    /// What it happened to; null where that has no name.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// Its figures by name, with their units at the names' ends.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
 }
 
-mirrors!(Event, Model { at, kind, message });
+mirrors!(Event, Model { at, kind, message, of, figures });
 
 /// The lines of these events.
 pub(crate) fn write(events: &[Model]) -> Result<Vec<u8>, Defect> {

@@ -40,6 +40,9 @@ pub struct Trial {
     pub started: Timestamp,
     /// When its load began, RFC 3339, UTC; null where no load ran.
     pub load_started: Option<Timestamp>,
+    /// The two clocks at both ends of the load; null where no load ran, and in older bundles.
+    #[serde(default)]
+    pub clocks: Option<Clocks>,
     /// When it ended, RFC 3339, UTC.
     pub ended: Timestamp,
     /// The server's full version.
@@ -57,6 +60,24 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// The transactions as both sides counted them.
     pub accounting: Accounting,
+}
+
+/// The wall clock beside the monotonic one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// When the load began.
+    pub started: ClockReading,
+    /// When its end was heard of.
+    pub ended: ClockReading,
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub monotonic_us: i64,
+    /// `CLOCK_REALTIME`, in microseconds since the Unix epoch.
+    pub unix_us: i64,
 }
 
 /// One execution of a campaign.
@@ -216,6 +237,9 @@ pub struct Accounting {
     pub server_commits: Option<u64>,
 }
 
+mirrors!(ClockReading, record::ClockReading { monotonic_us, unix_us });
+mirrors!(Clocks, record::Clocks {} into { started, ended } each {});
+
 /// The document of a trial, as text.
 pub(crate) fn write(trial: &Model) -> Result<Vec<u8>, Defect> {
     to_json(FILE, &Trial::from(trial))
@@ -256,6 +280,7 @@ impl From<&Model> for Trial {
             reason: trial.reason.clone(),
             started: trial.started,
             load_started: trial.load_started,
+            clocks: trial.clocks.map(Clocks::from),
             ended: trial.ended,
             server_version: trial.server_version.clone(),
             server_banner: trial.server_banner.clone(),
@@ -291,6 +316,7 @@ impl Trial {
             reason: self.reason,
             started: self.started,
             load_started: self.load_started,
+            clocks: self.clocks.map(record::Clocks::from),
             ended: self.ended,
             server_version: self.server_version,
             server_banner: self.server_banner,

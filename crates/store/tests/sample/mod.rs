@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
 use model::message::{Interval, Latency, Phase, ScriptInterval};
+use model::metrics::Metrics;
 use model::plan::{CacheState, Cell, Pin, SettingsVariant};
 use model::record::{
     Accounting, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
@@ -166,10 +167,15 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             },
         ],
         intervals,
+        metrics: Metrics::default(),
+        waits: Vec::new(),
+        statements: Vec::new(),
         events: vec![Event {
             at: "2026-11-21T10:00:05.5Z".parse().unwrap(),
             kind: "client-died".to_owned(),
             message: "client 3:\nserver closed the connection".to_owned(),
+            of: Some("pgbench_accounts".to_owned()),
+            figures: BTreeMap::from([("sync_us".to_owned(), 12.5)]),
         }],
         logs: vec![
             Log { name: "server".to_owned(), text: "LOG:  ready\n".repeat(100) },
@@ -192,6 +198,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
             database_bytes: None,
             validity: Validity { status: Status::Invalid, findings: Vec::new() },
             load_started: None,
+            clocks: None,
             summary: None,
             accounting: Accounting::default(),
             ..trial
@@ -199,6 +206,9 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
         environment: Environment::default(),
         settings: Vec::new(),
         intervals: Vec::new(),
+        metrics: Metrics::default(),
+        waits: Vec::new(),
+        statements: Vec::new(),
         events: Vec::new(),
         logs: Vec::new(),
     }

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use driver::{Control, Level, Load, Observer, Outcome, Record, Said, Stopper};
 use jiff::Timestamp;
 use model::message::Phase;
+use model::record::ClockReading;
 
 use super::interval_log::IntervalLog;
 use super::live::Live;
@@ -151,8 +152,8 @@ impl Observer for Keeper<'_> {
         self.live.connected(took);
     }
 
-    fn started(&mut self, unix_us: i64) {
-        self.started = Timestamp::from_microsecond(unix_us).ok();
+    fn started(&mut self, at: ClockReading) {
+        self.started = Timestamp::from_microsecond(at.unix_us).ok();
         if let (Some(log), Some(started)) = (&mut self.log, self.started) {
             let begun = log.begin(started);
             self.fail_on(begun);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use driver::{Control, ErrorPolicy, Level, Load, Observer, OnError, Record, Said, Session, WeightedScript};
+use model::record::ClockReading;
 use script::{Script, Seeds, Value};
 
 use super::plan::Plan;
@@ -70,7 +71,7 @@ struct Listener {
 impl Observer for Listener {
     fn connected(&mut self, _: Duration) {}
 
-    fn started(&mut self, _: i64) {}
+    fn started(&mut self, _: ClockReading) {}
 
     fn interval(&mut self, _: &Record) {}
 

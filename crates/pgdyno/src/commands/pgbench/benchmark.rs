@@ -7,6 +7,7 @@ use driver::{
     Arrivals, Control, ErrorPolicy, Level, Load, LoadError, LogOptions, Observer, Rate, Record, Said,
     Spacing, Stopper, Verbosity,
 };
+use model::record::ClockReading;
 use script::{Seeds, Value, Variables};
 use wire::ConnectParams;
 
@@ -191,8 +192,8 @@ impl Observer for Watch<'_> {
         self.connecting = took;
     }
 
-    fn started(&mut self, unix_us: i64) {
-        self.started_unix_us = unix_us;
+    fn started(&mut self, at: ClockReading) {
+        self.started_unix_us = at.unix_us;
     }
 
     fn interval(&mut self, record: &Record) {

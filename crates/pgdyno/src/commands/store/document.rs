@@ -158,6 +158,8 @@ struct EventDocument<'a> {
     at: String,
     kind: &'a str,
     message: &'a str,
+    of: Option<&'a str>,
+    figures: &'a BTreeMap<String, f64>,
 }
 
 #[derive(Serialize)]
@@ -345,8 +347,8 @@ impl<'a> SettingDocument<'a> {
 
 impl<'a> EventDocument<'a> {
     fn of(event: &'a Event) -> Self {
-        let Event { at, kind, message } = event;
-        Self { at: at.to_string(), kind, message }
+        let Event { at, kind, message, of, figures } = event;
+        Self { at: at.to_string(), kind, message, of: of.as_deref(), figures }
     }
 }
 
