@@ -10,8 +10,10 @@ mod environment;
 mod fitness;
 mod reading;
 mod root;
+mod sampler;
 
 pub use clock::now;
 pub use environment::Host;
 pub use fitness::fitness;
 pub use reading::{Reading, Source};
+pub use sampler::{Sampled, Sampler, Window};
