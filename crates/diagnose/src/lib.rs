@@ -1,13 +1,17 @@
 //! Validity gates: whether a trial may be used, judged from its own records alone; the confound guard: whether cells may be
-//! compared; and whether a machine is fit to measure on.
+//! compared; whether a machine is fit to measure on; and where the time of a transaction goes.
 //!
 //! Pure functions: [`judge`] takes what was observed and says what each gate found, with the evidence in figures;
-//! [`fitness()`] does so with what is known of a machine.
+//! [`fitness()`] does so with what is known of a machine, [`explain()`] with everything that a trial has left.
 
 mod confound;
+mod explain;
 mod fitness;
 mod gates;
 
 pub use confound::{Confound, Facts, confounds, facts_of_settings, in_words};
+pub use explain::{
+    Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,
+};
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};

@@ -55,6 +55,11 @@ pub enum Next {
 }
 
 impl Process {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Starts `program` with `args`, which have to make it call [`serve`](crate::serve) on its standard input and
     /// output.
     pub fn spawn(program: &Path, args: &[&str]) -> Result<Self, DriverError> {

@@ -81,7 +81,7 @@ fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) ->
     let mut teller = Teller { stopper: control.stopper(), replies, summary };
     let outcome = run(load, control, &mut teller)?;
     let other_commits = outcome.connections * COMMITS_PER_CONNECTION;
-    Ok(Reply::Finished(teller.summary.outcome(&outcome, other_commits)))
+    Ok(Reply::Finished(Box::new(teller.summary.outcome(&outcome, other_commits))))
 }
 
 fn next_request(requests: &mut Lines<impl BufRead>) -> Result<Request, LoadError> {

@@ -21,6 +21,8 @@ pub(crate) struct Summary {
     drain: u64,
     failed: u64,
     window: Histogram<u64>,
+    /// Of the window; only of an open loop.
+    service: Option<Histogram<u64>>,
     serializer: V2DeflateSerializer,
     serialized: Vec<u8>,
 }
@@ -35,6 +37,7 @@ impl Summary {
             drain: 0,
             failed: 0,
             window: latencies()?,
+            service: if load.arrivals.is_open() { Some(latencies()?) } else { None },
             serializer: V2DeflateSerializer::new(),
             serialized: Vec::new(),
         })
@@ -55,10 +58,12 @@ impl Summary {
             match record.phase {
                 Phase::Warmup => self.warmup += transactions,
                 Phase::Drain => self.drain += transactions,
-                Phase::Measure => self
-                    .window
-                    .add(&script.latency)
-                    .map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))?,
+                Phase::Measure => {
+                    add(&mut self.window, &script.latency)?;
+                    if let (Some(sum), Some(service)) = (&mut self.service, &script.service) {
+                        add(sum, service)?;
+                    }
+                }
             }
             let service = script.service.as_ref();
             scripts.push(ScriptInterval {
@@ -101,6 +106,7 @@ impl Summary {
             drain_transactions: self.drain,
             failed_transactions: self.failed,
             latency: (!self.window.is_empty()).then(|| in_figures(&self.window)),
+            service: self.service.as_ref().filter(|service| !service.is_empty()).map(in_figures),
             connections: outcome.connections,
             other_commits,
             cpu_us: outcome.cpu_us,
@@ -108,6 +114,10 @@ impl Summary {
             engine_reason: outcome.engine.reason.clone(),
         }
     }
+}
+
+fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LoadError> {
+    sum.add(more).map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))
 }
 
 /// A histogram as messages have it.

@@ -9,7 +9,7 @@ use toml::Spanned;
 use crate::factor::{ANY, Factor};
 use crate::matrix::Level;
 use crate::plan::{
-    CacheState, Cell, Hooks, Order, Pin, Repeats, RunSettings, SettingsVariant, Vacuum, cpu_list,
+    CacheState, Cell, Collect, Hooks, Order, Pin, Repeats, RunSettings, SettingsVariant, Vacuum, cpu_list,
 };
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};
@@ -186,6 +186,25 @@ impl<'a> Checked<'a> {
             });
         }
         Ok(())
+    }
+
+    /// What is collected beside each load.
+    pub(crate) fn collect(&self) -> Result<Collect, SpecError> {
+        let spec::Collect { metrics, waits_hz, statements, buffers } = &self.campaign.collect;
+        let waits_hz = match waits_hz {
+            None => 20.0,
+            Some(given) if (0.0..=1000.0).contains(given.get_ref()) => *given.get_ref(),
+            Some(given) => {
+                let message = format!("`waits_hz` is {}", given.get_ref());
+                return Err(SpecError::at(given, message, "expected looks a second, from 0 (never) to 1000"));
+            }
+        };
+        Ok(Collect {
+            metrics: metrics.unwrap_or(true),
+            waits_hz,
+            statements: statements.unwrap_or(true),
+            buffers: buffers.unwrap_or(false),
+        })
     }
 
     /// The commands around campaign and trials.

@@ -115,7 +115,7 @@ pub enum Reply {
     /// A client can't go on; the others do.
     ClientDied(ClientDeath),
     /// The load has ended (by time or by `Stop`) and every connection is closed.
-    Finished(Outcome),
+    Finished(Box<Outcome>),
     /// The load could not be run at all.
     Failed {
         /// What was tried, on what, and why it failed.
@@ -205,6 +205,8 @@ pub struct Outcome {
     pub failed_transactions: u64,
     /// Latency of the window's succeeded transactions over all scripts; none where there were none.
     pub latency: Option<Latency>,
+    /// The same from the start as it was: service time; none in a closed loop, where it is no other.
+    pub service: Option<Latency>,
     /// Connections that were opened.
     pub connections: u64,
     /// Commits that the server counts besides the script's own transactions: the driver's statements and, for each

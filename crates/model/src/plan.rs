@@ -27,6 +27,8 @@ pub struct Plan {
     pub notes: Option<String>,
     /// How each trial runs.
     pub run: RunSettings,
+    /// What is collected beside each load.
+    pub collect: Collect,
     /// Commands around the campaign and its trials.
     pub hooks: Hooks,
     /// The servers that the cells name, in that order.
@@ -56,6 +58,19 @@ pub struct RunSettings {
     pub checkpoint: bool,
     /// Pause between the preparation of a trial and its load.
     pub settle: Span,
+}
+
+/// What is collected beside each load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Collect {
+    /// Figures of the machine and of the server, once a second.
+    pub metrics: bool,
+    /// How often a second it is looked what the server's sessions wait for; 0 for never.
+    pub waits_hz: f64,
+    /// What each statement cost, where the server can tell.
+    pub statements: bool,
+    /// Which tables fill the shared buffers, where the server can tell.
+    pub buffers: bool,
 }
 
 /// Trials of each cell: from `min`, which are planned, to `max`, where those that were run ask for more.
@@ -320,6 +335,7 @@ impl Plan {
             campaign: campaign.name.get_ref().clone(),
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
             notes: campaign.notes.clone(),
+            collect: checked.collect()?,
             hooks: checked.hooks(),
             servers,
             trials: trials(cells.len(), &run),

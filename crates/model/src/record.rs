@@ -135,6 +135,8 @@ pub struct Summary {
     pub tps: f64,
     /// Latency of the window's transactions.
     pub latency: Option<Latency>,
+    /// Their service time; none in a closed loop, where it is no other.
+    pub service: Option<Latency>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: u64,
     /// CPU time of the driver process during the load, user and system, in microseconds.

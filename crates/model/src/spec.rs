@@ -47,6 +47,9 @@ pub struct Campaign {
     /// Products of their own, which together make the cells. What one leaves out is as in `factors`.
     #[serde(default)]
     pub matrix: Vec<Spanned<Matrix>>,
+    /// What is collected beside each load.
+    #[serde(default)]
+    pub collect: Collect,
     /// How each trial runs, and how many of them.
     #[serde(default)]
     pub run: Run,
@@ -238,6 +241,21 @@ pub struct Pin {
     pub driver: Option<Spanned<String>>,
     /// The server's; all where left out.
     pub server: Option<Spanned<String>>,
+}
+
+/// What is collected beside each load.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collect {
+    /// Figures of the machine and of the server, once a second (default true).
+    pub metrics: Option<bool>,
+    /// How often a second it is looked what the server's sessions wait for (default 20; 0 for never).
+    pub waits_hz: Option<Spanned<f64>>,
+    /// What each statement cost, where the server has `pg_stat_statements` (default true).
+    pub statements: Option<bool>,
+    /// Which tables fill the shared buffers before and after the load, where the server has `pg_buffercache` (default
+    /// false: looking takes its time where there are many).
+    pub buffers: Option<bool>,
 }
 
 /// Shell commands. Each is run with the trial's factors in its environment.

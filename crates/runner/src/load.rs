@@ -54,18 +54,33 @@ impl Driven {
     }
 }
 
+/// What is heard of a load while it runs.
+pub(crate) enum Heard<'a> {
+    /// It has begun.
+    Started(ClockReading),
+    /// One more interval has passed.
+    Interval(&'a Interval),
+}
+
+/// Starts a driver process, which waits for its load.
+///
+/// # Errors
+/// The process could not be started.
+pub(crate) fn start(program: &Path) -> Result<Process, DriverError> {
+    Process::spawn(program, &[DRIVER_COMMAND])
+}
+
 /// Runs a load to its end. A driver that does not end is killed when its handle goes.
 ///
 /// # Errors
-/// The driver process could not be started or spoken to. What goes wrong later is part of the result.
+/// The driver process could not be spoken to. What goes wrong later is part of the result.
 pub(crate) fn drive(
-    program: &Path,
+    mut driver: Process,
     load: Load,
     interrupt: &AtomicBool,
-    mut on_interval: impl FnMut(&Interval),
+    mut hear: impl FnMut(Heard),
 ) -> Result<Driven, DriverError> {
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
-    let mut driver = Process::spawn(program, &[DRIVER_COMMAND])?;
     driver.send(&Request::Run(Box::new(load)))?;
     let mut driven = Driven::default();
     let mut deadline = Instant::now() + CONNECT_LIMIT;
@@ -98,19 +113,20 @@ pub(crate) fn drive(
                 Reply::Hello { .. } => {}
                 Reply::Connected { connect_us } => driven.connect_us = connect_us,
                 Reply::Started { at } => {
+                    hear(Heard::Started(at));
                     driven.started = Some(at);
                     if !driven.interrupted {
                         deadline = Instant::now() + length + END_LIMIT;
                     }
                 }
                 Reply::Interval(interval) => {
-                    on_interval(&interval);
+                    hear(Heard::Interval(&interval));
                     driven.intervals.push(interval);
                 }
                 Reply::ClientDied(death) => driven.deaths.push(death),
                 Reply::Finished(outcome) => {
                     driven.ended = Some(collect::now());
-                    driven.outcome = Some(outcome);
+                    driven.outcome = Some(*outcome);
                     return Ok(driven);
                 }
                 Reply::Failed { message } => {

@@ -31,6 +31,30 @@ impl Serving {
         }
     }
 
+    /// A session in the database `postgres`.
+    pub(crate) fn control(&self) -> Result<postgres::Client, TargetError> {
+        match self {
+            Self::Own(server) => server.control(),
+            Self::External(server) => server.control(),
+        }
+    }
+
+    /// A session in the tested database, which counts its transactions with the load's.
+    pub(crate) fn session(&self) -> Result<postgres::Client, TargetError> {
+        match self {
+            Self::Own(server) => server.session(),
+            Self::External(server) => server.session(),
+        }
+    }
+
+    /// The process id of its first process, where that is ours.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Own(server) => Some(server.pid()),
+            Self::External(_) => None,
+        }
+    }
+
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, TargetError> {
         match self {
             Self::Own(server) => server.settings(),

@@ -17,7 +17,7 @@ use target::TargetError;
 
 use crate::error::RunError;
 use crate::hooks::{self, Told};
-use crate::load::{Driven, drive};
+use crate::load::{self, Driven, Heard, drive};
 use crate::schedule::Next;
 use crate::servers::{Running, Servers};
 use crate::serving::Serving;
@@ -68,7 +68,7 @@ pub(crate) fn run(
     setup: &Setup,
     servers: &mut Servers,
     next: &Next,
-    on_interval: impl FnMut(&Interval),
+    mut on_interval: impl FnMut(&Interval),
 ) -> Result<Ended, RunError> {
     let started = Timestamp::now();
     let cell = setup.plan.cell(&next.trial);
@@ -102,12 +102,13 @@ pub(crate) fn run(
                 (Ok(_), Err(error)) => driven.failure = Some(format!("clients can't connect: {error}")),
                 (Ok(seen), Ok(connection)) => {
                     before = seen;
-                    driven = drive(
-                        setup.program,
-                        load(setup, next.trial.repeat, cell, connection),
-                        setup.interrupt,
-                        on_interval,
-                    )?;
+                    let driver = load::start(setup.program)?;
+                    let load = load(setup, next.trial.repeat, cell, connection);
+                    driven = drive(driver, load, setup.interrupt, |heard| {
+                        if let Heard::Interval(interval) = heard {
+                            on_interval(interval);
+                        }
+                    })?;
                     accounting = account(&running.server, before.commits, driven.outcome.as_ref());
                 }
             }
@@ -287,6 +288,7 @@ fn summarise(driven: &Driven, outcome: &Outcome) -> Summary {
         failed: outcome.failed_transactions,
         tps: if seconds > 0.0 { outcome.window_transactions as f64 / seconds } else { 0.0 },
         latency: outcome.latency.clone(),
+        service: outcome.service.clone(),
         connect_us: driven.connect_us,
         driver_cpu_us: outcome.cpu_us,
         driver_busy_max: window().map(|interval| interval.busy).fold(0.0, f64::max),

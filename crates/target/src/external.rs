@@ -120,6 +120,22 @@ impl ExternalServer {
         &self.reach.control.called
     }
 
+    /// Connects to the database `postgres`, where pgdyno's own statements do not count in the tested database.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn control(&self) -> Result<postgres::Client, TargetError> {
+        self.reach.control.session()
+    }
+
+    /// Connects to the tested database, which counts the transactions of the session with the load's.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn session(&self) -> Result<postgres::Client, TargetError> {
+        self.reach.control.connect(crate::DATABASE)
+    }
+
     /// Its `server_version`, such as `18.1`, and what `version()` prints.
     ///
     /// # Errors

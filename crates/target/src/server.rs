@@ -101,6 +101,14 @@ impl Server {
         self.control.session()
     }
 
+    /// Connects to the tested database, which counts the transactions of the session with the load's.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn session(&self) -> Result<postgres::Client, TargetError> {
+        self.control.connect(crate::DATABASE)
+    }
+
     /// Its `server_version`, such as `18.1`, and what `version()` prints.
     ///
     /// # Errors

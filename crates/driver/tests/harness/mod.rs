@@ -282,7 +282,7 @@ impl Driver {
     pub(crate) fn outcome_without_load(mut self) -> Outcome {
         self.listen_to_the_end();
         match self.said.as_slice() {
-            [Reply::Hello { .. }, Reply::Finished(outcome)] => outcome.clone(),
+            [Reply::Hello { .. }, Reply::Finished(outcome)] => (**outcome).clone(),
             said => panic!("{said:?}"),
         }
     }
@@ -324,7 +324,7 @@ impl Driver {
                 reply => panic!("{reply:?} in the course of a load"),
             }
         }
-        let told = Told { intervals, deaths, outcome: outcome.expect("an outcome"), stderr };
+        let told = Told { intervals, deaths, outcome: *outcome.expect("an outcome"), stderr };
         told.check();
         told
     }

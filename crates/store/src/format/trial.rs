@@ -187,6 +187,9 @@ pub struct Summary {
     pub tps: f64,
     /// Latency of the window's transactions; null where there were none.
     pub latency: Option<Latency>,
+    /// Service time of the window's transactions; null in a closed loop, where it is no other.
+    #[serde(default)]
+    pub service: Option<Latency>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: u64,
     /// CPU time of the driver process, in microseconds.
@@ -416,6 +419,7 @@ impl From<&record::Summary> for Summary {
             failed: summary.failed,
             tps: summary.tps,
             latency: summary.latency.clone().map(Latency::from),
+            service: summary.service.clone().map(Latency::from),
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
@@ -434,6 +438,7 @@ impl Summary {
             failed: self.failed,
             tps: self.tps,
             latency: self.latency.map(message::Latency::from),
+            service: self.service.map(message::Latency::from),
             connect_us: self.connect_us,
             driver_cpu_us: self.driver_cpu_us,
             driver_busy_max: self.driver_busy_max,

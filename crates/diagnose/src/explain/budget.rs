@@ -1,0 +1,279 @@
+//! The mean latency of a transaction, taken apart.
+//!
+//! A client's time is its server session's time. Of that, CPU time and the wait for a CPU are counted by the kernel
+//! (`/proc/<pid>/schedstat`), what a session waits for is seen by looking at it many times a second
+//! (`pg_stat_activity`), and so is how long it waits for its client. Where a session counts as active, waits for
+//! nothing, and the kernel has it neither on a CPU nor in the queue for one, nobody says what it did: that part is
+//! unexplained. The time for which the server waits for its client is then the driver's and the way's between the two.
+
+use model::waits::Waits;
+
+use super::case::Case;
+use super::causes::Confidence;
+
+/// A mean latency and its parts, which add up to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// Mean latency of a transaction from its intended start, in microseconds.
+    pub latency_us: f64,
+    /// Largest first, but for what is unexplained, which comes last; none that is nothing.
+    pub parts: Vec<Part>,
+    /// How often the server's sessions were looked at.
+    pub looks: u32,
+}
+
+/// One part of a latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Where the time went.
+    pub place: Place,
+    /// Which lock or wait of that kind, by the server's name; none where the place says it all.
+    pub of: Option<String>,
+    /// Mean time in each transaction, in microseconds. Below zero only of [`Place::Unexplained`]: the parts then come to
+    /// more than was measured.
+    pub us: f64,
+}
+
+/// Where time goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// An open loop's transaction waits until a client is free.
+    FreeClient,
+    /// A response is there, or a transaction is due, and the driver does not get to it: it waits for a CPU or is busy
+    /// with other clients.
+    DriverLag,
+    /// The driver works on it.
+    DriverCpu,
+    /// On its way between driver and server, and waking either up, between transactions.
+    Network,
+    /// The server waits for its client within a transaction, beyond what the driver takes.
+    ClientInTransaction,
+    /// The server's session waits for a CPU.
+    ServerRunQueue,
+    /// The server's session works.
+    ServerCpu,
+    /// Heavyweight locks: rows, tables, transactions.
+    Lock,
+    /// The server's internal locks.
+    LwLock,
+    /// Reading and writing files, the WAL's apart.
+    Io,
+    /// Waiting until WAL is on the disk.
+    WalFlush,
+    /// Any other wait that the server names.
+    OtherWait,
+    /// What is left.
+    Unexplained,
+}
+
+impl Place {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FreeClient => "waiting for a free client",
+            Self::DriverLag => "driver lag",
+            Self::DriverCpu => "driver CPU",
+            Self::Network => "network and wake-up",
+            Self::ClientInTransaction => "client-wait inside a transaction",
+            Self::ServerRunQueue => "server waits for a CPU",
+            Self::ServerCpu => "server on CPU",
+            Self::Lock => "lock",
+            Self::LwLock => "LWLock",
+            Self::Io => "I/O",
+            Self::WalFlush => "WAL flush",
+            Self::OtherWait => "wait",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+impl Part {
+    /// Its name for people, such as `lock transactionid`.
+    pub fn name(&self) -> String {
+        match &self.of {
+            Some(of) => format!("{} {of}", self.place.name()),
+            None => self.place.name().to_owned(),
+        }
+    }
+}
+
+impl Budget {
+    pub(crate) fn of(case: &Case) -> Self {
+        let open_loop = case.summary.service.is_some();
+        let service_us = case.summary.service.as_ref().map_or(case.latency_us, |service| service.mean_us);
+        let mut parts = vec![Part { place: Place::FreeClient, of: None, us: case.latency_us - service_us }];
+
+        let cpu_us = case.growth("role.run_us", Some("load")).map(|us| case.in_each(us));
+        let queue_us = case.growth("role.wait_us", Some("load")).map(|us| case.in_each(us));
+        let worked_us = cpu_us.unwrap_or_default() + queue_us.unwrap_or_default();
+        let active_us = case.load_us(|waits| is_active(waits) && waits.event.is_none());
+        let named = named_waits(case);
+        let named_us: f64 = named.iter().map(|part| part.us).sum();
+
+        // Where the kernel counts more work than was seen in active sessions, it was done while the session still
+        // counted as waiting for its client: waking up, reading, answering.
+        let hidden_us = (worked_us - active_us).max(0.0);
+        let silent_us = match cpu_us {
+            Some(_) => (active_us - worked_us).max(0.0),
+            None => active_us,
+        };
+        let mut in_transaction_us = case.load_us(is_idle_in_transaction);
+        let mut between_us = match open_loop {
+            false => case.load_us(is_idle),
+            // Sessions also idle while no transaction is due.
+            true => {
+                (service_us - worked_us.max(active_us) - named_us - in_transaction_us + hidden_us).max(0.0)
+            }
+        };
+        let client_us = in_transaction_us + between_us;
+        if client_us > 0.0 {
+            let kept = (client_us - hidden_us).max(0.0) / client_us;
+            in_transaction_us *= kept;
+            between_us *= kept;
+        }
+        let driver = Driver::of(case, in_transaction_us + between_us);
+        let way = match in_transaction_us + between_us {
+            0.0 => 0.0,
+            whole_us => 1.0 - (driver.cpu_us + driver.lag_us) / whole_us,
+        };
+        let mut add = |place, us: f64| parts.push(Part { place, of: None, us });
+        add(Place::DriverLag, driver.lag_us);
+        add(Place::DriverCpu, driver.cpu_us);
+        add(Place::Network, between_us * way);
+        add(Place::ClientInTransaction, in_transaction_us * way);
+        add(Place::ServerRunQueue, queue_us.unwrap_or_default());
+        add(Place::ServerCpu, cpu_us.unwrap_or_default());
+        parts.extend(named);
+        explain_silence(case, silent_us, &mut parts);
+        let total_us: f64 = parts.iter().map(|part| part.us).sum();
+        parts.retain(|part| part.us > 0.0);
+        parts.sort_by(|a, b| b.us.total_cmp(&a.us));
+        parts.push(Part { place: Place::Unexplained, of: None, us: case.latency_us - total_us });
+        Self { latency_us: case.latency_us, parts, looks: case.looks }
+    }
+
+    /// A part's share of the latency.
+    pub fn share(&self, part: &Part) -> f64 {
+        part.us / self.latency_us
+    }
+
+    /// Time in all parts of a place, in microseconds.
+    pub fn us(&self, place: Place) -> f64 {
+        self.parts.iter().filter(|part| part.place == place).map(|part| part.us).sum()
+    }
+
+    /// The share of the latency in some places.
+    pub fn share_of(&self, places: &[Place]) -> f64 {
+        places.iter().map(|&place| self.us(place)).sum::<f64>() / self.latency_us
+    }
+
+    /// Half the width of the 95 % confidence interval of a share that was found by looking: looks are taken as
+    /// independent, sessions that are seen in one look are not.
+    pub fn half_width(&self, share: f64) -> f64 {
+        let share = share.clamp(0.0, 1.0);
+        if self.looks == 0 { 1.0 } else { 1.96 * (share * (1.0 - share) / f64::from(self.looks)).sqrt() }
+    }
+
+    /// How much a share is to be trusted: by how often it was looked, and by what is unexplained.
+    pub fn confidence(&self, share: f64) -> Confidence {
+        let unexplained = (self.us(Place::Unexplained) / self.latency_us).abs();
+        match (unexplained, self.half_width(share)) {
+            (..=0.10, ..=0.05) => Confidence::High,
+            (..=0.25, ..=0.12) => Confidence::Medium,
+            _ => Confidence::Low,
+        }
+    }
+}
+
+/// What of a client's time is the driver's.
+struct Driver {
+    cpu_us: f64,
+    lag_us: f64,
+}
+
+impl Driver {
+    /// Of the time for which the server waits for its clients.
+    fn of(case: &Case, client_us: f64) -> Self {
+        let run = case.growth("role.run_us", Some("driver"));
+        let run_us = run.unwrap_or(case.summary.driver_cpu_us as f64);
+        let wait_us = case.growth("role.wait_us", Some("driver")).unwrap_or_default();
+        let cpu_us = case.in_each(run_us).min(client_us);
+        // While a thread of the driver waits for a CPU, so do the clients whose answers have come. Answers come to a
+        // thread that sleeps, and wake it: the clients' time falls on the time in which it runs or waits to run.
+        let starved = if run_us + wait_us > 0.0 { wait_us / (run_us + wait_us) } else { 0.0 };
+        let others_us = handling_lag_us(case) - case.in_each(run_us);
+        let lag_us = (client_us * starved).max(others_us).clamp(0.0, client_us - cpu_us);
+        Self { cpu_us, lag_us }
+    }
+}
+
+/// Driver lag of all responses of a transaction, from the thread's waking up until each is handled.
+fn handling_lag_us(case: &Case) -> f64 {
+    let lag = |interval: &model::message::Interval| Some(interval.lag_mean_us? * interval.responses? as f64);
+    let window = case.record.intervals.iter().filter(|i| i.phase == model::message::Phase::Measure);
+    case.in_each(window.filter_map(lag).sum())
+}
+
+fn is_active(waits: &Waits) -> bool {
+    matches!(waits.state.as_deref(), Some("active" | "fastpath function call"))
+}
+
+fn is_idle_in_transaction(waits: &Waits) -> bool {
+    matches!(waits.state.as_deref(), Some("idle in transaction" | "idle in transaction (aborted)"))
+}
+
+fn is_idle(waits: &Waits) -> bool {
+    waits.state.as_deref() == Some("idle")
+        || (is_active(waits) && waits.event_type.as_deref() == Some("Client"))
+}
+
+/// What active sessions wait for, one part for each event.
+fn named_waits(case: &Case) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for waits in case.waits() {
+        let (Some(kind), Some(event)) = (waits.event_type.as_deref(), waits.event.as_deref()) else {
+            continue;
+        };
+        if waits.session != model::waits::Session::Load || !is_active(waits) || kind == "Client" {
+            continue;
+        }
+        let place = place_of(kind, event);
+        let of = match place {
+            Place::OtherWait => format!("{kind}:{event}"),
+            Place::WalFlush => format!("({event})"),
+            _ => event.to_owned(),
+        };
+        let us = f64::from(waits.seen) / f64::from(case.looks) * case.in_each(case.window_us());
+        match parts.iter_mut().find(|part| part.place == place && part.of.as_deref() == Some(&of)) {
+            Some(part) => part.us += us,
+            None => parts.push(Part { place, of: Some(of), us }),
+        }
+    }
+    parts
+}
+
+/// Where a wait event belongs. Names differ between majors: `WALWriteLock` became `WALWrite` in 13, and the types
+/// `LWLockNamed` and `LWLockTranche` of 9.6 became `LWLock` in 10.
+fn place_of(kind: &str, event: &str) -> Place {
+    match (kind, event) {
+        ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Place::WalFlush,
+        ("LWLock" | "LWLockNamed", "WALWrite" | "WALWriteLock") => Place::WalFlush,
+        ("Lock", _) => Place::Lock,
+        ("LWLock" | "LWLockNamed" | "LWLockTranche", _) => Place::LwLock,
+        ("IO", _) => Place::Io,
+        _ => Place::OtherWait,
+    }
+}
+
+/// An active session that neither works nor names what it waits for: with `commit_delay` set, the one that is going to
+/// flush the WAL sleeps so. Otherwise it stays unexplained.
+fn explain_silence(case: &Case, silent_us: f64, parts: &mut Vec<Part>) {
+    let delay_us = case.setting("commit_delay").and_then(|value| value.parse().ok()).unwrap_or(0.0);
+    if delay_us > 0.0 && case.record.trial.cell.workload.writes() {
+        parts.push(Part {
+            place: Place::WalFlush,
+            of: Some("(commit_delay)".to_owned()),
+            us: silent_us.min(delay_us),
+        });
+    }
+}

@@ -1,0 +1,107 @@
+//! A trial's record, looked at through its measured window.
+
+use model::message::Phase;
+use model::record::{Event, Summary, TrialRecord};
+use model::waits::{Session, Waits};
+
+/// A trial whose load ran and has been looked at.
+pub(crate) struct Case<'a> {
+    pub(crate) record: &'a TrialRecord,
+    pub(crate) summary: &'a Summary,
+    /// Mean latency from the intended start, in microseconds.
+    pub(crate) latency_us: f64,
+    /// The measured window, in microseconds after the load's start.
+    pub(crate) from_us: i64,
+    pub(crate) to_us: i64,
+    /// How often the server was looked at in the window.
+    pub(crate) looks: u32,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn of(record: &'a TrialRecord) -> Result<Self, String> {
+        let summary = record.trial.summary.as_ref().ok_or("no load ran in this trial")?;
+        let latency = summary.latency.as_ref().ok_or("no transaction ended in the window")?;
+        let window = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+        let (Some(first), Some(last)) = (window().next(), window().next_back()) else {
+            return Err("the window has no intervals".to_owned());
+        };
+        let (from_us, to_us) = (signed(first.start_us), signed(last.start_us + last.width_us));
+        let mut case = Self { record, summary, latency_us: latency.mean_us, from_us, to_us, looks: 0 };
+        let mut spans: Vec<(i64, u32)> = case.waits().map(|waits| (waits.at_us, waits.looks)).collect();
+        spans.sort_unstable();
+        spans.dedup_by_key(|(at_us, _)| *at_us);
+        case.looks = spans.iter().map(|(_, looks)| looks).sum();
+        match case.looks > 0 || !record.metrics.0.is_empty() {
+            true => Ok(case),
+            false => Err(
+                "nothing was collected beside the load: `[collect]` of the campaign turned it off, or the \
+                          trial was made by a release that did not collect"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Length of the window in microseconds.
+    pub(crate) fn window_us(&self) -> f64 {
+        (self.to_us - self.from_us) as f64
+    }
+
+    /// Transactions that ended in the window.
+    pub(crate) fn transactions(&self) -> f64 {
+        self.summary.transactions as f64
+    }
+
+    /// What was seen in the window: spans of which more than half lies in it.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = &'a Waits> {
+        let (from_us, to_us) = (self.from_us, self.to_us);
+        self.record.waits.iter().filter(move |waits| {
+            let middle_us = waits.at_us + signed(waits.width_us) / 2;
+            (from_us..to_us).contains(&middle_us)
+        })
+    }
+
+    /// Mean number of sessions that were seen so in the window.
+    pub(crate) fn sessions(&self, which: impl Fn(&Waits) -> bool) -> f64 {
+        let seen: u32 = self.waits().filter(|waits| which(waits)).map(|waits| waits.seen).sum();
+        if self.looks == 0 { 0.0 } else { f64::from(seen) / f64::from(self.looks) }
+    }
+
+    /// The same of the load's sessions, as time in each transaction, in microseconds.
+    pub(crate) fn load_us(&self, which: impl Fn(&Waits) -> bool) -> f64 {
+        self.in_each(self.sessions(|waits| waits.session == Session::Load && which(waits)) * self.window_us())
+    }
+
+    /// An amount of the whole window, for each transaction.
+    pub(crate) fn in_each(&self, amount: f64) -> f64 {
+        amount / self.transactions()
+    }
+
+    /// What a counter grew by in the window.
+    pub(crate) fn growth(&self, metric: &str, of: Option<&str>) -> Option<f64> {
+        self.record.metrics.growth(metric, of, self.from_us, self.to_us)
+    }
+
+    /// What the counters of all subjects grew by in the window; none where there is none that is known.
+    pub(crate) fn growth_of_all(&self, metric: &str) -> Option<f64> {
+        let known = |series: &model::metrics::Series| series.growth(self.from_us, self.to_us);
+        self.record.metrics.all(metric).filter_map(known).reduce(|sum, more| sum + more)
+    }
+
+    /// Events of a kind with the time of each in microseconds after the load's start.
+    pub(crate) fn events(&self, kind: &'a str) -> impl Iterator<Item = (i64, &'a Event)> {
+        let started = self.record.trial.load_started;
+        self.record.events.iter().filter(move |event| event.kind == kind).filter_map(move |event| {
+            let after = event.at.duration_since(started?);
+            Some((i64::try_from(after.as_micros()).ok()?, event))
+        })
+    }
+
+    /// A server setting's value, in its base unit.
+    pub(crate) fn setting(&self, name: &str) -> Option<&'a str> {
+        self.record.settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
+    }
+}
+
+fn signed(us: u64) -> i64 {
+    i64::try_from(us).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,468 @@
+//! What limits a trial, each cause a function of the trial and its budget to at most one finding.
+//!
+//! Thresholds are where a cause begins to be worth a sentence; docs/validation.md shows what each gave for a planted
+//! cause, and docs/explain.md what it looks at.
+
+use model::waits::{Session, Waits};
+
+use super::budget::{Budget, Part, Place};
+use super::case::Case;
+
+/// Something that limits, or that others must know before they use the figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    /// Its name, such as `wal-flush`: the same in every release.
+    pub name: &'static str,
+    /// How much it is.
+    pub share: f64,
+    /// Of what.
+    pub of: Measure,
+    /// The verdict, in one sentence.
+    pub sentence: String,
+    /// The figures behind it.
+    pub evidence: Vec<String>,
+    /// What to try next.
+    pub next: &'static str,
+    /// How much it is to be trusted.
+    pub confidence: Confidence,
+}
+
+/// What a cause's share is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The mean latency of a transaction.
+    Latency,
+    /// The time of the measured window.
+    Window,
+    /// The machine's CPU time in the window.
+    MachineCpu,
+}
+
+impl Measure {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Window => "the window",
+            Self::MachineCpu => "the machine's CPU time",
+        }
+    }
+}
+
+/// How much a statement is to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Too few looks, or too much that is unexplained.
+    Low,
+    /// The order of parts is right; their sizes may be off by a tenth of the latency.
+    Medium,
+    /// Sizes are right within a twentieth of the latency.
+    High,
+}
+
+impl Confidence {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+impl Cause {
+    /// What it is sorted by. A share of the latency says what limits; a share of the window or of the machine says what
+    /// else went on, unless it is most of it.
+    pub(crate) fn weight(&self) -> f64 {
+        match self.of {
+            Measure::Latency => self.share,
+            Measure::Window | Measure::MachineCpu => self.share / 2.0,
+        }
+    }
+}
+
+pub(crate) type Detector = fn(&Case, &Budget) -> Option<Cause>;
+
+/// Every cause there is.
+pub(crate) const CAUSES: [Detector; 13] = [
+    driver,
+    foreign_cpu,
+    server_cpu,
+    idle_transaction,
+    row_locks,
+    wal_flush,
+    disk_reads,
+    internal_lock,
+    sleep,
+    round_trips,
+    free_clients,
+    checkpoints,
+    autovacuum,
+];
+
+/// A share of the latency from which on a cause is named.
+const WORTH_NAMING: f64 = 0.15;
+/// The same of causes that are a share of the latency in every trial, and limit it only when they are most of it.
+const MOST: f64 = 0.5;
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+fn ms(us: f64) -> String {
+    format!("{:.3} ms", us / 1e3)
+}
+
+fn of_latency(
+    budget: &Budget,
+    name: &'static str,
+    share: f64,
+    sentence: String,
+    evidence: Vec<String>,
+    next: &'static str,
+) -> Cause {
+    Cause {
+        name,
+        share,
+        of: Measure::Latency,
+        sentence,
+        evidence,
+        next,
+        confidence: budget.confidence(share),
+    }
+}
+
+/// Parts of a place, largest first, for people.
+fn told(budget: &Budget, places: &[Place]) -> Vec<String> {
+    let parts = budget.parts.iter().filter(|part| places.contains(&part.place));
+    parts.map(|part| format!("{}: {} in each transaction", part.name(), ms(part.us))).collect()
+}
+
+fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
+    let share = budget.share_of(&[Place::DriverLag, Place::DriverCpu]);
+    let run_us = case.growth("role.busiest_run_us", Some("driver"))?;
+    let wait_us = case.growth("role.busiest_wait_us", Some("driver")).unwrap_or_default();
+    let (run, wait) = (run_us / case.window_us(), wait_us / case.window_us());
+    let server_wait = budget.us(Place::ServerRunQueue);
+    // Where the server's sessions wait for CPUs at least as long, the machine is full, and the driver's wait is part of it.
+    let limits = run + wait >= 0.85 && (run >= 0.7 || budget.us(Place::DriverLag) > server_wait);
+    if share < MOST || !limits {
+        return None;
+    }
+    let mut evidence = told(budget, &[Place::DriverLag, Place::DriverCpu]);
+    evidence.push(format!(
+        "its busiest thread ran for {} of the window and waited for a CPU for {}",
+        percent(run),
+        percent(wait)
+    ));
+    let sentence = format!(
+        "the driver is the limit: this number says nothing about the server ({} of latency is the driver's)",
+        percent(share)
+    );
+    let next = match wait > run {
+        true => "give the driver CPUs of its own (pin), or stop what else runs on them",
+        false => "raise run.threads, or run the driver on another machine",
+    };
+    Some(of_latency(budget, "driver", share, sentence, evidence, next))
+}
+
+/// CPU time of the machine in the window, in microseconds.
+struct Cpu {
+    total_us: f64,
+    busy_us: f64,
+    /// Of processes that are neither pgdyno's nor the server's nor the kernel's.
+    foreign_us: Option<f64>,
+}
+
+impl Cpu {
+    fn of(case: &Case) -> Option<Self> {
+        let of = |name: &str| case.growth(&format!("cpu.{name}_us"), Some("all"));
+        let busy_us: f64 =
+            ["user", "nice", "system", "irq", "softirq"].iter().filter_map(|name| of(name)).sum();
+        let steal_us = of("steal").unwrap_or_default();
+        let total_us = busy_us + of("idle")? + of("iowait").unwrap_or_default() + steal_us;
+        // Interrupts and what the kernel does for nobody in particular are no foreign process's.
+        let theirs_us = busy_us - of("irq").unwrap_or_default() - of("softirq").unwrap_or_default();
+        let roles_us = |metric| case.growth_of_all(metric);
+        let foreign_us = roles_us("role.user_us")
+            .zip(roles_us("role.system_us"))
+            .map(|(user_us, system_us)| (theirs_us - user_us - system_us).max(0.0));
+        Some(Self { total_us, busy_us, foreign_us })
+    }
+}
+
+fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
+    let cpu = Cpu::of(case)?;
+    let share = cpu.foreign_us? / cpu.total_us;
+    if share < 0.10 {
+        return None;
+    }
+    let waited = budget.share_of(&[Place::ServerRunQueue, Place::DriverLag]);
+    Some(Cause {
+        name: "foreign-cpu",
+        share,
+        of: Measure::MachineCpu,
+        sentence: format!(
+            "other processes took {} of the machine's CPU time: the figure is theirs as much as the server's",
+            percent(share)
+        ),
+        evidence: vec![
+            format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy_us / cpu.total_us)),
+            format!("waiting for a CPU is {} of latency", percent(waited)),
+        ],
+        next: "stop what else runs on this machine (`pgdyno doctor` names it), and measure again",
+        confidence: Confidence::High,
+    })
+}
+
+fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
+    let share = budget.share_of(&[Place::ServerCpu, Place::ServerRunQueue]);
+    let cpu = Cpu::of(case)?;
+    let busy = cpu.busy_us / cpu.total_us;
+    let server_us = case.growth("role.run_us", Some("load"))?;
+    let waits = budget.us(Place::ServerRunQueue) > budget.us(Place::ServerCpu);
+    // Full CPUs that are full of other things than the server are another cause.
+    if busy < 0.85 || share < 1.0 / 3.0 || server_us < 0.3 * cpu.busy_us {
+        return None;
+    }
+    let mut evidence = told(budget, &[Place::ServerCpu, Place::ServerRunQueue]);
+    evidence.push(format!(
+        "the machine's CPUs were busy for {} of the window, {} of that in the load's sessions",
+        percent(busy),
+        percent(server_us / cpu.busy_us)
+    ));
+    let sentence = format!(
+        "server CPU is the limit: {} of latency is on a CPU or waiting for one{}",
+        percent(share),
+        if waits { ", most of it waiting" } else { "" }
+    );
+    let next = "profile the server (where do its cycles go?), or add CPUs; more clients only wait longer";
+    Some(of_latency(budget, "server-cpu", share, sentence, evidence, next))
+}
+
+/// The share of lock waits that sessions outside the load, or idle in a transaction, are to blame for.
+fn held_by_others(case: &Case) -> f64 {
+    let is_lock =
+        |waits: &Waits| waits.session == Session::Load && waits.event_type.as_deref() == Some("Lock");
+    // Who holds is asked once a second, each time with the sessions that it holds back: session-seconds.
+    let held: f64 =
+        case.events("lock-holder").filter_map(|(_, event)| event.figures.get("sessions_blocked")).sum();
+    let waited = case.sessions(is_lock) * case.window_us() / 1e6;
+    if waited > 0.0 { (held / waited).min(1.0) } else { 0.0 }
+}
+
+fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
+    let share = budget.share_of(&[Place::Lock]) * held_by_others(case);
+    if share < WORTH_NAMING {
+        return None;
+    }
+    let mut evidence: Vec<String> =
+        case.events("lock-holder").map(|(_, event)| event.message.clone()).collect();
+    evidence.extend(told(budget, &[Place::Lock]));
+    let sentence = format!(
+        "clients wait for a lock that a session outside the load holds: {} of latency",
+        percent(share)
+    );
+    let next =
+        "end that session's transaction (pg_terminate_backend), or set idle_in_transaction_session_timeout";
+    Some(of_latency(budget, "idle-transaction", share, sentence, evidence, next))
+}
+
+fn row_locks(case: &Case, budget: &Budget) -> Option<Cause> {
+    let share = budget.share_of(&[Place::Lock]) * (1.0 - held_by_others(case));
+    if share < WORTH_NAMING {
+        return None;
+    }
+    let sentence = format!("clients wait for each other's locks: {} of latency", percent(share));
+    let next =
+        "spread the updates over more rows (a larger scale), shorten the transaction, or lock later in it";
+    Some(of_latency(budget, "row-locks", share, sentence, told(budget, &[Place::Lock]), next))
+}
+
+fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
+    let share = budget.share_of(&[Place::WalFlush]);
+    if share < WORTH_NAMING {
+        return None;
+    }
+    let mut evidence = told(budget, &[Place::WalFlush]);
+    if let Some(bytes) = case.growth("pg.wal.bytes", None) {
+        evidence.push(format!("{:.1} kB of WAL in each transaction", case.in_each(bytes) / 1e3));
+    }
+    let sentence = format!("commits wait for WAL flush: {} of latency", percent(share));
+    let next = "a disk that syncs faster, synchronous_commit = off where losing the last commits is acceptable, or \
+                more clients, which share flushes; commit_delay makes them wait on purpose";
+    Some(of_latency(budget, "wal-flush", share, sentence, evidence, next))
+}
+
+fn disk_reads(case: &Case, budget: &Budget) -> Option<Cause> {
+    let read = |part: &&Part| {
+        let of = part.of.as_deref().unwrap_or_default();
+        part.place == Place::Io
+            && (of.starts_with("DataFileRead")
+                || of.starts_with("DataFilePrefetch")
+                || of.starts_with("AioIo")
+                || of.starts_with("AioUring"))
+    };
+    let us: f64 = budget.parts.iter().filter(read).map(|part| part.us).sum();
+    let share = us / budget.latency_us;
+    if share < WORTH_NAMING {
+        return None;
+    }
+    let mut evidence = vec![format!("waiting for reads: {} in each transaction", ms(us))];
+    if let Some(blocks) = case.growth("pg.database.blks_read", None) {
+        evidence.push(format!("{:.2} blocks read in each transaction", case.in_each(blocks)));
+    }
+    let sentence = format!("transactions wait for reads from disk: {} of latency", percent(share));
+    let next = "more shared_buffers or memory, a smaller data set, or a faster disk";
+    Some(of_latency(budget, "disk-reads", share, sentence, evidence, next))
+}
+
+fn internal_lock(_: &Case, budget: &Budget) -> Option<Cause> {
+    let part = budget.parts.iter().find(|part| part.place == Place::LwLock)?;
+    let share = budget.share_of(&[Place::LwLock]);
+    if share < WORTH_NAMING {
+        return None;
+    }
+    let name = part.of.clone().unwrap_or_default();
+    let sentence =
+        format!("sessions wait for the server's internal locks, {name} first: {} of latency", percent(share));
+    let next = "fewer clients, or what the manual says of this lock (pg_stat_activity, wait events)";
+    Some(of_latency(budget, "internal-locks", share, sentence, told(budget, &[Place::LwLock]), next))
+}
+
+fn sleep(_: &Case, budget: &Budget) -> Option<Cause> {
+    let part = budget.parts.iter().find(|part| part.of.as_deref() == Some("Timeout:PgSleep"))?;
+    let share = budget.share(part);
+    if share < WORTH_NAMING {
+        return None;
+    }
+    let sentence = format!("statements sleep (pg_sleep): {} of latency", percent(share));
+    let evidence = vec![format!("pg_sleep: {} in each transaction", ms(part.us))];
+    let next = "look for pg_sleep in the script, and in the functions and triggers that it calls";
+    Some(of_latency(budget, "sleep", share, sentence, evidence, next))
+}
+
+fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
+    const PLACES: [Place; 2] = [Place::Network, Place::ClientInTransaction];
+    let share = budget.share_of(&PLACES);
+    if share < MOST {
+        return None;
+    }
+    let mut evidence = told(budget, &PLACES);
+    if let Some(cpu) = Cpu::of(case) {
+        evidence.push(format!(
+            "the machine's CPUs were busy for {} of the window",
+            percent(cpu.busy_us / cpu.total_us)
+        ));
+    }
+    let sentence = format!(
+        "round trips are the limit: {} of latency is the way between driver and server, and waking either up",
+        percent(share)
+    );
+    let next = "more clients; fewer statements in a transaction (pipelines, functions); a Unix socket instead of TCP";
+    Some(of_latency(budget, "round-trips", share, sentence, evidence, next))
+}
+
+fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
+    let share = budget.share_of(&[Place::FreeClient]);
+    if share < MOST {
+        return None;
+    }
+    let sentence = format!(
+        "the rate is more than the clients can do: {} of latency is waiting for one that is free",
+        percent(share)
+    );
+    let next = "a lower rate, or more clients; what limits the clients is in the other parts";
+    let evidence = told(budget, &[Place::FreeClient]);
+    Some(of_latency(budget, "free-clients", share, sentence, evidence, next))
+}
+
+/// Checkpoints that were begun because of the amount of WAL, where there are at least two in the window.
+fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
+    let inside = |at_us: &i64| (case.from_us..case.to_us).contains(at_us);
+    let by_wal = |message: &str| message.contains("wal") || message.contains("xlog");
+    let begun: Vec<i64> = case
+        .events("checkpoint-started")
+        .filter(|(_, event)| by_wal(&event.message))
+        .map(|(at_us, _)| at_us)
+        .filter(inside)
+        .collect();
+    if begun.len() < 2 {
+        return None;
+    }
+    let mut starts: Vec<i64> = case.events("checkpoint-started").map(|(at_us, _)| at_us).collect();
+    let mut ends: Vec<i64> = case.events("checkpoint-ended").map(|(at_us, _)| at_us).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    // Checkpoints follow each other, never overlap; one that has no end in the log ran until the window's.
+    let during_us: i64 = starts
+        .iter()
+        .map(|&start_us| {
+            let end_us = ends.iter().copied().find(|&end_us| end_us >= start_us).unwrap_or(case.to_us);
+            (end_us.min(case.to_us) - start_us.max(case.from_us)).max(0)
+        })
+        .sum();
+    let share = (during_us as f64 / case.window_us()).min(1.0);
+    let mut evidence = vec![format!(
+        "{} checkpoints were begun by the amount of WAL, one every {:.1} s",
+        begun.len(),
+        case.window_us() / 1e6 / begun.len() as f64
+    )];
+    if let (Some(images), Some(records)) =
+        (case.growth("pg.wal.fpi", None), case.growth("pg.wal.records", None))
+        && records > 0.0
+    {
+        evidence.push(format!("{} of WAL records carry a full page", percent(images / records)));
+    }
+    if let Some(size) = case.setting("max_wal_size") {
+        evidence.push(format!("max_wal_size is {size} (in its base unit)"));
+    }
+    Some(Cause {
+        name: "checkpoints",
+        share,
+        of: Measure::Window,
+        sentence: format!(
+            "checkpoints follow each other because of max_wal_size: one was running for {} of the window",
+            percent(share)
+        ),
+        evidence,
+        next: "raise max_wal_size until checkpoints are begun by time",
+        confidence: Confidence::High,
+    })
+}
+
+/// Autovacuum at work, beside what its launcher does.
+fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
+    let at_work = case.sessions(|waits| waits.session == Session::Server("autovacuum worker".to_owned()));
+    let tables: Vec<String> = ["autovacuum", "autoanalyze"]
+        .into_iter()
+        .flat_map(|kind| case.events(kind))
+        .filter(|(at_us, _)| (case.from_us..case.to_us + 1_000_000).contains(at_us))
+        .filter_map(|(_, event)| event.of.clone())
+        .filter(|table| table.contains(".public.") || table.starts_with("pgdyno."))
+        .collect();
+    let share = at_work.min(1.0);
+    if share < 0.10 {
+        return None;
+    }
+    let mut evidence = vec![format!("{at_work:.2} autovacuum workers were at work on average")];
+    if let Some(cpu_us) = case.growth("role.run_us", Some("autovacuum worker")) {
+        evidence.push(format!("they took {:.2} s of CPU time", cpu_us / 1e6));
+    }
+    if !tables.is_empty() {
+        let mut names = tables;
+        names.sort();
+        names.dedup();
+        evidence.push(format!("it ended on {}", names.join(", ")));
+    }
+    Some(Cause {
+        name: "autovacuum",
+        share,
+        of: Measure::Window,
+        sentence: format!("autovacuum was at work on the tested tables for {} of the window", percent(share)),
+        evidence,
+        next: "a longer window, so that every trial has its share of it; or autovacuum = off for a short one",
+        confidence: Confidence::Medium,
+    })
+}

@@ -1,0 +1,114 @@
+//! Where the time of one budget went beside that of another.
+
+use super::budget::{Budget, Part, Place};
+
+/// How two budgets differ, part by part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Mean latency of the first, in microseconds.
+    pub before_us: f64,
+    /// Mean latency of the second.
+    pub after_us: f64,
+    /// Largest change first, whichever its sign.
+    pub changes: Vec<Change>,
+}
+
+/// One part in both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Where the time goes.
+    pub place: Place,
+    /// As in [`Part::of`].
+    pub of: Option<String>,
+    /// In the first, in microseconds; 0 where it has no such part.
+    pub before_us: f64,
+    /// In the second.
+    pub after_us: f64,
+}
+
+impl Change {
+    /// What the second has more, in microseconds.
+    pub fn more_us(&self) -> f64 {
+        self.after_us - self.before_us
+    }
+
+    /// Its name for people.
+    pub fn name(&self) -> String {
+        Part { place: self.place, of: self.of.clone(), us: 0.0 }.name()
+    }
+}
+
+impl Difference {
+    /// Of two budgets.
+    pub fn of(before: &Budget, after: &Budget) -> Self {
+        let us = |budget: &Budget, part: &Part| {
+            let same = |other: &&Part| (other.place, &other.of) == (part.place, &part.of);
+            budget.parts.iter().find(same).map_or(0.0, |part| part.us)
+        };
+        let mut changes: Vec<Change> = Vec::new();
+        for part in before.parts.iter().chain(&after.parts) {
+            if changes.iter().any(|change| (change.place, &change.of) == (part.place, &part.of)) {
+                continue;
+            }
+            let (before_us, after_us) = (us(before, part), us(after, part));
+            changes.push(Change { place: part.place, of: part.of.clone(), before_us, after_us });
+        }
+        changes.sort_by(|a, b| b.more_us().abs().total_cmp(&a.more_us().abs()));
+        Self { before_us: before.latency_us, after_us: after.latency_us, changes }
+    }
+
+    /// What the second takes longer, in microseconds.
+    pub fn more_us(&self) -> f64 {
+        self.after_us - self.before_us
+    }
+
+    /// One sentence: where the time went.
+    pub fn verdict(&self) -> String {
+        let more_us = self.more_us();
+        let longer = if more_us >= 0.0 { "longer" } else { "less" };
+        let whole = format!(
+            "a transaction takes {:.3} ms {longer} ({:.3} → {:.3} ms, {:+.1}%)",
+            more_us.abs() / 1e3,
+            self.before_us / 1e3,
+            self.after_us / 1e3,
+            100.0 * more_us / self.before_us
+        );
+        let same_way = |change: &&Change| change.more_us().signum() == more_us.signum();
+        match self.changes.iter().find(same_way) {
+            Some(change) if more_us != 0.0 => format!(
+                "{whole}; {:.3} ms of it ({:.0}%) is {}",
+                change.more_us().abs() / 1e3,
+                100.0 * change.more_us() / more_us,
+                change.name()
+            ),
+            _ => whole,
+        }
+    }
+}
+
+/// The mean of several trials' budgets: what a cell's transaction is made of. None where there are none.
+impl Budget {
+    /// The mean of several budgets, part by part.
+    pub fn mean(budgets: &[Self]) -> Option<Self> {
+        let count = budgets.len() as f64;
+        let (first, rest) = budgets.split_first()?;
+        let mut mean = first.clone();
+        for budget in rest {
+            mean.latency_us += budget.latency_us;
+            mean.looks += budget.looks;
+            for part in &budget.parts {
+                match mean.parts.iter_mut().find(|other| (other.place, &other.of) == (part.place, &part.of)) {
+                    Some(other) => other.us += part.us,
+                    None => mean.parts.push(part.clone()),
+                }
+            }
+        }
+        mean.latency_us /= count;
+        mean.parts.iter_mut().for_each(|part| part.us /= count);
+        mean.parts.sort_by(|a, b| {
+            let last = |part: &Part| part.place == Place::Unexplained;
+            last(a).cmp(&last(b)).then(b.us.total_cmp(&a.us))
+        });
+        Some(mean)
+    }
+}
