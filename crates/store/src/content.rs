@@ -8,7 +8,7 @@ use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 
 use crate::error::{Defect, StoreError};
 use crate::format::{self, environment, event, setting, trial};
-use crate::{hlog, id, series};
+use crate::{hlog, id, metrics, series, statements, waits};
 
 /// The campaign of the run, to the letter.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
@@ -26,6 +26,7 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     let files = files(record).map_err(not_storable)?;
     let mut expected = record.clone();
     expected.logs.sort_by(|a, b| a.name.cmp(&b.name));
+    expected.metrics.0.retain(|series| !series.points.is_empty());
     if decode(files.clone()).map_err(not_storable)? != expected {
         // Such as a figure that is not a number, or a log that is there twice.
         let what = "what would be read back differs from what was to be written".to_owned();
@@ -48,9 +49,9 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         environment: Environment::from(environment),
         settings: settings.into_iter().map(Setting::from).collect(),
         intervals: intervals(&mut files)?,
-        metrics: Metrics::default(),
-        waits: Vec::new(),
-        statements: Vec::new(),
+        metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
+        waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
+        statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
         logs: logs(files)?,
     })
@@ -81,6 +82,15 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
         hlog::write(record.trial.load_started.unwrap_or(record.trial.started), &record.intervals)?
     {
         files.insert(hlog::FILE.to_owned(), log.into_bytes());
+    }
+    if record.metrics.0.iter().any(|series| !series.points.is_empty()) {
+        files.insert(metrics::FILE.to_owned(), metrics::write(&record.trial.id, &record.metrics)?);
+    }
+    if !record.waits.is_empty() {
+        files.insert(waits::FILE.to_owned(), waits::write(&record.trial.id, &record.waits)?);
+    }
+    if !record.statements.is_empty() {
+        files.insert(statements::FILE.to_owned(), statements::write(&record.trial.id, &record.statements)?);
     }
     if !record.events.is_empty() {
         files.insert(event::FILE.to_owned(), event::write(&record.events)?);

@@ -2,20 +2,25 @@
 //!
 //! The bundles are the truth; the index is a cache of their heads that is made anew whenever it is missing, damaged
 //! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
-//! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series` (each
-//! file's own form), and beside it `index` and `check`.
+//! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series`,
+//! `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and beside it
+//! `index` and `check`.
 
 mod bundle;
 mod check;
+mod columns;
 mod content;
 mod error;
 pub mod format;
 pub mod hlog;
 mod id;
 mod index;
+mod metrics;
 mod series;
+mod statements;
 mod store;
 mod sums;
+mod waits;
 
 pub use check::Check;
 pub use error::{Problem, StoreError};

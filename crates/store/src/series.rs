@@ -4,21 +4,9 @@
 //! `<source>.<metric>[.<of what>]` with its unit at the end of the metric's name. Readers find columns by name and
 //! ignore those they do not know. docs/bundle.md lists them.
 
-use std::panic;
-use std::sync::Arc;
-
-use bytes::Bytes;
 use model::message::{Interval, Phase, ScriptInterval};
-use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::record::{Field, Row};
-use parquet::schema::types::Type;
 
+use crate::columns::{self, Column, Table, Text, Values};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -35,75 +23,69 @@ const RESPONSES: &str = "driver.responses";
 const LAG_MEAN: &str = "driver.lag_mean_us";
 const SEND_LAG_MAX: &str = "driver.send_lag_max_us";
 
-/// Key of the trial's id in the file's metadata: a file that was copied out of its bundle still says whose it is.
-const TRIAL_KEY: &str = "pgdyno.trial";
-
 /// The series of these intervals.
 pub(crate) fn write(trial: &str, intervals: &[Interval]) -> Result<Vec<u8>, Defect> {
-    encode(trial, &columns(intervals)?).map_err(|error| Defect::damaged(FILE, error))
+    columns::write(FILE, trial, &columns(intervals)?)
 }
 
 /// Reads a series. The histograms are in `latency.hlog`: `latency_ns` is empty in every interval.
 pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
-    // The crate `parquet` 60 panics on some malformed files. The sums keep accidents away from it, not makers of files.
-    panic::catch_unwind(|| decode(file)).unwrap_or_else(|_| {
-        Err(Defect::damaged(FILE, "it can't be read: it is not a well-formed Parquet file"))
-    })
-}
-
-fn decode(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
-    let unreadable = |error: ParquetError| Defect::damaged(FILE, format!("it can't be read: {error}"));
-    let reader = SerializedFileReader::new(Bytes::from(file)).map_err(unreadable)?;
-    let rows = reader.get_row_iter(None).map_err(unreadable)?;
-    rows.enumerate()
-        .map(|(number, row)| {
-            interval(&row.map_err(unreadable)?)
-                .map_err(|reason| Defect::damaged(FILE, format!("row {}: {reason}", number + 1)))
+    let table = columns::read(FILE, file)?;
+    let start_us = table.required(START, Table::counts)?;
+    let width_us = table.required(WIDTH, Table::counts)?;
+    let phase = table.required(PHASE, Table::texts)?;
+    let scripts = Script::all(&table)?;
+    let busy = table.required(BUSY, Table::reals)?;
+    let lag_max_us = table.required(LAG_MAX, Table::reals)?;
+    let lag_mean_us = table.reals(LAG_MEAN)?;
+    let responses = table.counts(RESPONSES)?;
+    let send_lag_max_us = table.reals(SEND_LAG_MAX)?;
+    let interval = |row: usize| {
+        Ok(Interval {
+            start_us: start_us[row],
+            width_us: width_us[row],
+            phase: phase_by_name(&phase[row])?,
+            scripts: scripts
+                .iter()
+                .filter_map(|script| script.interval(row).transpose())
+                .collect::<Result<_, _>>()?,
+            busy: busy[row],
+            lag_max_us: lag_max_us[row],
+            lag_mean_us: lag_mean_us[row],
+            responses: responses[row],
+            send_lag_max_us: send_lag_max_us[row],
+        })
+    };
+    (0..table.rows())
+        .map(|row| {
+            interval(row)
+                .map_err(|reason: String| Defect::damaged(FILE, format!("row {}: {reason}", row + 1)))
         })
         .collect()
 }
 
-struct Column {
-    name: String,
-    values: Values,
-}
-
-/// One value for each interval.
-enum Values {
-    Whole(Vec<i64>),
-    Text(Vec<&'static str>),
-    MaybeWhole(Vec<Option<i64>>),
-    MaybeReal(Vec<Option<f64>>),
-}
-
 fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
-    let whole = |of: fn(&Interval) -> u64| intervals.iter().map(|i| stored(of(i))).collect::<Result<_, _>>();
-    let real = |of: fn(&Interval) -> Option<f64>| Values::MaybeReal(intervals.iter().map(of).collect());
+    let counts = |of: fn(&Interval) -> Option<u64>| Values::counts(FILE, intervals.iter().map(of));
+    let reals = |of: fn(&Interval) -> Option<f64>| Values::Real(intervals.iter().map(of).collect());
+    let phase = intervals.iter().map(|interval| Some(Text::from(phase_name(interval.phase)))).collect();
     let mut columns = vec![
-        Column { name: START.to_owned(), values: Values::Whole(whole(|i| i.start_us)?) },
-        Column { name: WIDTH.to_owned(), values: Values::Whole(whole(|i| i.width_us)?) },
-        Column {
-            name: PHASE.to_owned(),
-            values: Values::Text(intervals.iter().map(|i| phase_name(i.phase)).collect()),
-        },
+        Column::required(START, counts(|i| Some(i.start_us))?),
+        Column::required(WIDTH, counts(|i| Some(i.width_us))?),
+        Column::required(PHASE, Values::Text(phase)),
     ];
     for script in scripts(intervals) {
-        let of_script = |of: fn(&ScriptInterval) -> u64| {
-            let value =
-                |i: &Interval| i.scripts.iter().find(|s| s.script == script).map(of).map(stored).transpose();
-            intervals.iter().map(value).collect::<Result<_, _>>().map(Values::MaybeWhole)
+        let counts = |of: fn(&ScriptInterval) -> u64| {
+            let value = |i: &Interval| i.scripts.iter().find(|s| s.script == script).map(of);
+            Values::counts(FILE, intervals.iter().map(value))
         };
-        columns
-            .push(Column { name: format!("{TRANSACTIONS}{script}"), values: of_script(|s| s.transactions)? });
-        columns.push(Column { name: format!("{FAILED}{script}"), values: of_script(|s| s.failed)? });
+        columns.push(Column::optional(format!("{TRANSACTIONS}{script}"), counts(|s| s.transactions)?));
+        columns.push(Column::optional(format!("{FAILED}{script}"), counts(|s| s.failed)?));
     }
-    columns.push(Column { name: BUSY.to_owned(), values: real(|i| Some(i.busy)) });
-    columns.push(Column { name: LAG_MAX.to_owned(), values: real(|i| Some(i.lag_max_us)) });
-    columns.push(Column { name: LAG_MEAN.to_owned(), values: real(|i| i.lag_mean_us) });
-    let responses = |i: &Interval| i.responses.map(stored).transpose();
-    let responses = intervals.iter().map(responses).collect::<Result<_, _>>()?;
-    columns.push(Column { name: RESPONSES.to_owned(), values: Values::MaybeWhole(responses) });
-    columns.push(Column { name: SEND_LAG_MAX.to_owned(), values: real(|i| i.send_lag_max_us) });
+    columns.push(Column::optional(BUSY, reals(|i| Some(i.busy))));
+    columns.push(Column::optional(LAG_MAX, reals(|i| Some(i.lag_max_us))));
+    columns.push(Column::optional(LAG_MEAN, reals(|i| i.lag_mean_us)));
+    columns.push(Column::optional(RESPONSES, counts(|i| i.responses)?));
+    columns.push(Column::optional(SEND_LAG_MAX, reals(|i| i.send_lag_max_us)));
     Ok(columns)
 }
 
@@ -118,11 +100,6 @@ fn scripts(intervals: &[Interval]) -> Vec<&str> {
     names
 }
 
-fn stored(value: u64) -> Result<i64, Defect> {
-    i64::try_from(value)
-        .map_err(|_| Defect::damaged(FILE, format!("{value} does not fit a column of 64-bit integers")))
-}
-
 fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Warmup => "warmup",
@@ -131,145 +108,43 @@ fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-fn phase_by_name(name: &str) -> Option<Phase> {
-    [Phase::Warmup, Phase::Measure, Phase::Drain].into_iter().find(|phase| phase_name(*phase) == name)
+fn phase_by_name(name: &str) -> Result<Phase, String> {
+    [Phase::Warmup, Phase::Measure, Phase::Drain]
+        .into_iter()
+        .find(|phase| phase_name(*phase) == name)
+        .ok_or_else(|| format!("column {PHASE} holds \"{name}\", which is not a phase"))
 }
 
-fn encode(trial: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
-    let fields = columns.iter().map(|column| schema_field(column).map(Arc::new)).collect::<Result<_, _>>()?;
-    let schema = Arc::new(Type::group_type_builder("series").with_fields(fields).build()?);
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_key_value_metadata(Some(vec![KeyValue::new(TRIAL_KEY.to_owned(), trial.to_owned())]))
-        .build();
-    let mut file = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::new(properties))?;
-    let mut rows = writer.next_row_group()?;
-    for column in columns {
-        encode_column(&mut rows, &column.values)?;
+/// The columns of one script.
+struct Script {
+    name: String,
+    transactions: Vec<Option<u64>>,
+    failed: Vec<Option<u64>>,
+}
+
+impl Script {
+    fn all(table: &Table) -> Result<Vec<Self>, Defect> {
+        let of = |name: &str| {
+            Ok(Self {
+                name: name.to_owned(),
+                transactions: table.counts(&format!("{TRANSACTIONS}{name}"))?,
+                failed: table.counts(&format!("{FAILED}{name}"))?,
+            })
+        };
+        table.names().filter_map(|column| column.strip_prefix(TRANSACTIONS)).map(of).collect()
     }
-    rows.close()?;
-    writer.close()?;
-    Ok(file)
-}
 
-fn schema_field(column: &Column) -> Result<Type, ParquetError> {
-    let (physical, repetition) = match column.values {
-        Values::Whole(_) => (PhysicalType::INT64, Repetition::REQUIRED),
-        Values::MaybeWhole(_) => (PhysicalType::INT64, Repetition::OPTIONAL),
-        Values::MaybeReal(_) => (PhysicalType::DOUBLE, Repetition::OPTIONAL),
-        Values::Text(_) => (PhysicalType::BYTE_ARRAY, Repetition::REQUIRED),
-    };
-    let field = Type::primitive_type_builder(&column.name, physical).with_repetition(repetition);
-    match column.values {
-        Values::Text(_) => field
-            .with_converted_type(ConvertedType::UTF8)
-            .with_logical_type(Some(LogicalType::String))
-            .build(),
-        _ => field.build(),
-    }
-}
-
-fn encode_column(
-    rows: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
-    values: &Values,
-) -> Result<(), ParquetError> {
-    let Some(mut column) = rows.next_column()? else {
-        return Err(ParquetError::General("there are more columns than the schema has".to_owned()));
-    };
-    match values {
-        Values::Whole(values) => column.typed::<Int64Type>().write_batch(values, None, None)?,
-        Values::Text(values) => {
-            let values: Vec<ByteArray> = values.iter().map(|value| ByteArray::from(*value)).collect();
-            column.typed::<ByteArrayType>().write_batch(&values, None, None)?
-        }
-        Values::MaybeWhole(values) => {
-            let (present, levels) = present(values);
-            column.typed::<Int64Type>().write_batch(&present, Some(&levels), None)?
-        }
-        Values::MaybeReal(values) => {
-            let (present, levels) = present(values);
-            column.typed::<DoubleType>().write_batch(&present, Some(&levels), None)?
-        }
-    };
-    column.close()
-}
-
-/// The values that are there, and for each row its definition level: 1 where there is one, 0 for null.
-fn present<T: Copy>(values: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
-    (
-        values.iter().flatten().copied().collect(),
-        values.iter().map(|value| i16::from(value.is_some())).collect(),
-    )
-}
-
-fn interval(row: &Row) -> Result<Interval, String> {
-    let mut scripts: Vec<ScriptInterval> = Vec::new();
-    for (column, value) in row.get_column_iter() {
-        if let Some(script) = column.strip_prefix(TRANSACTIONS)
-            && let Some(transactions) = whole(column, value)?
-        {
-            let failed = required(&format!("{FAILED}{script}"), row, whole)?;
-            let script = script.to_owned();
-            scripts.push(ScriptInterval {
-                script,
-                transactions,
-                failed,
-                latency_ns: String::new(),
-                service_ns: None,
-            });
-        }
-    }
-    Ok(Interval {
-        start_us: required(START, row, whole)?,
-        width_us: required(WIDTH, row, whole)?,
-        phase: required(PHASE, row, phase)?,
-        scripts,
-        busy: required(BUSY, row, real)?,
-        lag_max_us: required(LAG_MAX, row, real)?,
-        lag_mean_us: optional(LAG_MEAN, row, real)?,
-        responses: optional(RESPONSES, row, whole)?,
-        send_lag_max_us: optional(SEND_LAG_MAX, row, real)?,
-    })
-}
-
-/// Reads one field: `Ok(None)` for null.
-type Read<T> = fn(&str, &Field) -> Result<Option<T>, String>;
-
-fn optional<T>(column: &str, row: &Row, read: Read<T>) -> Result<Option<T>, String> {
-    match row.get_column_iter().find(|(name, _)| name.as_str() == column) {
-        Some((_, value)) => read(column, value),
-        None => Ok(None),
-    }
-}
-
-fn required<T>(column: &str, row: &Row, read: Read<T>) -> Result<T, String> {
-    optional(column, row, read)?.ok_or_else(|| format!("column {column} has no value"))
-}
-
-fn whole(column: &str, value: &Field) -> Result<Option<u64>, String> {
-    match value {
-        Field::Null => Ok(None),
-        Field::Long(value) if *value >= 0 => Ok(Some(value.unsigned_abs())),
-        other => Err(format!("column {column} holds {other}, which is not a count")),
-    }
-}
-
-fn real(column: &str, value: &Field) -> Result<Option<f64>, String> {
-    match value {
-        Field::Null => Ok(None),
-        Field::Double(value) => Ok(Some(*value)),
-        other => Err(format!("column {column} holds {other}, which is not a number")),
-    }
-}
-
-fn phase(column: &str, value: &Field) -> Result<Option<Phase>, String> {
-    match value {
-        Field::Str(name) => match phase_by_name(name) {
-            Some(phase) => Ok(Some(phase)),
-            None => Err(format!("column {column} holds \"{name}\", which is not a phase")),
-        },
-        other => Err(format!("column {column} holds {other}, which is not a phase")),
+    /// What it did in a row; none where it was not part of it.
+    fn interval(&self, row: usize) -> Result<Option<ScriptInterval>, String> {
+        let Some(transactions) = self.transactions[row] else { return Ok(None) };
+        let missing = || format!("column {FAILED}{} has no value", self.name);
+        Ok(Some(ScriptInterval {
+            script: self.name.clone(),
+            transactions,
+            failed: self.failed[row].ok_or_else(missing)?,
+            latency_ns: String::new(),
+            service_ns: None,
+        }))
     }
 }
 

@@ -7,9 +7,11 @@ use std::fs;
 use std::process::Command;
 
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
+use model::waits::{Session, Waits};
 use proptest::prelude::*;
-use sample::{bare, record, sign, stored};
+use sample::{bare, record, series, sign, stored};
 use store::{Check, Store, StoreError, new_id};
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -50,9 +52,12 @@ fn files_without_content_are_not_there() {
             "events.jsonl",
             "latency.hlog",
             "logs",
+            "metrics.parquet",
             "series.parquet",
             "settings.json",
-            "trial.json"
+            "statements.parquet",
+            "trial.json",
+            "waits.parquet"
         ]
     );
 }
@@ -134,6 +139,11 @@ fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
     for change in [
         (|r| r.trial.summary.as_mut().unwrap().tps = f64::NAN) as fn(&mut TrialRecord),
         |r| r.intervals[1].lag_max_us = f64::NAN,
+        |r| r.intervals[1].busy = f64::INFINITY,
+        |r| r.metrics.0[0].points[0].value = Some(f64::NAN),
+        |r| r.metrics.0[0].points[0].value = Some(f64::INFINITY),
+        |r| r.statements[0].total_us = f64::NAN,
+        |r| r.waits[0].width_us = u64::MAX,
         |r| r.intervals[0].scripts[0].latency_ns = "no histogram".to_owned(),
         |r| r.logs[0].name = "../server".to_owned(),
         |r| r.logs[0].name = "driver".to_owned(),
@@ -147,6 +157,20 @@ fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
         assert!(matches!(&error, StoreError::NotWritten { .. }), "{error}");
     }
     assert!(!fs::read_dir(root.path().join("trials")).unwrap().any(|e| e.unwrap().path().is_dir()));
+}
+
+#[test]
+fn a_metric_that_was_never_read_is_not_kept() {
+    let (_root, store) = store();
+    let mut record = record(&new_id());
+    record.metrics.0.insert(1, series("never.read", None, Kind::Gauge, &[]));
+    store.write(&record).unwrap();
+    record.metrics.0.remove(1);
+    assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
+
+    let mut nothing = bare(&new_id());
+    nothing.metrics.0.push(series("never.read", None, Kind::Gauge, &[]));
+    assert!(!store.write(&nothing).unwrap().join("metrics.parquet").exists());
 }
 
 #[test]
@@ -187,6 +211,62 @@ proptest! {
         let summary = record.trial.summary.as_mut().unwrap();
         summary.tps = figures[2];
         summary.latency.as_mut().unwrap().mean_us = figures[3];
+        store.write(&record).unwrap();
+        prop_assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
+    }
+}
+
+/// Readings of a few metrics of a few subjects, of each at most once.
+fn any_metrics() -> impl Strategy<Value = Metrics> {
+    let value = prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO | prop::num::f64::SUBNORMAL);
+    let points = prop::collection::vec((any::<i64>(), value), 1..5);
+    let subject = prop::option::of("|all|cpu0|.{0,3}");
+    let one = ("cpu\\.user_us|memory|.{0,3}", subject, any::<bool>(), points);
+    prop::collection::vec(one, 0..8).prop_map(|all| {
+        let mut metrics: Vec<Series> = Vec::new();
+        for (metric, of, gauge, points) in all {
+            let kind = if gauge { Kind::Gauge } else { Kind::Counter };
+            if metrics.iter().all(|series| series.metric != metric || series.of != of) {
+                metrics.push(series(&metric, of.as_deref(), kind, &points));
+            }
+        }
+        Metrics(metrics)
+    })
+}
+
+fn any_waits() -> impl Strategy<Value = Vec<Waits>> {
+    let name = || prop::option::of("active||.{0,3}");
+    let one = (any::<i64>(), any::<u32>(), ".{0,3}|load|other", name(), name(), name());
+    let waits = |(at_us, figure, session, state, event_type, event): (i64, u32, String, _, _, _)| Waits {
+        at_us,
+        width_us: figure.into(),
+        looks: figure,
+        session: Session::by_name(&session),
+        state,
+        event_type,
+        event,
+        seen: u32::MAX - figure,
+    };
+    prop::collection::vec(one.prop_map(waits), 0..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_reading_and_any_wait_comes_back(
+        metrics in any_metrics(),
+        waits in any_waits(),
+        query in any::<String>(),
+        figure in any::<i64>(),
+    ) {
+        let (_root, store) = store();
+        let mut record = record(&new_id());
+        record.metrics = metrics;
+        record.waits = waits;
+        record.statements[0].query_id = figure;
+        record.statements[0].calls = figure.unsigned_abs() >> 1;
+        record.statements[1].query = query;
         store.write(&record).unwrap();
         prop_assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
     }

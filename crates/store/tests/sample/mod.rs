@@ -11,12 +11,14 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
 use model::message::{Interval, Latency, Phase, ScriptInterval};
-use model::metrics::Metrics;
+use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::{CacheState, Cell, Pin, SettingsVariant};
 use model::record::{
-    Accounting, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
+    Accounting, ClockReading, Clocks, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial,
+    TrialRecord, Validity,
 };
 use model::units::{Rate, Span};
+use model::waits::{Session, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
 
 /// One second of warm-up, three of window, a drain; two scripts; every optional thing is there.
@@ -36,6 +38,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         busy: 0.1 + 0.2,
         lag_max_us: 17.25,
         lag_mean_us,
+        responses: lag_mean_us.map(|_| 42),
         send_lag_max_us: Some(12.5),
     };
     let intervals = vec![
@@ -83,6 +86,10 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             reason: Some("WIDE after 5 runs".to_owned()),
             started: "2026-11-21T10:00:00.123456789Z".parse().unwrap(),
             load_started: Some("2026-11-21T10:00:02.5Z".parse().unwrap()),
+            clocks: Some(Clocks {
+                started: ClockReading { monotonic_us: 5_000_000, unix_us: 1_795_255_202_500_000 },
+                ended: ClockReading { monotonic_us: 8_501_234, unix_us: 1_795_255_206_001_250 },
+            }),
             ended: "2026-11-21T10:00:09Z".parse().unwrap(),
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
@@ -167,9 +174,33 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             },
         ],
         intervals,
-        metrics: Metrics::default(),
-        waits: Vec::new(),
-        statements: Vec::new(),
+        metrics: Metrics(vec![
+            series(
+                "cpu.user_us",
+                Some("all"),
+                Kind::Counter,
+                &[(-250_000, Some(1.0)), (1_000_003, Some(0.1))],
+            ),
+            series("cpu.user_us", Some("cpu0"), Kind::Counter, &[(-250_000, None), (1_000_003, Some(7.0))]),
+            series("memory.available_bytes", None, Kind::Gauge, &[(0, Some(0.0))]),
+            series("memory.available_bytes", Some(""), Kind::Gauge, &[(0, None)]),
+            series("cpu.user_us", Some("cpu1"), Kind::Counter, &[(0, Some(1e18)), (0, Some(1e18))]),
+        ]),
+        waits: vec![
+            waits(-1_000_000, Session::Load, Some("active"), None),
+            waits(0, Session::Load, Some("active"), Some(("LWLock", "WALWrite"))),
+            waits(0, Session::Other, Some("idle in transaction"), Some(("Client", "ClientRead"))),
+            waits(
+                0,
+                Session::Server("checkpointer".to_owned()),
+                None,
+                Some(("Timeout", "CheckpointWriteDelay")),
+            ),
+        ],
+        statements: vec![
+            statement(i64::MIN, "SELECT abalance FROM pgbench_accounts WHERE aid = $1", Some(0.0)),
+            statement(-1, "", None),
+        ],
         events: vec![Event {
             at: "2026-11-21T10:00:05.5Z".parse().unwrap(),
             kind: "client-died".to_owned(),
@@ -181,6 +212,38 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             Log { name: "server".to_owned(), text: "LOG:  ready\n".repeat(100) },
             Log { name: "driver".to_owned(), text: String::new() },
         ],
+    }
+}
+
+pub(crate) fn series(metric: &str, of: Option<&str>, kind: Kind, points: &[(i64, Option<f64>)]) -> Series {
+    let points = points.iter().map(|&(at_us, value)| Point { at_us, value }).collect();
+    Series { metric: metric.to_owned(), of: of.map(str::to_owned), kind, points }
+}
+
+fn waits(at_us: i64, session: Session, state: Option<&str>, event: Option<(&str, &str)>) -> Waits {
+    Waits {
+        at_us,
+        width_us: 1_000_000,
+        looks: 20,
+        session,
+        state: state.map(str::to_owned),
+        event_type: event.map(|(event_type, _)| event_type.to_owned()),
+        event: event.map(|(_, event)| event.to_owned()),
+        seen: u32::MAX,
+    }
+}
+
+fn statement(query_id: i64, query: &str, wal_bytes: Option<f64>) -> StatementUse {
+    StatementUse {
+        query_id,
+        query: query.to_owned(),
+        calls: 123_456,
+        total_us: 0.1 + 0.2,
+        rows: 7,
+        shared_hit_blocks: 1 << 40,
+        shared_read_blocks: 0,
+        shared_dirtied_blocks: 3,
+        wal_bytes,
     }
 }
 

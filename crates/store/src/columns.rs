@@ -1,0 +1,355 @@
+//! Tables of columns as Parquet files: what the `.parquet` files of a bundle have in common.
+//!
+//! Readers find columns by name, ignore those they do not know, and take one that is absent for null in every row.
+
+use std::panic;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
+
+use crate::error::Defect;
+
+/// A column of a table.
+pub(crate) struct Column {
+    name: String,
+    required: bool,
+    values: Values,
+}
+
+impl Column {
+    /// A column that has a value in every row.
+    pub(crate) fn required(name: impl Into<String>, values: Values) -> Self {
+        Self { name: name.into(), required: true, values }
+    }
+
+    /// A column that may be null.
+    pub(crate) fn optional(name: impl Into<String>, values: Values) -> Self {
+        Self { name: name.into(), required: false, values }
+    }
+}
+
+/// A text that many rows share.
+pub(crate) type Text = Rc<str>;
+
+/// One value for each row; none for null.
+pub(crate) enum Values {
+    Whole(Vec<Option<i64>>),
+    Real(Vec<Option<f64>>),
+    Text(Vec<Option<Text>>),
+}
+
+impl Values {
+    /// Counts, of which the largest that fit a column of 64-bit integers are 2⁶³−1.
+    pub(crate) fn counts(file: &str, values: impl Iterator<Item = Option<u64>>) -> Result<Self, Defect> {
+        let stored = |value: u64| {
+            i64::try_from(value).map_err(|_| {
+                Defect::damaged(file, format!("{value} does not fit a column of 64-bit integers"))
+            })
+        };
+        values.map(|value| value.map(stored).transpose()).collect::<Result<_, _>>().map(Self::Whole)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Whole(values) => values.len(),
+            Self::Real(values) => values.len(),
+            Self::Text(values) => values.len(),
+        }
+    }
+
+    fn has_null(&self) -> bool {
+        match self {
+            Self::Whole(values) => values.iter().any(Option::is_none),
+            Self::Real(values) => values.iter().any(Option::is_none),
+            Self::Text(values) => values.iter().any(Option::is_none),
+        }
+    }
+
+    /// Whether every figure is one: neither NaN nor infinite.
+    fn is_finite(&self) -> bool {
+        match self {
+            Self::Real(values) => values.iter().flatten().all(|value| value.is_finite()),
+            Self::Whole(_) | Self::Text(_) => true,
+        }
+    }
+}
+
+/// Key of the trial's id in the file's metadata: a file that was copied out of its bundle still says whose it is.
+const TRIAL_KEY: &str = "pgdyno.trial";
+
+/// The file of these columns, which are equally long.
+pub(crate) fn write(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u8>, Defect> {
+    check(file, columns)?;
+    encode(file, trial, columns).map_err(|error| Defect::damaged(file, error))
+}
+
+/// Reads a file into a table.
+pub(crate) fn read(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
+    // The crate `parquet` 60 panics on some malformed files. The sums keep accidents away from it, not makers of files.
+    panic::catch_unwind(|| decode(file, content)).unwrap_or_else(|_| {
+        Err(Defect::damaged(file, "it can't be read: it is not a well-formed Parquet file"))
+    })
+}
+
+/// What a file holds, by the names of the columns.
+pub(crate) struct Table {
+    file: &'static str,
+    rows: usize,
+    columns: Vec<Column>,
+}
+
+impl Table {
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Names of the columns, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// A column of integers.
+    pub(crate) fn whole(&self, name: &str) -> Result<Vec<Option<i64>>, Defect> {
+        match self.values(name) {
+            None => Ok(vec![None; self.rows]),
+            Some(Values::Whole(values)) => Ok(values.clone()),
+            Some(_) => Err(self.not(name, "integers")),
+        }
+    }
+
+    /// A column of integers that are not below 0.
+    pub(crate) fn counts(&self, name: &str) -> Result<Vec<Option<u64>>, Defect> {
+        let count = |value: i64| u64::try_from(value).map_err(|_| self.not(name, "counts"));
+        self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
+    }
+
+    /// As [`Table::counts`], of up to 32 bits.
+    pub(crate) fn small_counts(&self, name: &str) -> Result<Vec<Option<u32>>, Defect> {
+        let count = |value: i64| u32::try_from(value).map_err(|_| self.not(name, "counts of 32 bits"));
+        self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
+    }
+
+    /// A column of numbers.
+    pub(crate) fn reals(&self, name: &str) -> Result<Vec<Option<f64>>, Defect> {
+        match self.values(name) {
+            None => Ok(vec![None; self.rows]),
+            Some(values @ Values::Real(reals)) if values.is_finite() => Ok(reals.clone()),
+            Some(_) => Err(self.not(name, "numbers")),
+        }
+    }
+
+    /// A column of texts.
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<Option<Text>>, Defect> {
+        match self.values(name) {
+            None => Ok(vec![None; self.rows]),
+            Some(Values::Text(values)) => Ok(values.clone()),
+            Some(_) => Err(self.not(name, "texts")),
+        }
+    }
+
+    /// A column that has a value in every row, read by one of the others.
+    pub(crate) fn required<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&Self, &str) -> Result<Vec<Option<T>>, Defect>,
+    ) -> Result<Vec<T>, Defect> {
+        let missing =
+            |row: usize| Defect::damaged(self.file, format!("row {}: column {name} has no value", row + 1));
+        read(self, name)?
+            .into_iter()
+            .enumerate()
+            .map(|(row, value)| value.ok_or_else(|| missing(row)))
+            .collect()
+    }
+
+    fn values(&self, name: &str) -> Option<&Values> {
+        self.columns.iter().find(|column| column.name == name).map(|column| &column.values)
+    }
+
+    fn not(&self, name: &str, what: &str) -> Defect {
+        Defect::damaged(self.file, format!("column {name} holds something else than {what}"))
+    }
+}
+
+fn check(file: &str, columns: &[Column]) -> Result<(), Defect> {
+    let rows = columns.first().map_or(0, |column| column.values.len());
+    for Column { name, required, values } in columns {
+        if values.len() != rows {
+            return Err(Defect::damaged(file, format!("column {name} is not as long as the others")));
+        }
+        if *required && values.has_null() {
+            return Err(Defect::damaged(file, format!("column {name} must have a value in every row")));
+        }
+        if !values.is_finite() {
+            return Err(Defect::damaged(file, format!("column {name} holds a figure that is not a number")));
+        }
+    }
+    Ok(())
+}
+
+fn encode(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
+    let fields = columns.iter().map(|column| schema_field(column).map(Arc::new)).collect::<Result<_, _>>()?;
+    let name = file.trim_end_matches(".parquet");
+    let schema = Arc::new(Type::group_type_builder(name).with_fields(fields).build()?);
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(vec![KeyValue::new(TRIAL_KEY.to_owned(), trial.to_owned())]));
+    for Column { name, values, .. } in columns {
+        // Figures differ in their last bytes: with the first ones together, a file of metrics is half as large.
+        if let Values::Real(_) = values {
+            let path = ColumnPath::from(name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
+        }
+    }
+    let properties = properties.build();
+    let mut content = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut content, schema, Arc::new(properties))?;
+    let mut rows = writer.next_row_group()?;
+    for column in columns {
+        encode_column(&mut rows, column)?;
+    }
+    rows.close()?;
+    writer.close()?;
+    Ok(content)
+}
+
+fn schema_field(column: &Column) -> Result<Type, ParquetError> {
+    let physical = match column.values {
+        Values::Whole(_) => PhysicalType::INT64,
+        Values::Real(_) => PhysicalType::DOUBLE,
+        Values::Text(_) => PhysicalType::BYTE_ARRAY,
+    };
+    let repetition = if column.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+    let field = Type::primitive_type_builder(&column.name, physical).with_repetition(repetition);
+    match column.values {
+        Values::Text(_) => field
+            .with_converted_type(ConvertedType::UTF8)
+            .with_logical_type(Some(LogicalType::String))
+            .build(),
+        _ => field.build(),
+    }
+}
+
+fn encode_column(
+    rows: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+    Column { required, values, .. }: &Column,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = rows.next_column()? else {
+        return Err(ParquetError::General("there are more columns than the schema has".to_owned()));
+    };
+    match values {
+        Values::Whole(values) => {
+            let (present, levels) = present(values, |value| *value);
+            column.typed::<Int64Type>().write_batch(&present, (!required).then_some(&levels), None)?
+        }
+        Values::Real(values) => {
+            let (present, levels) = present(values, |value| *value);
+            column.typed::<DoubleType>().write_batch(&present, (!required).then_some(&levels), None)?
+        }
+        Values::Text(values) => {
+            let (present, levels) = present(values, |text| ByteArray::from(&**text));
+            column.typed::<ByteArrayType>().write_batch(&present, (!required).then_some(&levels), None)?
+        }
+    };
+    column.close()
+}
+
+/// The values that are there, and for each row its definition level: 1 where there is one, 0 for null.
+fn present<V, T>(values: &[Option<V>], of: impl Fn(&V) -> T) -> (Vec<T>, Vec<i16>) {
+    (
+        values.iter().flatten().map(of).collect(),
+        values.iter().map(|value| i16::from(value.is_some())).collect(),
+    )
+}
+
+fn decode(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
+    let unreadable = |error: ParquetError| Defect::damaged(file, format!("it can't be read: {error}"));
+    let reader = SerializedFileReader::new(Bytes::from(content)).map_err(unreadable)?;
+    let mut columns = Vec::new();
+    for (number, field) in reader.metadata().file_metadata().schema_descr().columns().iter().enumerate() {
+        if let Some(values) = values_of(field) {
+            let values = decode_column(&reader, number, values).map_err(unreadable)?;
+            columns.push(Column {
+                name: field.name().to_owned(),
+                required: field.max_def_level() == 0,
+                values,
+            });
+        }
+    }
+    let rows = columns.first().map_or(0, |column| column.values.len());
+    if columns.iter().any(|column| column.values.len() != rows) {
+        return Err(Defect::damaged(file, "its columns are not equally long"));
+    }
+    Ok(Table { file, rows, columns })
+}
+
+/// Room for the values of a column; none where it is nested or of a type that no table here has.
+fn values_of(field: &ColumnDescriptor) -> Option<Values> {
+    match (field.max_rep_level(), field.max_def_level(), field.physical_type()) {
+        (0, 0 | 1, PhysicalType::INT64) => Some(Values::Whole(Vec::new())),
+        (0, 0 | 1, PhysicalType::DOUBLE) => Some(Values::Real(Vec::new())),
+        (0, 0 | 1, PhysicalType::BYTE_ARRAY) => Some(Values::Text(Vec::new())),
+        _ => None,
+    }
+}
+
+fn decode_column(
+    reader: &impl FileReader,
+    number: usize,
+    mut values: Values,
+) -> Result<Values, ParquetError> {
+    for group in 0..reader.num_row_groups() {
+        match (reader.get_row_group(group)?.get_column_reader(number)?, &mut values) {
+            (ColumnReader::Int64ColumnReader(column), Values::Whole(values)) => append(column, values, Ok)?,
+            (ColumnReader::DoubleColumnReader(column), Values::Real(values)) => append(column, values, Ok)?,
+            (ColumnReader::ByteArrayColumnReader(column), Values::Text(values)) => {
+                let mut last: Text = Rc::from("");
+                append(column, values, |bytes| {
+                    let text = bytes.as_utf8()?;
+                    if *last != *text {
+                        last = Rc::from(text);
+                    }
+                    Ok(Rc::clone(&last))
+                })?;
+            }
+            _ => return Err(ParquetError::General(format!("column {number} is of two types"))),
+        }
+    }
+    Ok(values)
+}
+
+/// Appends the rows that a row group has of a column.
+fn append<D: DataType, V>(
+    mut column: ColumnReaderImpl<D>,
+    to: &mut Vec<Option<V>>,
+    mut value: impl FnMut(D::T) -> Result<V, ParquetError>,
+) -> Result<(), ParquetError> {
+    const AT_ONCE: usize = 8192;
+    loop {
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        let (rows, ..) = column.read_records(AT_ONCE, Some(&mut levels), None, &mut values)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        // A required column has no levels.
+        levels.resize(rows, 1);
+        let mut values = values.into_iter();
+        for level in levels {
+            let value = if level > 0 { values.next().map(&mut value).transpose()? } else { None };
+            to.push(value);
+        }
+    }
+}

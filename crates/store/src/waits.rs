@@ -1,0 +1,63 @@
+//! `waits.parquet`: what the server's sessions were seen doing, one row for each kind of session, state and wait event in
+//! each second.
+
+use model::waits::{Session, Waits};
+
+use crate::columns::{self, Column, Table, Text, Values};
+use crate::error::Defect;
+
+/// Name of the file within a bundle.
+pub(crate) const FILE: &str = "waits.parquet";
+
+const AT: &str = "at_us";
+const WIDTH: &str = "width_us";
+const LOOKS: &str = "looks";
+const SESSION: &str = "session";
+const STATE: &str = "state";
+const EVENT_TYPE: &str = "event_type";
+const EVENT: &str = "event";
+const SEEN: &str = "seen";
+
+/// The file of these.
+pub(crate) fn write(trial: &str, waits: &[Waits]) -> Result<Vec<u8>, Defect> {
+    let counts = |of: fn(&Waits) -> u64| Values::counts(FILE, waits.iter().map(|waits| Some(of(waits))));
+    let texts = |of: fn(&Waits) -> Option<&str>| {
+        Values::Text(waits.iter().map(|waits| of(waits).map(Text::from)).collect())
+    };
+    let columns = [
+        Column::required(AT, Values::Whole(waits.iter().map(|waits| Some(waits.at_us)).collect())),
+        Column::required(WIDTH, counts(|waits| waits.width_us)?),
+        Column::required(LOOKS, counts(|waits| waits.looks.into())?),
+        Column::required(SESSION, texts(|waits| Some(waits.session.name()))),
+        Column::optional(STATE, texts(|waits| waits.state.as_deref())),
+        Column::optional(EVENT_TYPE, texts(|waits| waits.event_type.as_deref())),
+        Column::optional(EVENT, texts(|waits| waits.event.as_deref())),
+        Column::required(SEEN, counts(|waits| waits.seen.into())?),
+    ];
+    columns::write(FILE, trial, &columns)
+}
+
+/// Reads the file.
+pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
+    let table = columns::read(FILE, file)?;
+    let at_us = table.required(AT, Table::whole)?;
+    let width_us = table.required(WIDTH, Table::counts)?;
+    let looks = table.required(LOOKS, Table::small_counts)?;
+    let session = table.required(SESSION, Table::texts)?;
+    let state = table.texts(STATE)?;
+    let event_type = table.texts(EVENT_TYPE)?;
+    let event = table.texts(EVENT)?;
+    let seen = table.required(SEEN, Table::small_counts)?;
+    let owned = |text: &Option<Text>| text.as_deref().map(str::to_owned);
+    let waits = |row: usize| Waits {
+        at_us: at_us[row],
+        width_us: width_us[row],
+        looks: looks[row],
+        session: Session::by_name(&session[row]),
+        state: owned(&state[row]),
+        event_type: owned(&event_type[row]),
+        event: owned(&event[row]),
+        seen: seen[row],
+    };
+    Ok((0..table.rows()).map(waits).collect())
+}
