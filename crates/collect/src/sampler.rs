@@ -314,7 +314,7 @@ mod tests {
         }
 
         fn read(&mut self, into: &mut Reading) -> Result<(), String> {
-            let value = self.values.recv().unwrap_or_else(|_| Ok(99.0));
+            let value = self.values.recv().unwrap_or(Ok(99.0));
             let _ = self.read.send(());
             into.counter("told.count", None, value?);
             Ok(())

@@ -211,6 +211,7 @@ mod tests {
                 p999_us: mean_us,
                 max_us: mean_us,
             }),
+            service: None,
             connect_us: 1000,
             driver_cpu_us: 1000,
             driver_busy_max: 0.5,

@@ -307,6 +307,7 @@ mod tests {
                 failed: 0,
                 tps: outcome.unwrap_or(0.0),
                 latency: None,
+                service: None,
                 connect_us: 0,
                 driver_cpu_us: 0,
                 driver_busy_max: 0.0,
