@@ -4,6 +4,7 @@ mod bench;
 mod dataset;
 mod doctor;
 mod driver;
+mod explain;
 pub(crate) mod pgbench;
 mod plan;
 mod report;
@@ -37,6 +38,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
+    Explain(explain::ExplainArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
@@ -53,6 +55,7 @@ impl Cli {
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Explain(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),

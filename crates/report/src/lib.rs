@@ -1,8 +1,9 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
-//! and [`html()`] puts into one file that needs nothing else.
+//! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes.
 
 mod analyse;
 mod environment;
+mod explained;
 mod figures;
 mod html;
 mod source;
@@ -11,6 +12,8 @@ mod tables;
 pub mod view;
 
 pub use analyse::{Surroundings, analyse};
+pub use explained::text as explanation_text;
+pub use explained::{Document as ExplainDocument, ExplainError, Explained, What, difference_text, explained};
 pub use html::html;
 pub use source::{ReadError, Selection, of_run, read};
 pub use tables::tables;

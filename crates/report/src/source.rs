@@ -81,7 +81,10 @@ fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError
 }
 
 /// The id of the selected run. Ids sort by time.
-fn select<'a>(runs: impl Iterator<Item = &'a Run>, selection: &Selection) -> Result<String, ReadError> {
+pub(crate) fn select<'a>(
+    runs: impl Iterator<Item = &'a Run>,
+    selection: &Selection,
+) -> Result<String, ReadError> {
     let runs: BTreeMap<&str, &Run> = runs.map(|run| (run.id.as_str(), run)).collect();
     if runs.is_empty() {
         return Err(ReadError::Empty);

@@ -74,7 +74,7 @@ impl Confidence {
 impl Cause {
     /// What it is sorted by. A share of the latency says what limits; a share of the window or of the machine says what
     /// else went on, unless it is most of it.
-    pub(crate) fn weight(&self) -> f64 {
+    pub fn weight(&self) -> f64 {
         match self.of {
             Measure::Latency => self.share,
             Measure::Window | Measure::MachineCpu => self.share / 2.0,

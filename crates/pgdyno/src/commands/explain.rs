@@ -1,0 +1,95 @@
+//! `pgdyno explain`: where the time goes.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use model::factor::Factor;
+use report::table::Format;
+use report::{ExplainDocument, Selection, What, difference_text, explained, explanation_text};
+use store::Store;
+
+use crate::exit::{Exit, Usage};
+use crate::output::{FormatArg, print, print_json};
+use crate::store_arg::StoreArg;
+
+/// Say where the time of a transaction goes, and what limits it
+///
+/// Takes the mean latency of a trial's transactions apart: driver, network and wake-up, the server's sessions on CPUs and
+/// waiting for them, locks, I/O, WAL flush, and what nobody can explain. The parts add up to what was measured. What they,
+/// the server's log and the machine's figures point to is named in one sentence, with the figures behind it, what to try
+/// next, and how much it is to be trusted.
+///
+/// Of a cell, its trials' parts are averaged, and what most of them have in common is named. Of two, it says where the time
+/// of the second went.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pgdyno explain                                    the latest trial
+  pgdyno explain 01KAK3W8                           a trial, by the beginning of its id
+  pgdyno explain clients=8,server=18                a cell of the latest run: all its usable trials
+  pgdyno explain clients=8,server=13 clients=8,server=18
+                                                    where the time of the second went
+  pgdyno explain --format json | jq -r '.explained[0].causes[] | [.name, .share] | @tsv'")]
+pub(crate) struct ExplainArgs {
+    /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,… [default: the latest trial]
+    #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
+    what: Vec<String>,
+
+    /// Cells of this run: its id, or the beginning of it [default: the latest run]
+    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
+    run: Option<String>,
+
+    /// Cells of the latest run of this campaign
+    #[arg(long, value_name = "NAME")]
+    campaign: Option<String>,
+
+    #[command(flatten)]
+    format: FormatArg,
+
+    #[command(flatten)]
+    store: StoreArg,
+}
+
+impl ExplainArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut what: Vec<What> = self.what.iter().map(|text| what_of(text)).collect::<Result<_, _>>()?;
+        if what.is_empty() {
+            what.push(What::Latest);
+        }
+        let run = match (&self.run, &self.campaign) {
+            (Some(id), _) => Selection::Run(id.clone()),
+            (None, Some(name)) => Selection::Campaign(name.clone()),
+            (None, None) => Selection::Latest,
+        };
+        let store = Store::existing(&self.store.root())?;
+        let found = what.iter().map(|what| explained(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
+        match (self.format.get(), found.as_slice()) {
+            (Format::Json, [first, rest @ ..]) => print_json(&ExplainDocument::of(first, rest.first()))?,
+            (format, [first, second, ..]) => print(&difference_text(first, second, format))?,
+            (format, [only]) => print(&explanation_text(only, format))?,
+            (_, []) => {}
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn what_of(text: &str) -> Result<What, Usage> {
+    if text == "latest" {
+        return Ok(What::Latest);
+    }
+    if !text.contains('=') {
+        return Ok(What::Trial(text.to_owned()));
+    }
+    let mut levels = BTreeMap::new();
+    for part in text.split(',') {
+        let (name, level) = part
+            .split_once('=')
+            .ok_or_else(|| Usage(format!("error: \"{part}\" is no FACTOR=LEVEL, such as clients=8")))?;
+        let factor = Factor::by_name(name.trim()).ok_or_else(|| {
+            let known: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
+            Usage(format!("error: there is no factor \"{}\"; there are {}", name.trim(), known.join(", ")))
+        })?;
+        levels.insert(factor, level.trim().to_owned());
+    }
+    Ok(What::Cell(levels))
+}
