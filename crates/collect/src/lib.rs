@@ -1,4 +1,4 @@
-//! What is read beside a trial: so far, the machine it runs on.
+//! What is read beside a trial: the machine it runs on, and the server.
 //!
 //! [`Host`] looks at the machine once and then, before each trial, at what may have changed: it gives a
 //! [`model::record::Environment`] and logs. [`fitness()`] watches the machine for a few seconds, for `pgdyno doctor`.
@@ -8,6 +8,7 @@
 mod clock;
 mod environment;
 mod fitness;
+pub mod postgres;
 mod reading;
 mod root;
 mod sampler;

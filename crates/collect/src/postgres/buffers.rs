@@ -1,0 +1,33 @@
+//! What is in the server's shared buffers, by the extension `pg_buffercache`.
+//!
+//! Source: PostgreSQL manual, "pg_buffercache". It looks at every buffer: with large shared buffers that takes a while
+//! and costs other sessions time.
+
+use super::session::{MARK, Session};
+
+/// Relations of the database that the session is in, system catalogs among them, and how many buffers hold blocks of
+/// each; most first. None where the extension is not in that database.
+///
+/// # Errors
+/// The server does not answer, not within the session's time either, or does not allow it.
+pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, String> {
+    let schema = format!(
+        "SELECT {MARK} quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+         WHERE e.extname = 'pg_buffercache'"
+    );
+    let found = session.ask(&schema).map_err(|refusal| refusal.why)?;
+    let Some(schema) = found.first().and_then(|row| row.get(0)) else { return Ok(None) };
+    let sql = format!(
+        "SELECT {MARK} CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname, b.buffers \
+         FROM (SELECT relfilenode, reltablespace, reldatabase, count(*) AS buffers FROM {schema}.pg_buffercache \
+         WHERE relfilenode IS NOT NULL GROUP BY 1, 2, 3) b \
+         JOIN pg_database d ON d.datname = current_database() AND b.reldatabase IN (0, d.oid) \
+         JOIN pg_class c ON pg_relation_filenode(c.oid) = b.relfilenode AND c.relisshared = (b.reldatabase = 0) \
+         AND CASE WHEN c.relisshared OR c.reltablespace <> 0 THEN c.reltablespace ELSE d.dattablespace END \
+         = b.reltablespace JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 2 DESC, 1"
+    );
+    let rows = session.ask(&sql).map_err(|refusal| refusal.why)?;
+    Ok(Some(
+        rows.iter().filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.parse().ok()?))).collect(),
+    ))
+}

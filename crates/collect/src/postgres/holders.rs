@@ -1,0 +1,202 @@
+//! Who holds the locks that sessions of the load wait for.
+//!
+//! Source: PostgreSQL manual, "System Information Functions", `pg_blocking_pids`. It stops the lock manager for a moment,
+//! hence at most once a second.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use model::record::{ClockReading, Event};
+use postgres::SimpleQueryRow;
+
+use super::session::{MARK, Session};
+
+/// How often it is asked.
+const EVERY_US: i64 = 1_000_000;
+/// Of how many waiting sessions it is asked what they wait for: of more than these little is learnt, at some cost.
+const WAITING: usize = 32;
+/// What a session is in that holds locks and does nothing.
+const IDLE: &str = "idle in transaction";
+
+/// A session that others waited for, and which itself waited for none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holder {
+    /// Its process; 0 for a prepared transaction.
+    pub pid: i32,
+    /// Its `application_name`; that it is such as `autovacuum worker` where it has none.
+    pub application_name: String,
+    /// Its `state` when it was last seen so.
+    pub state: Option<String>,
+    /// Whether it was ever seen `idle in transaction`.
+    pub was_idle: bool,
+    /// Whether it is one of the load's clients.
+    pub is_load: bool,
+    /// When it was first and last seen so.
+    pub first: ClockReading,
+    /// See `first`.
+    pub last: ClockReading,
+    /// How often it was seen so, at most once a second.
+    pub looks: u32,
+    /// Sessions of the load that it held back, directly or by others, over all looks.
+    pub sessions_blocked: u64,
+    /// The longest that its transaction was seen to last, in microseconds; none where that can't be seen.
+    pub xact_age_us: Option<f64>,
+}
+
+impl Holder {
+    /// The event of kind `lock-holder` that it is; none of a load's client that was busy: that the load waits for
+    /// itself is what waits say.
+    pub(super) fn event(&self) -> Option<Event> {
+        if self.is_load && !self.was_idle {
+            return None;
+        }
+        let held_us = (self.last.monotonic_us - self.first.monotonic_us) as f64;
+        let blocked = self.sessions_blocked as f64 / f64::from(self.looks);
+        let what = match &self.state {
+            _ if self.was_idle => IDLE,
+            Some(state) => state,
+            None => "state not known",
+        };
+        let who = match (self.pid, self.application_name.as_str()) {
+            (0, _) => "a prepared transaction".to_owned(),
+            (pid, "") => format!("session {pid} ({what})"),
+            (pid, name) => format!("session {pid} ({name}, {what})"),
+        };
+        let message = format!(
+            "{who} held back {blocked:.0} sessions of the load for {:.1} s, as seen in {} looks",
+            held_us / 1e6,
+            self.looks
+        );
+        let mut figures = BTreeMap::from([
+            ("held_us".to_owned(), held_us),
+            ("looks".to_owned(), f64::from(self.looks)),
+            ("pid".to_owned(), f64::from(self.pid)),
+            ("sessions_blocked".to_owned(), blocked),
+        ]);
+        figures.extend(self.xact_age_us.map(|age| ("xact_age_us".to_owned(), age)));
+        Some(Event {
+            at: Timestamp::from_microsecond(self.first.unix_us).ok()?,
+            kind: "lock-holder".to_owned(),
+            message,
+            of: Some(self.application_name.clone()).filter(|name| !name.is_empty()),
+            figures,
+        })
+    }
+}
+
+/// All that were seen.
+#[derive(Debug)]
+pub(super) struct Holders {
+    sql: String,
+    asked_us: Option<i64>,
+    seen: Vec<Holder>,
+}
+
+/// A session that is in a transaction or waits for a lock.
+#[derive(Debug, Default)]
+struct Party {
+    waits: bool,
+    /// Empty where it was not asked.
+    waits_for: Vec<i32>,
+    is_load: bool,
+    application_name: String,
+    state: Option<String>,
+    xact_age_us: Option<f64>,
+}
+
+impl Holders {
+    /// `is_load` is the condition in SQL.
+    pub(super) fn new(major: u32, is_load: &str) -> Self {
+        let name = match major {
+            ..10 => "a.application_name",
+            _ => "coalesce(nullif(a.application_name, ''), nullif(a.backend_type, 'client backend'))",
+        };
+        let sql = format!(
+            "SELECT {MARK} a.pid, array_to_string(b.pids, ' '), {is_load}, {name}, a.state, \
+             extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000, a.wait_event_type = 'Lock' \
+             FROM pg_stat_get_activity(NULL) a LEFT JOIN (SELECT w.pid, pg_blocking_pids(w.pid) AS pids \
+             FROM pg_stat_get_activity(NULL) w WHERE w.wait_event_type = 'Lock' LIMIT {WAITING}) b ON b.pid = a.pid \
+             WHERE a.xact_start IS NOT NULL OR a.wait_event_type = 'Lock'"
+        );
+        Self { sql, asked_us: None, seen: Vec::new() }
+    }
+
+    /// Asks, if it was not asked within the last second.
+    pub(super) fn look(&mut self, session: &mut Session, at: ClockReading) -> Result<(), String> {
+        if self.asked_us.is_some_and(|asked| at.monotonic_us < asked + EVERY_US) {
+            return Ok(());
+        }
+        self.asked_us = Some(at.monotonic_us);
+        let rows = session.ask(&self.sql).map_err(|refusal| refusal.why)?;
+        self.add(&rows.iter().filter_map(party).collect(), at);
+        Ok(())
+    }
+
+    pub(super) fn all(&self) -> Vec<Holder> {
+        self.seen.clone()
+    }
+
+    fn add(&mut self, parties: &BTreeMap<i32, Party>, at: ClockReading) {
+        for (pid, blocked) in holding(parties) {
+            let unknown = Party::default();
+            let party = parties.get(&pid).unwrap_or(&unknown);
+            let place = self.seen.iter().position(|holder| holder.pid == pid).unwrap_or_else(|| {
+                self.seen.push(Holder {
+                    pid,
+                    application_name: party.application_name.clone(),
+                    state: None,
+                    was_idle: false,
+                    is_load: party.is_load,
+                    first: at,
+                    last: at,
+                    looks: 0,
+                    sessions_blocked: 0,
+                    xact_age_us: None,
+                });
+                self.seen.len() - 1
+            });
+            let holder = &mut self.seen[place];
+            holder.state.clone_from(&party.state);
+            holder.was_idle |= party.state.as_deref().is_some_and(|state| state.starts_with(IDLE));
+            holder.last = at;
+            holder.looks += 1;
+            holder.sessions_blocked += blocked;
+            holder.xact_age_us = match (holder.xact_age_us, party.xact_age_us) {
+                (Some(one), Some(other)) => Some(one.max(other)),
+                (one, other) => one.or(other),
+            };
+        }
+    }
+}
+
+/// Who holds back sessions of the load without waiting for anybody, and how many each.
+fn holding(parties: &BTreeMap<i32, Party>) -> BTreeMap<i32, u64> {
+    let mut held = BTreeMap::new();
+    for (pid, _) in parties.iter().filter(|(_, party)| party.is_load && party.waits) {
+        let mut passed = BTreeSet::new();
+        let mut ahead = vec![*pid];
+        while let Some(pid) = ahead.pop() {
+            if !passed.insert(pid) {
+                continue;
+            }
+            match parties.get(&pid) {
+                Some(party) if party.waits => ahead.extend(&party.waits_for),
+                _ => *held.entry(pid).or_default() += 1,
+            }
+        }
+    }
+    held
+}
+
+fn party(row: &SimpleQueryRow) -> Option<(i32, Party)> {
+    let waits_for = row.get(1).unwrap_or_default().split_whitespace();
+    let party = Party {
+        waits: row.get(6) == Some("t"),
+        waits_for: waits_for.filter_map(|pid| pid.parse().ok()).collect(),
+        is_load: row.get(2) == Some("t"),
+        application_name: row.get(3).unwrap_or_default().to_owned(),
+        state: row.get(4).map(str::to_owned),
+        xact_age_us: row.get(5).and_then(|age| age.parse().ok()),
+    };
+    Some((row.get(0)?.parse().ok()?, party))
+}

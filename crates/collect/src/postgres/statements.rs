@@ -1,0 +1,144 @@
+//! What each statement of the tested database cost between two moments, by the extension `pg_stat_statements`.
+//!
+//! Source: PostgreSQL manual, "pg_stat_statements". pgdyno's own statements are not in it: its sessions have it turned
+//! off where their role may, and their statements are marked.
+
+use std::collections::HashMap;
+
+use model::waits::StatementUse;
+use postgres::SimpleQueryRow;
+
+use super::session::{MARK, Session, literal};
+
+/// How many of the costliest statements are kept.
+const COSTLIEST: usize = 100;
+
+/// What statements had cost when a load began.
+#[derive(Debug)]
+pub struct Statements {
+    sql: String,
+    before: HashMap<i64, Counts>,
+}
+
+/// Counted up since some start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    calls: u64,
+    total_us: f64,
+    rows: u64,
+    hit: u64,
+    read: u64,
+    dirtied: u64,
+    wal_bytes: Option<f64>,
+}
+
+impl Statements {
+    /// Looks now. The session is with any database that has the extension; none where it has not, or where the server
+    /// did not load it.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn before(session: &mut Session, tested_database: &str) -> Result<Option<Self>, String> {
+        let rows = session.ask(&in_use()).map_err(|refusal| refusal.why)?;
+        let Some(sql) = rows.first().and_then(|row| question(row, tested_database)) else {
+            return Ok(None);
+        };
+        let before = ask(session, &sql)?;
+        let before = before.into_iter().map(|(id, _, counts)| (id, counts)).collect();
+        Ok(Some(Self { sql, before }))
+    }
+
+    /// What they have cost since: the hundred costliest by time, those first. One whose counts went back (it was
+    /// forgotten, or all were reset) counts from there.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn since(&self, session: &mut Session) -> Result<Vec<StatementUse>, String> {
+        let mut uses: Vec<StatementUse> = ask(session, &self.sql)?
+            .into_iter()
+            .filter_map(|(id, query, now)| {
+                let then = self.before.get(&id).filter(|then| then.calls <= now.calls);
+                let cost = now.since(then.copied().unwrap_or_default());
+                (cost.calls > 0).then(|| cost.of(id, query))
+            })
+            .collect();
+        uses.sort_by(|one, other| other.total_us.total_cmp(&one.total_us));
+        uses.truncate(COSTLIEST);
+        Ok(uses)
+    }
+}
+
+/// Where the extension is, and what its version has: `total_time` became `total_exec_time` when planning was told apart
+/// from it. The setting is there only where the server has loaded it.
+fn in_use() -> String {
+    format!(
+        "SELECT {MARK} quote_ident(n.nspname), 'total_exec_time' = ANY (p.proargnames), \
+         'wal_bytes' = ANY (p.proargnames) \
+         FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+         JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = 'pg_stat_statements' \
+         WHERE e.extname = 'pg_stat_statements' \
+         AND EXISTS (SELECT FROM pg_settings WHERE name = 'pg_stat_statements.track')"
+    )
+}
+
+/// One row a statement, whoever ran it.
+fn question(found: &SimpleQueryRow, database: &str) -> Option<String> {
+    let schema = found.get(0)?;
+    let time = if found.get(1) == Some("t") { "total_exec_time" } else { "total_time" };
+    let wal = if found.get(2) == Some("t") { "sum(s.wal_bytes)" } else { "NULL" };
+    Some(format!(
+        "SELECT {MARK} s.queryid, min(s.query), sum(s.calls), sum(s.{time}) * 1000, sum(s.rows), \
+         sum(s.shared_blks_hit), sum(s.shared_blks_read), sum(s.shared_blks_dirtied), {wal} \
+         FROM {schema}.pg_stat_statements(true) s JOIN pg_database d ON d.oid = s.dbid \
+         WHERE d.datname = {} AND s.queryid IS NOT NULL AND s.query NOT LIKE '%{MARK}%' GROUP BY s.queryid",
+        literal(database)
+    ))
+}
+
+fn ask(session: &mut Session, sql: &str) -> Result<Vec<(i64, String, Counts)>, String> {
+    let rows = session.ask(sql).map_err(|refusal| refusal.why)?;
+    Ok(rows.iter().filter_map(statement).collect())
+}
+
+fn statement(row: &SimpleQueryRow) -> Option<(i64, String, Counts)> {
+    let count = |column| row.get(column)?.parse::<u64>().ok();
+    let number = |column| row.get(column)?.parse::<f64>().ok();
+    let counts = Counts {
+        calls: count(2)?,
+        total_us: number(3)?,
+        rows: count(4)?,
+        hit: count(5)?,
+        read: count(6)?,
+        dirtied: count(7)?,
+        wal_bytes: number(8),
+    };
+    Some((row.get(0)?.parse().ok()?, row.get(1)?.to_owned(), counts))
+}
+
+impl Counts {
+    fn since(self, then: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(then.calls),
+            total_us: (self.total_us - then.total_us).max(0.0),
+            rows: self.rows.saturating_sub(then.rows),
+            hit: self.hit.saturating_sub(then.hit),
+            read: self.read.saturating_sub(then.read),
+            dirtied: self.dirtied.saturating_sub(then.dirtied),
+            wal_bytes: self.wal_bytes.map(|bytes| (bytes - then.wal_bytes.unwrap_or_default()).max(0.0)),
+        }
+    }
+
+    fn of(self, query_id: i64, query: String) -> StatementUse {
+        StatementUse {
+            query_id,
+            query,
+            calls: self.calls,
+            total_us: self.total_us,
+            rows: self.rows,
+            shared_hit_blocks: self.hit,
+            shared_read_blocks: self.read,
+            shared_dirtied_blocks: self.dirtied,
+            wal_bytes: self.wal_bytes,
+        }
+    }
+}
