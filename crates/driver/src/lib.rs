@@ -47,5 +47,5 @@ pub use load::{Engine, ErrorPolicy, Length, Load, LogOptions, OnError, Think, Ve
 pub use observer::{EngineUsed, Level, Observer, Outcome, Said};
 pub use process::{Next, Process};
 pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord};
-pub use serve::{Ended, serve};
+pub use serve::{APPLICATION_NAME, Ended, serve};
 pub use session::{CopyWriter, FailedAttempt, Session, SessionError};

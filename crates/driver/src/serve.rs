@@ -24,6 +24,9 @@ use crate::summary::Summary;
 /// How long a transaction may go on after the end of the load before it is cut off.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// What the load's sessions call themselves in `pg_stat_activity`: there they are told from others by it.
+pub const APPLICATION_NAME: &str = "pgdyno";
+
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -167,7 +170,7 @@ fn connect_params(connection: &message::Connection) -> Result<ConnectParams, Loa
                 ("user", user),
                 ("dbname", database),
                 ("password", password.as_deref().unwrap_or_default()),
-                ("fallback_application_name", "pgdyno"),
+                ("application_name", APPLICATION_NAME),
             ]
             .into_iter()
             .collect();
@@ -175,7 +178,9 @@ fn connect_params(connection: &message::Connection) -> Result<ConnectParams, Loa
             return Ok(resolved.map_err(|error| LoadError::Invalid(error.to_string()))?.params);
         }
     };
-    Ok(ConnectParams::new(host, port, user, database, password.clone()))
+    let mut params = ConnectParams::new(host, port, user, database, password.clone());
+    params.application_name = Some(APPLICATION_NAME.to_owned());
+    Ok(params)
 }
 
 /// Makes replies of what a load tells.

@@ -33,6 +33,7 @@ impl Commits {
 pub struct Session {
     client: Client,
     major: u32,
+    pid: i32,
     commits: Commits,
 }
 
@@ -62,10 +63,12 @@ impl Session {
     pub fn open(client: Client, purpose: &str, timeout: Duration) -> Result<Self, String> {
         // The connection's start is a transaction of its own.
         let commits = Commits(Arc::new(AtomicU64::new(1)));
-        let mut session = Self { client, major: 0, commits };
+        let mut session = Self { client, major: 0, pid: 0, commits };
         let rows = session.ask(&settings(purpose, timeout)).map_err(|refusal| refusal.why)?;
         let number = rows.first().and_then(|row| row.get(1)?.parse::<u32>().ok());
         session.major = number.ok_or("the server does not tell its version")? / 10_000;
+        let pid = rows.first().and_then(|row| row.get(2)?.parse().ok());
+        session.pid = pid.ok_or("the server does not tell which of its processes answers")?;
         Ok(session)
     }
 
@@ -77,6 +80,11 @@ impl Session {
     /// The server's major version; 9 stands for 9.6.
     pub fn major(&self) -> u32 {
         self.major
+    }
+
+    /// Process id of the server's backend.
+    pub fn pid(&self) -> i32 {
+        self.pid
     }
 
     /// Asks one thing. Gives the rows of all statements, in order.
@@ -128,7 +136,8 @@ fn settings(purpose: &str, timeout: Duration) -> String {
     let wanted: Vec<String> =
         wanted.iter().map(|(name, value)| format!("('{name}', {})", literal(value))).collect();
     format!(
-        "SELECT {MARK} pg_catalog.set_config(s.name, w.value, false), pg_catalog.current_setting('server_version_num') \
+        "SELECT {MARK} pg_catalog.set_config(s.name, w.value, false), pg_catalog.current_setting('server_version_num'), \
+         pg_catalog.pg_backend_pid() \
          FROM (VALUES {}) w(name, value) JOIN pg_catalog.pg_settings s ON s.name = w.name \
          WHERE s.context = 'user' \
          OR s.context = 'superuser' AND pg_catalog.current_setting('is_superuser') = 'on'",
