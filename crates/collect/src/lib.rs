@@ -10,6 +10,7 @@ mod environment;
 mod fitness;
 mod reading;
 mod root;
+pub mod server_log;
 
 pub use clock::now;
 pub use environment::Host;
