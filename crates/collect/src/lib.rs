@@ -12,6 +12,7 @@ pub mod postgres;
 mod reading;
 mod root;
 mod sampler;
+pub mod server_log;
 
 pub use clock::now;
 pub use environment::Host;

@@ -122,10 +122,10 @@ impl Serving {
         }
     }
 
-    /// What it has written to its log, if that is ours.
-    pub(crate) fn log(&self) -> Option<String> {
+    /// What it has written to its log since this was last asked, if that is ours.
+    pub(crate) fn take_log(&mut self) -> Option<String> {
         match self {
-            Self::Own(server) => server.log().ok(),
+            Self::Own(server) => server.take_log().ok(),
             Self::External(_) => None,
         }
     }

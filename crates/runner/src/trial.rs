@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collect::Host;
+use collect::{Host, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::message::{Connection, Interval, Load, Outcome, Phase};
@@ -80,6 +80,7 @@ pub(crate) fn run(
     let mut server_build = None;
     let mut logs = Vec::new();
     let mut notes = Vec::new();
+    let mut server_events = Vec::new();
 
     match servers.for_cell(cell) {
         Err(error) => {
@@ -118,8 +119,19 @@ pub(crate) fn run(
             {
                 notes.push(why);
             }
-            if let Some(text) = running.server.log() {
-                logs.push(Log { name: "server".to_owned(), text: mask(&text) });
+            if let Some(text) = running.server.take_log() {
+                let log = Log { name: "server".to_owned(), text: mask(&text) };
+                let told = server_log::events(&log.text);
+                if told.unparsed > 0 {
+                    notes.push(format!(
+                        "{} lines of the server's log are not in pgdyno's form: what they tell is not among the events \
+                         (log_line_prefix, log_timezone and lc_messages are best left to pgdyno)",
+                        told.unparsed
+                    ));
+                }
+                // A server that was kept has written between the trials, too.
+                server_events.extend(told.events.into_iter().filter(|event| event.at >= started));
+                logs.push(log);
             }
             environment.server = servers.said(cell);
         }
@@ -151,7 +163,10 @@ pub(crate) fn run(
     let loaded = driven.started.is_some();
     Ok(Ended {
         record: TrialRecord {
-            events: events(&driven, server_exit.as_deref(), &validity, notes, started, ended),
+            events: in_order(
+                server_events,
+                events(&driven, server_exit.as_deref(), &validity, notes, started, ended),
+            ),
             trial: Trial {
                 id: store::new_id(),
                 run: setup.run.clone(),
@@ -315,6 +330,14 @@ fn exit_of(server: &mut Serving, in_doubt: bool) -> Option<String> {
 
 fn setting<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {
     settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
+}
+
+/// All by their time: what the server tells goes before what is made of it.
+fn in_order(server: Vec<Event>, ours: Vec<Event>) -> Vec<Event> {
+    let mut events = server;
+    events.extend(ours);
+    events.sort_by_key(|event| event.at);
+    events
 }
 
 fn events(

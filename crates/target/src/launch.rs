@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -37,6 +38,20 @@ const OWN_SETTINGS: [&str; 10] = [
     "unix_socket_directories",
 ];
 
+/// What makes the log tell what happens in the server, in the form that `collect::server_log` reads. Each cluster's own
+/// settings go before. None costs anything unless there is something to tell: manual, "Error Reporting and Logging".
+const LOG_SETTINGS: [(&str, &str); 7] = [
+    // When, process, SQLSTATE, kind of process (from 13 on), application.
+    ("log_line_prefix", "%m [%p] %e <%b> <%a> "),
+    ("log_timezone", "UTC"),
+    ("lc_messages", "C"),
+    ("log_checkpoints", "on"),
+    ("log_autovacuum_min_duration", "0"),
+    ("log_temp_files", "0"),
+    // Of waits longer than deadlock_timeout, after which the server looks for deadlocks anyway.
+    ("log_lock_waits", "on"),
+];
+
 /// What to start, on what, how.
 pub(crate) struct Launch<'a> {
     pub(crate) installation: &'a Installation,
@@ -56,7 +71,7 @@ pub(crate) struct Launched {
     pub(crate) child: Child,
     pub(crate) port: u16,
     /// Where in the log file this start begins.
-    pub(crate) log_from: usize,
+    pub(crate) log_from: u64,
 }
 
 impl Launch<'_> {
@@ -78,8 +93,7 @@ impl Launch<'_> {
 
     fn attempt(&self, port: u16) -> Result<Launched, TargetError> {
         let log = OpenOptions::new().create(true).append(true).open(self.log).doing("write", self.log)?;
-        let log_from =
-            usize::try_from(log.metadata().doing("look at", self.log)?.len()).unwrap_or(usize::MAX);
+        let log_from = log.metadata().doing("look at", self.log)?.len();
         let mut postgres = command(self.installation, "postgres", self.user);
         postgres
             .arg("-D")
@@ -110,7 +124,7 @@ impl Launch<'_> {
                 version: self.installation.version().to_string(),
                 directory: self.data.to_owned(),
                 why,
-                log: last_lines(&read_log(self.log, log_from).unwrap_or_default(), LAST_LINES),
+                log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LAST_LINES),
             });
         }
         Ok(launched)
@@ -148,7 +162,7 @@ impl Launch<'_> {
 
     fn write_settings(&self) -> Result<(), TargetError> {
         let file = self.data.join(SETTINGS_FILE);
-        fs::write(&file, settings_text(self.settings)?).doing("write", &file)?;
+        fs::write(&file, log_settings() + &settings_text(self.settings)?).doing("write", &file)?;
         self.user.own(&file)
     }
 }
@@ -178,10 +192,18 @@ pub(crate) fn client_config(sockets: &Path, port: u16, database: &str) -> postgr
     config
 }
 
-/// The text of a log file from a place on.
-pub(crate) fn read_log(log: &Path, from: usize) -> Result<String, TargetError> {
-    let bytes = fs::read(log).doing("read", log)?;
-    Ok(String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned())
+/// The bytes of a log file from a place on.
+pub(crate) fn read_log(log: &Path, from: u64) -> Result<Vec<u8>, TargetError> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(log).doing("read", log)?;
+    file.seek(SeekFrom::Start(from)).doing("read", log)?;
+    file.read_to_end(&mut bytes).doing("read", log)?;
+    Ok(bytes)
+}
+
+/// Bytes of a log as text. What clients sent may be anything.
+pub(crate) fn log_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The end of a text.
@@ -203,6 +225,11 @@ fn free_port() -> Result<u16, TargetError> {
 
 fn port_was_taken(log: &str) -> bool {
     log.contains("Address already in use")
+}
+
+/// Of two lines for one setting the server takes the later one: these come first, so that the user's win.
+fn log_settings() -> String {
+    LOG_SETTINGS.map(|(name, value)| format!("{name} = '{value}'\n")).concat()
 }
 
 /// Settings as `postgresql.conf` has them.

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use crate::cluster::Cluster;
 use crate::control::Control;
 use crate::error::TargetError;
-use crate::launch::{Launch, Launched, client_config, read_log};
+use crate::launch::{Launch, Launched, client_config, log_text, read_log};
 use crate::process::{end_all, signal, until};
 use crate::readiness::Warmed;
 
@@ -41,7 +41,10 @@ pub struct Server {
     data: PathBuf,
     sockets: PathBuf,
     log: PathBuf,
-    log_from: usize,
+    /// Where in its log this start begins.
+    log_from: u64,
+    /// How far its log has been taken.
+    log_taken: u64,
     port: u16,
     pub(crate) control: Control,
 }
@@ -70,7 +73,17 @@ impl Server {
             title: format!("PostgreSQL {version}"),
             major: version.major(),
         };
-        Ok(Self { child, cluster: Some(cluster), data, sockets, log, log_from, port, control })
+        Ok(Self {
+            child,
+            cluster: Some(cluster),
+            data,
+            sockets,
+            log,
+            log_from,
+            log_taken: log_from,
+            port,
+            control,
+        })
     }
 
     /// Where it listens.
@@ -157,7 +170,17 @@ impl Server {
     /// # Errors
     /// The log can't be read.
     pub fn log(&self) -> Result<String, TargetError> {
-        read_log(&self.log, self.log_from)
+        Ok(log_text(&read_log(&self.log, self.log_from)?))
+    }
+
+    /// What it has written to its log since this was last asked; the first time, since this start.
+    ///
+    /// # Errors
+    /// The log can't be read.
+    pub fn take_log(&mut self) -> Result<String, TargetError> {
+        let bytes = read_log(&self.log, self.log_taken)?;
+        self.log_taken += bytes.len() as u64;
+        Ok(log_text(&bytes))
     }
 
     /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,

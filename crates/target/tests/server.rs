@@ -43,6 +43,28 @@ fn starts_answers_stops_and_starts_again_on_the_same_data() {
 }
 
 #[test]
+fn the_log_tells_what_happens_unless_the_user_says_otherwise() {
+    let asked =
+        [("log_line_prefix", "mine "), ("LOG_TEMP_FILES", "-1"), ("work_mem", "64kB"), ("autovacuum", "off")];
+    let mut server = server("18", &asked);
+    let settings = server.settings().unwrap();
+    let value = |name: &str| settings.iter().find(|s| s.name == name).unwrap().value.clone();
+    assert_eq!(value("log_line_prefix"), "mine ");
+    assert_eq!(value("log_temp_files"), "-1");
+    assert_eq!(value("log_timezone"), "UTC");
+    assert_eq!(value("log_autovacuum_min_duration"), "0");
+
+    assert!(server.take_log().unwrap().contains("mine LOG:  database system is ready"));
+    let spill = "select count(*) from (select generate_series(1, 20000) n order by 1 desc) numbers";
+    connect(&server, "pgdyno").batch_execute(spill).unwrap();
+    assert!(connect(&server, "pgdyno").batch_execute("select 1 / 0").is_err());
+    let more = server.take_log().unwrap();
+    assert!(more.starts_with("mine ERROR:  division by zero"), "{more}");
+    assert_eq!(server.take_log().unwrap(), "");
+    assert!(server.log().unwrap().ends_with(&more));
+}
+
+#[test]
 fn both_transports_lead_to_it() {
     let server = server("18", &[]);
     let Endpoint::Tcp { host, port } = server.endpoint(Transport::Tcp) else { panic!("not TCP") };

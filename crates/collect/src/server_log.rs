@@ -1,0 +1,114 @@
+//! The log of a server that pgdyno started, as events: checkpoints, autovacuums, temporary files, lock waits, errors.
+//!
+//! `target` starts its servers with `log_line_prefix = '%m [%p] %e <%b> <%a> '`, `log_timezone = 'UTC'` and English
+//! messages. Of a log in another form nothing can be read; its lines are counted. Messages are PostgreSQL's own, of 9.6
+//! to 18; what a version does not tell is left out.
+
+mod entry;
+mod figures;
+mod kind;
+mod repeated;
+
+use model::record::Event;
+
+use entry::Line;
+use repeated::Repeated;
+
+/// What a server's log tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerLog {
+    /// What happened, in order of time. Docs: `docs/events.md`.
+    pub events: Vec<Event>,
+    /// Lines that are neither in the form of our servers nor belong to one that is.
+    pub unparsed: u32,
+}
+
+/// Reads a log, or a part of one.
+///
+/// Of events that statements cause, such as errors, the first 100 of a kind, SQLSTATE and session's name are kept, and
+/// one more event says how many followed.
+pub fn events(text: &str) -> ServerLog {
+    let mut log = ServerLog::default();
+    let mut repeated = Repeated::default();
+    for line in entry::lines(text) {
+        match line {
+            Line::Entry(entry) => {
+                let sqlstate = entry.sqlstate;
+                log.events.extend(kind::event(&entry).and_then(|event| repeated.keep(event, sqlstate)));
+            }
+            Line::Foreign => log.unparsed = log.unparsed.saturating_add(1),
+        }
+    }
+    log.events.extend(repeated.rest());
+    log.events.sort_by_key(|event| event.at);
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(second: u32, application: &str, rest: &str) -> String {
+        format!("2026-01-02 03:04:{second:02}.678 UTC [42] 22012 <client backend> <{application}> {rest}\n")
+    }
+
+    #[test]
+    fn an_error_is_an_event_at_its_time_with_its_sqlstate_and_session() {
+        let text =
+            line(5, "pgdyno", "ERROR:  division by zero") + &line(5, "pgdyno", "STATEMENT:  select 1 / 0");
+        let log = events(&text);
+        assert_eq!((log.events.len(), log.unparsed), (1, 0));
+        let event = &log.events[0];
+        assert_eq!(event.at.to_string(), "2026-01-02T03:04:05.678Z");
+        assert_eq!(
+            (event.kind.as_str(), event.message.as_str()),
+            ("server-error", "22012: division by zero")
+        );
+        assert_eq!(event.of.as_deref(), Some("pgdyno"));
+    }
+
+    #[test]
+    fn errors_by_the_thousand_are_a_hundred_and_a_count_for_each_session_name() {
+        let load = line(1, "pgdyno", "ERROR:  division by zero").repeat(2999);
+        let last = line(9, "pgdyno", "ERROR:  division by zero");
+        let control = line(2, "pgdyno control", "ERROR:  division by zero").repeat(3);
+        let log = events(&(load + &control + &last));
+        let of = |name: &str| {
+            log.events.iter().filter(|event| event.of.as_deref() == Some(name)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("pgdyno control").len(), 3);
+        assert_eq!(of("pgdyno").len(), 101);
+        let more = of("pgdyno")[100];
+        assert_eq!((more.kind.as_str(), more.figures["more"]), ("server-error", 2900.0));
+        assert_eq!(more.message, "22012: 2900 more like the 100 before, the last of them now");
+        assert_eq!(more.at.to_string(), "2026-01-02T03:04:09.678Z");
+        assert!(log.events.is_sorted_by_key(|event| event.at));
+    }
+
+    #[test]
+    fn checkpoints_are_never_folded() {
+        let start = line(1, "", "LOG:  checkpoint starting: wal").replace("22012", "00000");
+        assert_eq!(events(&start.repeat(500)).events.len(), 500);
+    }
+
+    #[test]
+    fn lines_of_another_form_are_counted_and_tell_nothing() {
+        let default = "2026-01-02 03:04:05.678 CET [42] ERROR:  division by zero\n\tgoes on\n";
+        assert_eq!(events(default), ServerLog { events: vec![], unparsed: 2 });
+        let german = line(5, "pgdyno", "FEHLER:  Division durch Null");
+        assert_eq!(events(&german), ServerLog { events: vec![], unparsed: 1 });
+        let zone = line(5, "pgdyno", "ERROR:  division by zero").replace("UTC", "CET");
+        assert_eq!(events(&zone), ServerLog { events: vec![], unparsed: 1 });
+        // What an archive command says goes to the log, too, between the server's own entries.
+        let mixed = line(5, "", "LOG:  checkpoint starting: time") + "cp: no space left\n";
+        let log = events(&mixed);
+        assert_eq!((log.events.len(), log.unparsed), (1, 1));
+    }
+
+    #[test]
+    fn an_entry_that_is_cut_off_does_no_harm() {
+        let text = line(5, "pgdyno", "ERROR:  division by zero") + "2026-01-02 03:04:0";
+        let log = events(&text);
+        assert_eq!((log.events.len(), log.unparsed), (1, 1));
+    }
+}

@@ -1,0 +1,160 @@
+//! The log's lines, put together to entries.
+//!
+//! The server writes an entry at once: its message, then DETAIL, CONTEXT, STATEMENT and the like, each with the prefix of
+//! its own; lines of a text after its first begin with a tab (`send_message_to_server_log` in elog.c).
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+/// Length of `2026-01-02 03:04:05.678`.
+const TIME_LENGTH: usize = 23;
+/// With its colon.
+const LONGEST_SEVERITY: usize = 10;
+/// Names of messages that are none of their own but say more of the one before.
+const PARTS: [&str; 7] = ["DETAIL", "HINT", "QUERY", "CONTEXT", "LOCATION", "BACKTRACE", "STATEMENT"];
+
+/// What stands in a log.
+#[derive(Debug, PartialEq)]
+pub(super) enum Line<'a> {
+    /// Something the server said.
+    Entry(Entry<'a>),
+    /// A line that is not in the form of our servers.
+    Foreign,
+}
+
+/// One thing that a server said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry<'a> {
+    /// When.
+    pub(super) at: Timestamp,
+    /// Five letters or digits; `00000` where all is well.
+    pub(super) sqlstate: &'a str,
+    /// What the process is, such as `checkpointer`; empty before PostgreSQL 13.
+    pub(super) backend: &'a str,
+    /// The session's `application_name`; empty where the process has no client.
+    pub(super) application: &'a str,
+    /// LOG, ERROR and so on.
+    pub(super) severity: &'a str,
+    /// The message; lines after the first begin with a tab.
+    pub(super) message: &'a str,
+    /// DETAIL, in the same form.
+    pub(super) detail: Option<&'a str>,
+    /// CONTEXT, in the same form.
+    pub(super) context: Option<&'a str>,
+}
+
+/// The entries of a log, and its other lines, in order.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+    let mut texts = texts(text).peekable();
+    std::iter::from_fn(move || {
+        let text = texts.next()?;
+        // A part whose entry is not there: the log begins in the middle of one.
+        let Some(mut entry) = text.and_then(head).filter(|entry| !PARTS.contains(&entry.severity)) else {
+            return Some(Line::Foreign);
+        };
+        while let Some(part) = texts.peek().copied().flatten().and_then(head) {
+            match part.severity {
+                "DETAIL" => entry.detail = Some(part.message),
+                "CONTEXT" => entry.context = Some(part.message),
+                other if PARTS.contains(&other) => {}
+                _ => break,
+            }
+            texts.next();
+        }
+        Some(Line::Entry(entry))
+    })
+}
+
+/// Texts that begin with a prefix, with the lines by which they go on; none for each line that does not belong to one.
+fn texts(log: &str) -> impl Iterator<Item = Option<&str>> {
+    let mut rest = log;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut end = line_end(rest);
+        let begins = head(&rest[..end]).is_some();
+        while begins && rest[end..].starts_with('\t') {
+            end += line_end(&rest[end..]);
+        }
+        let (text, after) = rest.split_at(end);
+        rest = after;
+        Some(begins.then(|| text.trim_end_matches(['\r', '\n'])))
+    })
+}
+
+fn line_end(text: &str) -> usize {
+    text.find('\n').map_or(text.len(), |at| at + 1)
+}
+
+/// `%m [%p] %e <%b> <%a> SEVERITY:  message`, in UTC.
+fn head(text: &str) -> Option<Entry<'_>> {
+    let (time, rest) = text.split_at_checked(TIME_LENGTH)?;
+    let rest = rest.strip_prefix(" UTC [").or_else(|| rest.strip_prefix(" GMT ["))?;
+    let (pid, rest) = rest.split_once("] ")?;
+    pid.parse::<u32>().ok()?;
+    let (sqlstate, rest) = rest.split_once(" <")?;
+    let (backend, rest) = rest.split_once("> <")?;
+    // An application's name may have anything in it.
+    let (application, severity, message) = rest.match_indices("> ").find_map(|(at, end)| {
+        let after = &rest[at + end.len()..];
+        let (severity, message) =
+            after.split_at(after.bytes().take(LONGEST_SEVERITY).position(|b| b == b':')?);
+        let message = message.strip_prefix(":  ")?;
+        is_severity(severity).then_some((&rest[..at], severity, message))
+    })?;
+    let at = time.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+    // `log_error_verbosity = verbose` has the SQLSTATE once more.
+    let message = message.strip_prefix(sqlstate).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message);
+    Some(Entry { at, sqlstate, backend, application, severity, message, detail: None, context: None })
+}
+
+fn is_severity(word: &str) -> bool {
+    matches!(word, "LOG" | "INFO" | "NOTICE" | "WARNING" | "ERROR" | "FATAL" | "PANIC")
+        || word.starts_with("DEBUG")
+        || PARTS.contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PREFIX: &str = "2026-01-02 03:04:05.678 UTC [42] 22012 <client backend> ";
+
+    #[test]
+    fn the_parts_of_an_entry_belong_to_it_with_their_lines() {
+        let text = format!(
+            "{PREFIX}<a> ERROR:  one\n\ttwo\n\t\n\tthree\n{PREFIX}<a> DETAIL:  more\n\tand more\n\
+             {PREFIX}<a> STATEMENT:  select\n\t'ERROR:  none'\n{PREFIX}<b> LOG:  next\n"
+        );
+        let all: Vec<_> = lines(&text).collect();
+        let [Line::Entry(error), Line::Entry(next)] = &all[..] else { panic!("{all:#?}") };
+        assert_eq!((error.message, error.detail), ("one\n\ttwo\n\t\n\tthree", Some("more\n\tand more")));
+        assert_eq!((next.application, next.message), ("b", "next"));
+    }
+
+    #[test]
+    fn parts_without_their_entry_are_foreign() {
+        let text = format!("\tend of one\n{PREFIX}<a> STATEMENT:  select 1\n\t+ 1\n{PREFIX}<b> LOG:  next\n");
+        let all: Vec<_> = lines(&text).collect();
+        assert!(matches!(all[..], [Line::Foreign, Line::Foreign, Line::Entry(_)]), "{all:#?}");
+    }
+
+    #[test]
+    fn an_application_may_be_called_anything() {
+        let text = format!("{PREFIX}<a> LOG: <b>> WARNING:  beware\n");
+        let all: Vec<_> = lines(&text).collect();
+        let [Line::Entry(entry)] = &all[..] else { panic!("{all:#?}") };
+        assert_eq!((entry.application, entry.severity, entry.message), ("a> LOG: <b>", "WARNING", "beware"));
+    }
+
+    #[test]
+    fn verbose_entries_are_the_same() {
+        let text =
+            format!("{PREFIX}<> ERROR:  22012: division by zero\n{PREFIX}<> LOCATION:  int4div, int.c:846\n");
+        let all: Vec<_> = lines(&text).collect();
+        let [Line::Entry(entry)] = &all[..] else { panic!("{all:#?}") };
+        assert_eq!(entry.message, "division by zero");
+    }
+}

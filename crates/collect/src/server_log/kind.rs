@@ -1,0 +1,163 @@
+//! What an entry means.
+
+use std::collections::BTreeMap;
+
+use model::record::Event;
+
+use super::entry::Entry;
+use super::figures::{self, Figure};
+
+/// Longest message of an event; the log has the whole.
+const LONGEST: usize = 1000;
+/// How the server says that it is getting over a crash.
+const RECOVERING: [&str; 6] = [
+    "terminating any other active server processes",
+    "all server processes terminated; reinitializing",
+    "database system was interrupted",
+    "database system was not properly shut down",
+    "redo ",
+    "recovery has been interrupted",
+];
+
+/// The event that an entry is; none where it tells nothing of interest.
+pub(super) fn event(entry: &Entry) -> Option<Event> {
+    match entry.severity {
+        "LOG" => session_log(entry).or_else(|| autovacuum(entry)).or_else(|| server_log(entry)),
+        "WARNING" => Some(problem(entry, "server-warning")),
+        "ERROR" => Some(error(entry)),
+        "FATAL" => Some(problem(entry, "server-fatal")),
+        "PANIC" => Some(problem(entry, "server-panic")),
+        _ => None,
+    }
+}
+
+/// What a session's statement brought about.
+fn session_log(entry: &Entry) -> Option<Event> {
+    let message = entry.message;
+    if message.starts_with("temporary file: ") {
+        return Some(Event { of: who(entry), ..told(entry, "temp-file", &figures::TEMPORARY_FILE) });
+    }
+    // `process 42 still waiting for ShareLock on transaction 7 after 1000.123 ms`
+    let (pid, wait) = message.strip_prefix("process ")?.split_once(' ')?;
+    pid.parse::<u32>().ok()?;
+    let kind = match wait.split(' ').next()? {
+        "acquired" => "lock-acquired",
+        "still" | "detected" | "avoided" | "failed" => "lock-wait",
+        _ => return None,
+    };
+    let event = told(entry, kind, &figures::LOCK_WAIT);
+    Some(Event { of: who(entry), message: with_detail(entry), ..event })
+}
+
+/// `automatic [aggressive] vacuum [to prevent wraparound] of table "database.schema.table": …`, or `analyze`.
+fn autovacuum(entry: &Entry) -> Option<Event> {
+    let (doing, _) = entry.message.strip_prefix("automatic ")?.split_once(" of table \"")?;
+    let (first, more) = entry.message.split_once('\n').unwrap_or((entry.message, ""));
+    let (table, rest) = quoted(first)?;
+    let kind = match doing.split(' ').next_back()? {
+        "analyze" => "autoanalyze",
+        _ => "autovacuum",
+    };
+    let figures = format!("{}\n{more}", rest.trim_start_matches([':', ' ']));
+    Some(Event {
+        of: Some(table.to_owned()),
+        // What stands on the first line after the name is a figure, too.
+        message: short(&format!("automatic {doing} of {table}")),
+        figures: figures::read(&figures::AUTOVACUUM, &figures),
+        ..told(entry, kind, &[])
+    })
+}
+
+/// What the server itself does.
+fn server_log(entry: &Entry) -> Option<Event> {
+    let message = entry.message;
+    let begins = |with: &str| message.starts_with(with);
+    let event = |kind| Some(told(entry, kind, &[]));
+    if begins("checkpoint starting:") || begins("restartpoint starting:") {
+        return event("checkpoint-started");
+    }
+    if begins("checkpoint complete:") || begins("restartpoint complete:") {
+        return Some(told(entry, "checkpoint-ended", &figures::CHECKPOINT));
+    }
+    if begins("checkpoints are occurring too frequently") {
+        return Some(told(entry, "checkpoints-too-frequent", &figures::TOO_FREQUENT));
+    }
+    if begins("database system is ready to accept") {
+        return event("server-started");
+    }
+    if begins("received ") && message.ends_with(" shutdown request") {
+        return event("server-stopping");
+    }
+    if begins("database system is shut down") {
+        return event("server-stopped");
+    }
+    if RECOVERING.into_iter().any(begins) {
+        return event("server-recovering");
+    }
+    let by_signal = message.contains(" was terminated by signal ");
+    // Background workers end so in the course of things.
+    let by_itself = message.contains(" exited with exit code ") && !begins("background worker ");
+    (message.contains(" (PID ") && (by_signal || by_itself))
+        .then(|| Event { message: with_detail(entry), ..told(entry, "server-crashed", &[]) })
+}
+
+fn error(entry: &Entry) -> Event {
+    match (entry.sqlstate, entry.context) {
+        ("40P01", _) => Event { message: with_detail(entry), ..problem(entry, "deadlock") },
+        ("57014", Some(context)) if entry.message == "canceling autovacuum task" => {
+            let table = context.lines().find_map(|line| quoted(line.split_once("automatic ")?.1));
+            let of = table.map(|(table, _)| table.to_owned());
+            Event { of, ..told(entry, "autovacuum-cancelled", &[]) }
+        }
+        _ => problem(entry, "server-error"),
+    }
+}
+
+fn problem(entry: &Entry, kind: &str) -> Event {
+    let message = short(&format!("{}: {}", entry.sqlstate, plain(entry.message)));
+    Event { of: who(entry), message, ..told(entry, kind, &[]) }
+}
+
+fn told(entry: &Entry, kind: &str, figures: &[Figure]) -> Event {
+    Event {
+        at: entry.at,
+        kind: kind.to_owned(),
+        message: short(&plain(entry.message)),
+        of: None,
+        figures: match figures {
+            [] => BTreeMap::new(),
+            _ => figures::read(figures, entry.message),
+        },
+    }
+}
+
+/// Whose entry it is: the session's name, else what the process is.
+fn who(entry: &Entry) -> Option<String> {
+    let known = |name: &&str| !name.is_empty() && *name != "[unknown]";
+    [entry.application, entry.backend].into_iter().find(known).map(str::to_owned)
+}
+
+fn with_detail(entry: &Entry) -> String {
+    match entry.detail {
+        Some(detail) => short(&format!("{}: {}", plain(entry.message), plain(detail))),
+        None => short(&plain(entry.message)),
+    }
+}
+
+/// What stands between the first and the last quote, and what follows. A name may have quotes of its own.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let (_, from) = text.split_once('"')?;
+    from.rsplit_once('"')
+}
+
+/// A text without the tabs by which the log marks its lines.
+fn plain(text: &str) -> String {
+    text.replace("\n\t", "\n")
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,59 @@
+//! What a server's log tells is among its trial's events, and only what happened during that trial.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod support;
+
+use model::record::{Event, TrialRecord};
+use model::workload::Workload;
+use support::{Bench, text};
+
+fn of_kind<'a>(record: &'a TrialRecord, kind: &str) -> Vec<&'a Event> {
+    record.events.iter().filter(|event| event.kind == kind).collect()
+}
+
+#[test]
+fn a_trials_checkpoints_are_its_events() {
+    let bench = Bench::new(
+        "name = 'events'\n[factors]\nserver = ['18']\nsettings = ['small', 'unreadable']\n\
+         workload = ['select-only', 'tpcb-like']\nclients = [2]\n[run]\nduration = '1s'\nrepeats = 2\n\
+         [servers.18]\nversion = '18'\ninitdb = ['--wal-segsize=1']\n\
+         [settings.small]\nmax_wal_size = '2MB'\nmin_wal_size = '2MB'\nfsync = false\nautovacuum = false\n\
+         [settings.unreadable]\nlog_line_prefix = 'mine '\nautovacuum = false\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let records: Vec<_> = bench.trials().iter().map(|trial| bench.store().load(&trial.id).unwrap()).collect();
+    assert_eq!(records.len(), 2 * 2 * 2);
+    for record in &records {
+        let trial = &record.trial;
+        let events = &record.events;
+        assert!(events.is_sorted_by_key(|event| event.at), "{events:#?}");
+        let during = trial.started..=trial.ended;
+        assert!(events.iter().all(|event| during.contains(&event.at)), "{}: {events:#?}", trial.cell);
+        let started = of_kind(record, "checkpoint-started");
+        if trial.cell.settings.name == "unreadable" {
+            assert!(started.is_empty(), "{events:#?}");
+            assert!(of_kind(record, "note")[0].message.contains("log_line_prefix"), "{events:#?}");
+            continue;
+        }
+        // The one with which every trial begins, also where the server was kept since the trial before.
+        let load = trial.load_started.unwrap();
+        let asked: Vec<_> = started.iter().filter(|event| event.message.contains("force")).collect();
+        assert_eq!(asked.len(), 1, "{}: {events:#?}", trial.cell);
+        assert!(asked[0].at < load, "{events:#?}");
+        let ended = of_kind(record, "checkpoint-ended");
+        assert!(ended[0].figures.contains_key("total_us"), "{events:#?}");
+        let writes = trial.cell.workload == Workload::TpcbLike;
+        if writes {
+            // A trial that writes has its server started for it.
+            assert_eq!(of_kind(record, "server-started").len(), 1, "{events:#?}");
+        }
+        // That many write several times the WAL after which there is to be a checkpoint.
+        if writes && trial.summary.as_ref().unwrap().transactions >= 1000 {
+            let by_wal = |event: &&&Event| event.message.contains("wal") && event.at >= load;
+            assert!(started.iter().filter(by_wal).count() > 0, "{}: {events:#?}", trial.cell);
+        }
+    }
+}
