@@ -22,7 +22,8 @@ use std::thread;
 use model::environment::Environment;
 use model::record::Log;
 
-pub(crate) use cgroup::own_directory as own_cgroup;
+pub(crate) use block::names_under as devices_under;
+pub(crate) use cgroup::{limited_groups, own_directory as own_cgroup};
 
 use crate::root::Root;
 

@@ -39,6 +39,11 @@ impl Reading {
         self.add(Kind::Gauge, metric, of, value);
     }
 
+    /// Every value: metric, of what, how to read it, and the value.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, Option<&str>, Kind, f64)> {
+        self.values.iter().map(|value| (value.metric, value.of.as_deref(), value.kind, value.value))
+    }
+
     fn add(&mut self, kind: Kind, metric: &'static str, of: Option<&str>, value: f64) {
         if value.is_finite() {
             self.values.push(Value { metric, of: of.map(str::to_owned), kind, value });

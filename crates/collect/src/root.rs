@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Where `/` is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Root {
     path: PathBuf,
 }

@@ -3,8 +3,9 @@
 //!
 //! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
 //! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial, with the user's [`hooks`];
-//! [`load`] talks to the driver process. What happens is told to a [`progress::Observer`].
+//! [`load`] talks to the driver process, and [`beside`] collects meanwhile. What happens is told to a [`progress::Observer`].
 
+mod beside;
 pub mod campaign;
 mod error;
 mod hooks;

@@ -8,13 +8,13 @@ use collect::{Host, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::message::{Connection, Interval, Load, Outcome, Phase};
-use model::metrics::Metrics;
 use model::plan::{CacheState, Cell, Plan, cpu_list};
 use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
 use target::TargetError;
 
+use crate::beside::{Beside, Collected};
 use crate::error::RunError;
 use crate::hooks::{self, Told};
 use crate::load::{self, Driven, Heard, drive};
@@ -76,6 +76,7 @@ pub(crate) fn run(
     let mut before = Before::default();
     let mut driven = Driven::default();
     let mut accounting = Accounting::default();
+    let mut collected = Collected::default();
     let mut server_exit = None;
     let mut server_build = None;
     let mut logs = Vec::new();
@@ -104,13 +105,16 @@ pub(crate) fn run(
                 (Ok(seen), Ok(connection)) => {
                     before = seen;
                     let driver = load::start(setup.program)?;
+                    let mut beside = Beside::begin(&setup.plan.collect, &running.server, driver.id());
                     let load = load(setup, next.trial.repeat, cell, connection);
-                    driven = drive(driver, load, setup.interrupt, |heard| {
-                        if let Heard::Interval(interval) = heard {
-                            on_interval(interval);
-                        }
+                    driven = drive(driver, load, setup.interrupt, |heard| match heard {
+                        Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
+                        Heard::Interval(interval) => on_interval(interval),
                     })?;
-                    accounting = account(&running.server, before.commits, driven.outcome.as_ref());
+                    collected = beside.end();
+                    notes.append(&mut collected.troubles);
+                    accounting =
+                        account(&running.server, before.commits, collected.commits, driven.outcome.as_ref());
                 }
             }
             server_exit = exit_of(&mut running.server, driven.leaves_server_in_doubt());
@@ -119,6 +123,7 @@ pub(crate) fn run(
             {
                 notes.push(why);
             }
+            server_events.append(&mut collected.events);
             if let Some(text) = running.server.take_log() {
                 let log = Log { name: "server".to_owned(), text: mask(&text) };
                 let told = server_log::events(&log.text);
@@ -190,9 +195,9 @@ pub(crate) fn run(
             environment,
             settings: before.settings,
             intervals: driven.intervals,
-            metrics: Metrics::default(),
-            waits: Vec::new(),
-            statements: Vec::new(),
+            metrics: collected.metrics,
+            waits: collected.waits,
+            statements: collected.statements,
             logs,
         },
         loaded,
@@ -283,11 +288,11 @@ fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load
     }
 }
 
-/// Both sides' counts. A server that can't be asked any more leaves its count unknown.
-fn account(server: &Serving, before: Option<u64>, outcome: Option<&Outcome>) -> Accounting {
+/// Both sides' counts; `ours` are the collectors' own commits. A server that can't be asked any more leaves its count unknown.
+fn account(server: &Serving, before: Option<u64>, ours: u64, outcome: Option<&Outcome>) -> Accounting {
     let driver_transactions =
         outcome.map(|o| o.warmup_transactions + o.window_transactions + o.drain_transactions);
-    let other_commits = outcome.map(|o| o.other_commits);
+    let other_commits = outcome.map(|o| o.other_commits + ours);
     let expected = || Some(before? + driver_transactions? + other_commits?);
     let after = outcome.and_then(|_| server.commits(expected()).ok());
     let server_commits = before.zip(after).and_then(|(before, after)| after.checked_sub(before));

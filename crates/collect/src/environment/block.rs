@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use model::environment::BlockDevice;
 
 use super::memory::chosen;
-use super::mount::Mount;
+use super::mount::{self, Mount};
 use crate::root::Root;
 
 /// Deeper than any stack of devices.
@@ -28,6 +29,13 @@ pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
         level = below.iter().map(|name| whole(root, name)).collect();
     }
     devices
+}
+
+/// Names of the devices that a directory is on.
+pub(crate) fn names_under(root: &Root, directory: &Path) -> Vec<String> {
+    let mounts = mount::all(root);
+    let devices = mount::holding(&mounts, directory).map(|mount| under(root, mount));
+    devices.into_iter().flatten().map(|device| device.name).collect()
 }
 
 /// Names of all devices that have a size and are not among these.

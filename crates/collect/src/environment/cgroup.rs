@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use super::mount::{self, Mount};
 use crate::root::Root;
@@ -43,6 +44,21 @@ pub(super) fn limits(root: &Root) -> BTreeMap<String, String> {
 pub(crate) fn own_directory(root: &Root) -> Option<PathBuf> {
     let (_, directories) = Groups::read(root).directories("memory")?;
     directories.into_iter().next()
+}
+
+/// Directories of our group and those above it in which one of [`LIMITS`] is set, and whether they are v1's.
+pub(crate) fn limited_groups(root: &Root, limit: &str) -> (bool, Vec<PathBuf>) {
+    let known = LIMITS.into_iter().find(|(name, ..)| *name == limit);
+    let found = known.and_then(|(name, controller, v1_file)| {
+        let (version, mut directories) = Groups::read(root).directories(controller)?;
+        let value = |group: &PathBuf| match version {
+            Version::V1 => v1(root, slice::from_ref(group), name, v1_file),
+            Version::V2 => v2(root, slice::from_ref(group), name),
+        };
+        directories.retain(|group| value(group).is_some_and(|value| value != "max"));
+        Some((matches!(version, Version::V1), directories))
+    });
+    found.unwrap_or_default()
 }
 
 #[derive(Clone, Copy)]

@@ -1,0 +1,111 @@
+//! What limits of control groups did to us. Sources: the kernel's admin-guide/cgroup-v2, admin-guide/cgroup-v1/memory
+//! and scheduler/sched-bwc.
+
+use std::path::Path;
+
+use model::metrics::Kind;
+
+use super::kernel_file::KernelFile;
+use crate::Reading;
+use crate::environment::limited_groups;
+use crate::root::Root;
+
+/// Of our group and those above it, the ones that have a limit: any of them may be the one that acts.
+#[derive(Debug)]
+pub(super) struct Groups {
+    files: Vec<File>,
+}
+
+#[derive(Debug)]
+struct File {
+    /// The group's directory.
+    of: String,
+    file: KernelFile,
+    figures: &'static [Figure],
+}
+
+/// A line's first word (none where the file is but a number), the metric, and what one is in its unit.
+type Figure = (Option<&'static str>, Kind, &'static str, f64);
+
+/// What a limit's files are called.
+type Files = &'static [(&'static str, &'static [Figure])];
+
+const CPU_V2: Files = &[(
+    "cpu.stat",
+    &[
+        (Some("nr_periods"), Kind::Counter, "cgroup.periods", 1.0),
+        (Some("nr_throttled"), Kind::Counter, "cgroup.throttled_periods", 1.0),
+        (Some("throttled_usec"), Kind::Counter, "cgroup.throttled_us", 1.0),
+    ],
+)];
+const CPU_V1: Files = &[(
+    "cpu.stat",
+    &[
+        (Some("nr_periods"), Kind::Counter, "cgroup.periods", 1.0),
+        (Some("nr_throttled"), Kind::Counter, "cgroup.throttled_periods", 1.0),
+        (Some("throttled_time"), Kind::Counter, "cgroup.throttled_us", 1e-3),
+    ],
+)];
+const MEMORY_V2: Files = &[
+    ("memory.current", &[(None, Kind::Gauge, "cgroup.memory_bytes", 1.0)]),
+    ("memory.max", &[(None, Kind::Gauge, "cgroup.memory_limit_bytes", 1.0)]),
+    (
+        "memory.events",
+        &[
+            (Some("max"), Kind::Counter, "cgroup.memory_limit_hits", 1.0),
+            (Some("oom_kill"), Kind::Counter, "cgroup.oom_kills", 1.0),
+        ],
+    ),
+];
+const MEMORY_V1: Files = &[
+    ("memory.usage_in_bytes", &[(None, Kind::Gauge, "cgroup.memory_bytes", 1.0)]),
+    ("memory.limit_in_bytes", &[(None, Kind::Gauge, "cgroup.memory_limit_bytes", 1.0)]),
+    ("memory.failcnt", &[(None, Kind::Counter, "cgroup.memory_limit_hits", 1.0)]),
+    ("memory.oom_control", &[(Some("oom_kill"), Kind::Counter, "cgroup.oom_kills", 1.0)]),
+];
+
+impl Groups {
+    pub(super) fn new(root: &Root) -> Self {
+        let mut files = Vec::new();
+        for (limit, v1, v2) in [("cpu.max", CPU_V1, CPU_V2), ("memory.max", MEMORY_V1, MEMORY_V2)] {
+            let (is_v1, directories) = limited_groups(root, limit);
+            for directory in directories {
+                let names = if is_v1 { v1 } else { v2 };
+                files
+                    .extend(names.iter().filter_map(|(name, figures)| open(root, &directory, name, figures)));
+            }
+        }
+        Self { files }
+    }
+
+    pub(super) fn read(&mut self, into: &mut Reading) {
+        for File { of, file, figures } in &mut self.files {
+            let Some(text) = file.text() else { continue };
+            for (word, kind, metric, unit) in *figures {
+                let Some(value) = value(text, *word) else { continue };
+                match kind {
+                    Kind::Counter => into.counter(metric, Some(of), value * unit),
+                    Kind::Gauge => into.gauge(metric, Some(of), value * unit),
+                }
+            }
+        }
+    }
+}
+
+fn open(root: &Root, directory: &Path, name: &str, figures: &'static [Figure]) -> Option<File> {
+    let of = directory.to_str()?.to_owned();
+    let file = KernelFile::open(root, directory.join(name).to_str()?)?;
+    Some(File { of, file, figures })
+}
+
+fn value(text: &str, word: Option<&str>) -> Option<f64> {
+    match word {
+        None => text.trim().parse().ok(),
+        Some(word) => text
+            .lines()
+            .find_map(|line| line.split_once(' ').filter(|(name, _)| *name == word))?
+            .1
+            .parse()
+            .ok(),
+    }
+}

@@ -1,0 +1,108 @@
+//! What processors and the scheduler did. Source: proc(5), `/proc/stat` and `/proc/loadavg`.
+
+use std::collections::HashMap;
+use std::iter;
+
+use procfs::prelude::{FromBufReadSI, FromRead};
+use procfs::{CpuTime, ExplicitSystemInfo, KernelStats, LoadAverage};
+use rustix::param::clock_ticks_per_second;
+
+use super::kernel_file::KernelFile;
+use crate::Reading;
+use crate::root::Root;
+
+/// Both files, and what they need to be understood.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    stat: Option<KernelFile>,
+    load: Option<KernelFile>,
+    system: ExplicitSystemInfo,
+    /// The most idle and iowait that was read, by processor.
+    highest: HashMap<String, [u64; 2]>,
+}
+
+impl Cpu {
+    pub(super) fn new(root: &Root) -> Self {
+        // The parser wants all four, and uses the ticks only.
+        let system = ExplicitSystemInfo {
+            boot_time_secs: 0,
+            ticks_per_second: clock_ticks_per_second(),
+            page_size: 4096,
+            is_little_endian: true,
+        };
+        Self {
+            stat: KernelFile::open(root, "proc/stat"),
+            load: KernelFile::open(root, "proc/loadavg"),
+            system,
+            highest: HashMap::new(),
+        }
+    }
+
+    pub(super) fn read(&mut self, into: &mut Reading) {
+        self.read_stat(into);
+        self.read_load(into);
+    }
+
+    fn read_stat(&mut self, into: &mut Reading) -> Option<()> {
+        let text = self.stat.as_mut()?.text()?;
+        let stats = KernelStats::from_buf_read(text.as_bytes(), &self.system).ok()?;
+        // A processor that is off has no line: the parser's order is not its number.
+        let names =
+            text.lines().map_while(|line| line.split(' ').next().filter(|name| name.starts_with("cpu")));
+        let us_per_tick = 1e6 / self.system.ticks_per_second as f64;
+        for (name, time) in names.zip(iter::once(&stats.total).chain(&stats.cpu_time)) {
+            let of = if name == "cpu" { "all" } else { name };
+            let highest = match self.highest.get_mut(of) {
+                Some(highest) => highest,
+                None => self.highest.entry(of.to_owned()).or_default(),
+            };
+            tell(time, of, us_per_tick, highest, into);
+        }
+        into.counter("sched.context_switches", None, stats.ctxt as f64);
+        into.counter("sched.forks", None, stats.processes as f64);
+        for (metric, line) in [("sched.interrupts", "intr "), ("sched.soft_interrupts", "softirq ")] {
+            // The sum of all kinds is the first number.
+            let sum = text.lines().find_map(|text| text.strip_prefix(line)?.split(' ').next()?.parse().ok());
+            if let Some(sum) = sum {
+                into.counter(metric, None, sum);
+            }
+        }
+        for (metric, count) in
+            [("sched.running", stats.procs_running), ("sched.blocked", stats.procs_blocked)]
+        {
+            if let Some(count) = count {
+                into.gauge(metric, None, f64::from(count));
+            }
+        }
+        Some(())
+    }
+
+    fn read_load(&mut self, into: &mut Reading) -> Option<()> {
+        let load = LoadAverage::from_read(self.load.as_mut()?.text()?.as_bytes()).ok()?;
+        into.gauge("sched.load_1m", None, f64::from(load.one));
+        into.gauge("sched.tasks", None, f64::from(load.max));
+        Some(())
+    }
+}
+
+fn tell(time: &CpuTime, of: &str, us_per_tick: f64, highest: &mut [u64; 2], into: &mut Reading) {
+    // These two can fall (proc(5)); a counter that falls would look as if it had been reset.
+    highest[0] = highest[0].max(time.idle);
+    highest[1] = highest[1].max(time.iowait.unwrap_or_default());
+    let states = [
+        ("cpu.user_us", Some(time.user)),
+        ("cpu.nice_us", Some(time.nice)),
+        ("cpu.system_us", Some(time.system)),
+        ("cpu.idle_us", Some(highest[0])),
+        ("cpu.iowait_us", time.iowait.map(|_| highest[1])),
+        ("cpu.irq_us", time.irq),
+        ("cpu.softirq_us", time.softirq),
+        ("cpu.steal_us", time.steal),
+        ("cpu.guest_us", time.guest.map(|guest| guest + time.guest_nice.unwrap_or_default())),
+    ];
+    for (metric, ticks) in states {
+        if let Some(ticks) = ticks {
+            into.counter(metric, Some(of), ticks as f64 * us_per_tick);
+        }
+    }
+}

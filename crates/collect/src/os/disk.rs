@@ -1,0 +1,79 @@
+//! What block devices did. Source: the kernel's `ABI/testing/procfs-diskstats` and admin-guide/iostats.
+
+use std::collections::HashMap;
+
+use procfs::DiskStats;
+use procfs::prelude::FromBufRead;
+
+use super::kernel_file::KernelFile;
+use crate::Reading;
+use crate::root::Root;
+
+/// Devices that are memory, or files of another device.
+const NO_DISKS: [&str; 3] = ["loop", "ram", "zram"];
+/// The unit of `/proc/diskstats`, whatever the sectors of the disk are.
+const SECTOR_BYTES: f64 = 512.0;
+const US_PER_MS: f64 = 1000.0;
+
+/// All disks in one file.
+#[derive(Debug)]
+pub(super) struct Disks {
+    root: Root,
+    stats: Option<KernelFile>,
+    /// Devices of any kind that hold the data: these are told in any case.
+    of_data: Vec<String>,
+    /// Whether a device is told.
+    told: HashMap<String, bool>,
+}
+
+impl Disks {
+    pub(super) fn new(root: &Root, of_data: Vec<String>) -> Self {
+        let stats = KernelFile::open(root, "proc/diskstats");
+        Self { root: root.clone(), stats, of_data, told: HashMap::new() }
+    }
+
+    pub(super) fn read(&mut self, into: &mut Reading) -> Option<()> {
+        let DiskStats(disks) = DiskStats::from_buf_read(self.stats.as_mut()?.text()?.as_bytes()).ok()?;
+        for disk in &disks {
+            let is_told = match self.told.get(&disk.name) {
+                Some(&told) => told,
+                None => {
+                    let told = self.of_data.contains(&disk.name) || is_disk(&self.root, &disk.name);
+                    *self.told.entry(disk.name.clone()).or_insert(told)
+                }
+            };
+            if !is_told {
+                continue;
+            }
+            let of = Some(disk.name.as_str());
+            let counters = [
+                ("disk.reads", Some(disk.reads), 1.0),
+                ("disk.writes", Some(disk.writes), 1.0),
+                ("disk.flushes", disk.flushes, 1.0),
+                ("disk.read_bytes", Some(disk.sectors_read), SECTOR_BYTES),
+                ("disk.write_bytes", Some(disk.sectors_written), SECTOR_BYTES),
+                ("disk.discard_bytes", disk.sectors_discarded, SECTOR_BYTES),
+                ("disk.read_us", Some(disk.time_reading), US_PER_MS),
+                ("disk.write_us", Some(disk.time_writing), US_PER_MS),
+                ("disk.flush_us", disk.time_flushing, US_PER_MS),
+                ("disk.busy_us", Some(disk.time_in_progress), US_PER_MS),
+                ("disk.queue_us", Some(disk.weighted_time_in_progress), US_PER_MS),
+            ];
+            for (metric, count, unit) in counters {
+                if let Some(count) = count {
+                    into.counter(metric, of, count as f64 * unit);
+                }
+            }
+            into.gauge("disk.in_flight", of, disk.in_progress as f64);
+        }
+        Some(())
+    }
+}
+
+/// A whole device that has a size: no partition, no empty drive, nothing that is not connected.
+fn is_disk(root: &Root, name: &str) -> bool {
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    // In sysfs the names' slashes are exclamation marks.
+    let size = root.number::<u64>(&format!("sys/block/{}/size", name.replace('/', "!")));
+    !NO_DISKS.contains(&kind) && size.is_some_and(|size| size > 0)
+}

@@ -1,0 +1,46 @@
+//! What network interfaces did. Source: proc(5), `/proc/net/dev`.
+
+use procfs::net::InterfaceDeviceStatus;
+use procfs::prelude::FromBufRead;
+
+use super::kernel_file::KernelFile;
+use crate::Reading;
+use crate::root::Root;
+
+/// All interfaces in one file.
+#[derive(Debug)]
+pub(super) struct Network {
+    file: Option<KernelFile>,
+}
+
+impl Network {
+    pub(super) fn new(root: &Root) -> Self {
+        // Our own: of the same network namespace, and the file stays open if the thread that opened it ends.
+        Self { file: KernelFile::open(root, "proc/self/net/dev") }
+    }
+
+    pub(super) fn read(&mut self, into: &mut Reading) -> Option<()> {
+        let text = self.file.as_mut()?.text()?;
+        let InterfaceDeviceStatus(interfaces) = InterfaceDeviceStatus::from_buf_read(text.as_bytes()).ok()?;
+        for (name, is) in &interfaces {
+            // Most have many that are never used.
+            if is.recv_packets == 0 && is.sent_packets == 0 {
+                continue;
+            }
+            let counters = [
+                ("net.rx_bytes", is.recv_bytes),
+                ("net.rx_packets", is.recv_packets),
+                ("net.rx_errors", is.recv_errs),
+                ("net.rx_dropped", is.recv_drop),
+                ("net.tx_bytes", is.sent_bytes),
+                ("net.tx_packets", is.sent_packets),
+                ("net.tx_errors", is.sent_errs),
+                ("net.tx_dropped", is.sent_drop),
+            ];
+            for (metric, count) in counters {
+                into.counter(metric, Some(name), count as f64);
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Pressure stall information: time in which something waited. Source: the kernel's accounting/psi.
+
+use procfs::parse_pressure_record;
+
+use super::kernel_file::KernelFile;
+use crate::Reading;
+use crate::root::Root;
+
+/// File, line, metric. That all processors wait for a processor can't be: of cpu, `full` says nothing.
+const RECORDS: [(&str, &str, &str); 5] = [
+    ("cpu", "some", "psi.cpu_some_us"),
+    ("io", "some", "psi.io_some_us"),
+    ("io", "full", "psi.io_full_us"),
+    ("memory", "some", "psi.memory_some_us"),
+    ("memory", "full", "psi.memory_full_us"),
+];
+
+/// The files that are there: none before Linux 4.20, nor where it is switched off.
+#[derive(Debug)]
+pub(super) struct Pressure {
+    files: Vec<(&'static str, KernelFile)>,
+}
+
+impl Pressure {
+    pub(super) fn new(root: &Root) -> Self {
+        let file = |name| Some((name, KernelFile::open(root, &format!("proc/pressure/{name}"))?));
+        Self { files: ["cpu", "io", "memory"].into_iter().filter_map(file).collect() }
+    }
+
+    pub(super) fn read(&mut self, into: &mut Reading) {
+        for (name, file) in &mut self.files {
+            let Some(text) = file.text() else { continue };
+            for (_, line, metric) in RECORDS.iter().filter(|(of, ..)| of == name) {
+                // Line by line: the crate's type of a whole file wants both lines, and older kernels have one of cpu.
+                let record = text.lines().find(|text| text.starts_with(line));
+                if let Some(record) = record.and_then(|line| parse_pressure_record(line).ok()) {
+                    into.counter(metric, None, record.total as f64);
+                }
+            }
+        }
+    }
+}

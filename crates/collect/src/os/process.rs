@@ -1,0 +1,110 @@
+//! One process that has a part.
+
+use super::proc_files::{Proc, Schedule};
+use super::role::Role;
+use super::threads::Threads;
+
+/// What is counted of each process, by metric.
+pub(super) const FIGURES: [&str; 8] = [
+    "role.user_us",
+    "role.system_us",
+    "role.run_us",
+    "role.wait_us",
+    "role.switches_voluntary",
+    "role.switches_involuntary",
+    "role.read_bytes",
+    "role.write_bytes",
+];
+/// Places in [`FIGURES`].
+pub(super) const USER: usize = 0;
+pub(super) const SYSTEM: usize = 1;
+pub(super) const RUN: usize = 2;
+
+/// In the order of [`FIGURES`]; none is what the kernel does not tell, or not us.
+pub(super) type Figures = [Option<f64>; FIGURES.len()];
+
+/// What each role's processes had that have ended, or that have another role now.
+pub(super) type Ended = [[f64; FIGURES.len()]; Role::ALL.len()];
+
+#[derive(Debug)]
+pub(super) struct Process {
+    /// None while a process of the server has no title yet.
+    pub(super) role: Option<Role>,
+    pub(super) figures: Figures,
+    /// What it had when it got its role.
+    before: [f64; FIGURES.len()],
+    started: u64,
+    schedule: Option<Schedule>,
+    /// Of one that has many.
+    pub(super) threads: Option<Threads>,
+}
+
+/// What came of looking at a process again.
+pub(super) enum Look {
+    Same,
+    Gone,
+    /// Its id is another's now.
+    Another,
+}
+
+impl Process {
+    pub(super) fn new(role: Option<Role>, started: u64, threads: Option<Threads>) -> Self {
+        let before = [0.0; FIGURES.len()];
+        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, threads }
+    }
+
+    /// Reads its figures. What vanishes meanwhile keeps what it had.
+    pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) -> Look {
+        let schedule = proc.schedule(pid, None);
+        // One that has not run since has done nothing else either. Most are such, and cost the reading of one file.
+        if self.threads.is_none() && schedule.is_some() && schedule == self.schedule {
+            return Look::Same;
+        }
+        let Some(stat) = proc.stat(pid) else { return Look::Gone };
+        if stat.started != self.started {
+            return Look::Another;
+        }
+        self.schedule = schedule;
+        let [run, wait, voluntary, involuntary] = match &mut self.threads {
+            Some(threads) => {
+                threads.look(proc, pid);
+                threads.sums()
+            }
+            None => proc.thread(pid, None, schedule),
+        };
+        let [read, written] = proc.io_bytes(pid);
+        let [user, system] = stat.cpu_us.map(Some);
+        let now = [user, system, run, wait, voluntary, involuntary, read, written];
+        self.figures = std::array::from_fn(|figure| now[figure].or(self.figures[figure]));
+        Look::Same
+    }
+
+    /// What it did in its role.
+    pub(super) fn in_role(&self) -> Figures {
+        std::array::from_fn(|figure| Some(self.figures[figure]? - self.before[figure]))
+    }
+
+    /// Gives it the role it has now. What it did in another stays with that.
+    pub(super) fn update_role(&mut self, proc: &mut Proc, pid: u32, is_collector: bool, ended: &mut Ended) {
+        if self.role.is_none() {
+            self.role = proc.title(pid).and_then(|title| Role::by_title(&title));
+        }
+        let role = match self.role {
+            Some(Role::Load) if is_collector => Role::Collector,
+            Some(Role::Collector) if !is_collector => Role::Load,
+            _ => return,
+        };
+        self.leave_role(ended);
+        self.before = self.figures.map(Option::unwrap_or_default);
+        self.role = Some(role);
+    }
+
+    /// Adds what it did in its role to that of others which have left it.
+    pub(super) fn leave_role(&self, ended: &mut Ended) {
+        if let Some(role) = self.role {
+            for (sum, figure) in ended[role as usize].iter_mut().zip(self.in_role()) {
+                *sum += figure.unwrap_or_default();
+            }
+        }
+    }
+}

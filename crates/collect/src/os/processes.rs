@@ -1,0 +1,535 @@
+//! Processes by their part in a trial.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::param::clock_ticks_per_second;
+
+use super::kernel_file::KernelFile;
+use super::proc_files::Proc;
+use super::process::{Ended, FIGURES, Figures, Look, Process, RUN, SYSTEM, USER};
+use super::role::Role;
+use super::threads::Threads;
+use crate::root::Root;
+use crate::{Reading, Source};
+
+/// Which processes have a part.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// Process id of the driver.
+    pub driver: Option<u32>,
+    /// Process id of the server's first process; none where it runs elsewhere.
+    pub postmaster: Option<u32>,
+    /// Process ids of the server's backends that answer pgdyno's own collectors. They may come and go.
+    pub collector_backends: Arc<Mutex<Vec<i32>>>,
+}
+
+/// What each role's processes did: processor time, time in run queues, context switches, bytes of disks. What a process
+/// had when it ended stays in its role's figures. Its metrics are in `docs/metrics.md`. Source: proc(5).
+#[derive(Debug)]
+pub struct Processes {
+    of: Watched,
+    own: u32,
+    proc: Option<Proc>,
+    stat: Option<KernelFile>,
+    /// Whether the kernel has a figure at all.
+    is_counted: [bool; FIGURES.len()],
+    /// By process id, with the number of the reading in which it was last there.
+    known: HashMap<u32, (u64, Known)>,
+    listed: Vec<u32>,
+    reading: u64,
+    ended: Ended,
+    unread: Unread,
+    foreign_us: Option<f64>,
+}
+
+#[derive(Debug)]
+enum Known {
+    Ours(Box<Process>),
+    /// Neither ours nor the kernel's.
+    Foreign,
+}
+
+/// Processor time of the server's ended processes, beyond what had been read of them. See `docs/metrics.md`.
+const UNREAD: &str = "server ended";
+/// Processor time of processes that are neither ours nor the kernel's. See `docs/metrics.md`.
+const FOREIGN: &str = "foreign";
+
+impl Processes {
+    /// These processes, this one, and kernel threads.
+    pub fn new(of: Watched) -> Self {
+        Self::at(&Root::new(Path::new("/")), of, std::process::id())
+    }
+
+    fn at(root: &Root, of: Watched, own: u32) -> Self {
+        let mut proc = Proc::open(root);
+        let mut us = Process::new(None, 0, None);
+        if let Some(proc) = &mut proc
+            && let Some(stat) = proc.stat(own)
+        {
+            us = Process::new(None, stat.started, None);
+            us.look(proc, own);
+        }
+        Self {
+            of,
+            own,
+            proc,
+            stat: KernelFile::open(root, "proc/stat"),
+            is_counted: us.figures.map(|figure| figure.is_some()),
+            known: HashMap::new(),
+            listed: Vec::new(),
+            reading: 0,
+            ended: [[0.0; FIGURES.len()]; Role::ALL.len()],
+            unread: Unread::default(),
+            foreign_us: None,
+        }
+    }
+
+    /// Looks at every process there is, and closely at those that have a part.
+    fn look(&mut self) -> Option<()> {
+        let Self { of, own, proc, known, listed, ended, unread, .. } = self;
+        let proc = proc.as_mut()?;
+        self.reading += 1;
+        proc.list(format_args!("."), listed)?;
+        let collectors = of.collector_backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for &pid in &*listed {
+            let look = match known.get_mut(&pid) {
+                Some((_, Known::Ours(process))) => process.look(proc, pid),
+                Some((_, Known::Foreign)) => Look::Same,
+                None => Look::Another,
+            };
+            match look {
+                Look::Same => (),
+                Look::Gone => continue,
+                Look::Another => {
+                    if let Some((_, Known::Ours(process))) = known.remove(&pid) {
+                        process.leave_role(ended);
+                        unread.know(&process);
+                    }
+                    let Some(new) = meet(proc, pid, of, *own, known) else { continue };
+                    known.insert(pid, (0, new));
+                }
+            }
+            let Some((seen, is)) = known.get_mut(&pid) else { continue };
+            *seen = self.reading;
+            if let Known::Ours(process) = is {
+                let is_collector = i32::try_from(pid).is_ok_and(|pid| collectors.contains(&pid));
+                process.update_role(proc, pid, is_collector, ended);
+            }
+        }
+        known.retain(|_, (seen, known)| {
+            let is_there = *seen == self.reading;
+            if let Known::Ours(process) = known
+                && !is_there
+            {
+                process.leave_role(ended);
+                unread.know(process);
+            }
+            is_there
+        });
+        Some(())
+    }
+
+    /// How many processes have a role, and its figures: none where one of them does not have it, or the kernel.
+    fn sums(&self, role: Role) -> (usize, Figures) {
+        let mut sums = self.ended[role as usize].map(Some);
+        let mut count = 0;
+        for process in self.ours().filter(|process| process.role == Some(role)) {
+            count += 1;
+            for (sum, figure) in sums.iter_mut().zip(process.in_role()) {
+                *sum = sum.zip(figure).map(|(sum, figure)| sum + figure);
+            }
+        }
+        for (sum, is_counted) in sums.iter_mut().zip(self.is_counted) {
+            *sum = sum.filter(|_| is_counted);
+        }
+        (count, sums)
+    }
+
+    fn ours(&self) -> impl Iterator<Item = &Process> {
+        self.known.values().filter_map(|(_, known)| match known {
+            Known::Ours(process) => Some(&**process),
+            Known::Foreign => None,
+        })
+    }
+
+    /// Whether a role can be told; one that nobody has now, or has had, is told too, as the nothing it did.
+    fn is_told(&self, role: Role) -> bool {
+        match role {
+            Role::Driver => self.of.driver.is_some(),
+            Role::Pgdyno => self.of.driver != Some(self.own),
+            // In containers none can be seen.
+            Role::Kernel => self.ours().any(|process| process.role == Some(role)),
+            _ => self.of.postmaster.is_some(),
+        }
+    }
+
+    /// Time that processors worked for processes, in microseconds. What interrupts take is nobody's.
+    fn busy_us(&mut self) -> Option<f64> {
+        let text = self.stat.as_mut()?.text()?;
+        let mut ticks = text
+            .lines()
+            .next()?
+            .strip_prefix("cpu ")?
+            .split_ascii_whitespace()
+            .map_while(|n| n.parse::<f64>().ok());
+        let (user, nice, system) = (ticks.next()?, ticks.next()?, ticks.next()?);
+        Some((user + nice + system) * 1e6 / clock_ticks_per_second() as f64)
+    }
+
+    /// The driver's busiest thread: one that has no time left holds up all its clients.
+    fn tell_busiest(&self, into: &mut Reading) -> Option<()> {
+        let (_, Known::Ours(driver)) = self.known.get(&self.of.driver?)? else { return None };
+        let [run, wait] = driver.threads.as_ref()?.busiest_us()?;
+        into.counter("role.busiest_run_us", Some(Role::Driver.name()), run);
+        into.counter("role.busiest_wait_us", Some(Role::Driver.name()), wait);
+        Some(())
+    }
+}
+
+impl Source for Processes {
+    fn name(&self) -> &'static str {
+        "processes"
+    }
+
+    fn read(&mut self, into: &mut Reading) -> Result<(), String> {
+        // Both before: what ends or works between them and the look must not seem to be unread, or foreign.
+        let busy_us = self.busy_us();
+        let waited_for = self.of.postmaster.and_then(|pid| self.proc.as_mut()?.stat(pid));
+        self.look().ok_or("could not list the processes in /proc")?;
+
+        let mut ours_us = Some(0.0);
+        for role in Role::ALL.into_iter().filter(|role| self.is_told(*role)) {
+            let (count, sums) = self.sums(role);
+            into.gauge("role.processes", Some(role.name()), count as f64);
+            for (metric, sum) in FIGURES.into_iter().zip(sums) {
+                if let Some(sum) = sum {
+                    into.counter(metric, Some(role.name()), sum);
+                }
+            }
+            let by_ticks = || Some(sums[USER]? + sums[SYSTEM]?);
+            ours_us = ours_us.zip(sums[RUN].or_else(by_ticks)).map(|(ours, role)| ours + role);
+        }
+        self.tell_busiest(into);
+        if let Some(stat) = waited_for {
+            let [user, system] = self.unread.update(stat.children_us);
+            into.counter(FIGURES[USER], Some(UNREAD), user);
+            into.counter(FIGURES[SYSTEM], Some(UNREAD), system);
+            into.counter(FIGURES[RUN], Some(UNREAD), user + system);
+        }
+        if let Some((busy_us, ours_us)) = busy_us.zip(ours_us) {
+            let [user, system] = self.unread.most_us;
+            // The kernel counts the two in different ways, so that their difference may fall for a moment.
+            let now = busy_us - ours_us - user - system;
+            let most = self.foreign_us.map_or(now, |most| most.max(now));
+            self.foreign_us = Some(most);
+            into.counter(FIGURES[RUN], Some(FOREIGN), most);
+        }
+        Ok(())
+    }
+}
+
+/// Tells what part a process has that was not there before; none where it is gone already.
+fn meet(
+    proc: &mut Proc,
+    pid: u32,
+    of: &Watched,
+    own: u32,
+    known: &HashMap<u32, (u64, Known)>,
+) -> Option<Known> {
+    let stat = proc.stat(pid)?;
+    let parent = match known.get(&stat.parent) {
+        Some((_, Known::Ours(parent))) => Some(parent),
+        _ => None,
+    };
+    let (role, threads) = if of.driver == Some(pid) {
+        (Some(Role::Driver), Some(Threads::default()))
+    } else if pid == own {
+        (Some(Role::Pgdyno), Some(Threads::default()))
+    } else if of.postmaster == Some(pid) {
+        (Some(Role::Postmaster), None)
+    } else if stat.is_kernel_thread {
+        (Some(Role::Kernel), None)
+    } else if of.postmaster == Some(stat.parent) {
+        (None, None)
+    } else if parent.is_some_and(|parent| parent.role.is_none_or(Role::is_of_server)) {
+        (Some(Role::ServerOther), None)
+    } else if of.driver == Some(stat.parent) && stat.parent != own {
+        (Some(Role::Driver), None)
+    } else {
+        return Some(Known::Foreign);
+    };
+    let mut process = Process::new(role, stat.started, threads);
+    process.look(proc, pid);
+    Some(Known::Ours(Box::new(process)))
+}
+
+/// The postmaster knows what all its children took that it has waited for: more than what was read of them, and all
+/// there is of those that came and went between two readings. Times are user and system, in microseconds.
+#[derive(Debug, Default)]
+struct Unread {
+    first_us: Option<[f64; 2]>,
+    known_us: [f64; 2],
+    most_us: [f64; 2],
+}
+
+impl Unread {
+    /// A process has ended, of which this was read.
+    fn know(&mut self, process: &Process) {
+        if process.role.is_some_and(Role::is_of_server) {
+            self.known_us[USER] += process.figures[USER].unwrap_or_default();
+            self.known_us[SYSTEM] += process.figures[SYSTEM].unwrap_or_default();
+        }
+    }
+
+    fn update(&mut self, waited_for_us: [f64; 2]) -> [f64; 2] {
+        let first_us = *self.first_us.get_or_insert(waited_for_us);
+        for kind in [USER, SYSTEM] {
+            // One that has ended may not have been waited for yet.
+            let now = waited_for_us[kind] - first_us[kind] - self.known_us[kind];
+            self.most_us[kind] = self.most_us[kind].max(now);
+        }
+        self.most_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A `/proc` with a pgdyno of id 2, and one tick in each of whose processes is ten milliseconds.
+    struct Fake(TempDir);
+
+    const OWN: u32 = 2;
+    const POSTMASTER: u32 = 10;
+
+    impl Fake {
+        fn new() -> Self {
+            let fake = Self(tempfile::tempdir().unwrap());
+            fake.process(OWN, 1, "pgdyno run", 0, 0);
+            fake.thread(OWN, 2, 0, 0);
+            fake.process(POSTMASTER, 1, "/usr/bin/postgres -D data", 0, 0);
+            fake
+        }
+
+        fn put(&self, file: &str, text: &str) {
+            let path = self.0.path().join("proc").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        /// A process that has had these ticks of user time, and so much of everything else that depends on it.
+        fn process(&self, pid: u32, parent: u32, title: &str, ticks: u64, children: u64) {
+            self.put(&format!("{pid}/stat"), &stat(pid, parent, 0, ticks, children, pid));
+            self.put(&format!("{pid}/cmdline"), &format!("{title}\0\0\0"));
+            self.thread_files(&pid.to_string(), ticks * 10_000_000, ticks * 1000);
+            let io = format!("rchar: 1\nread_bytes: {}\nwrite_bytes: {}\n", ticks * 512, ticks * 1024);
+            self.put(&format!("{pid}/io"), &io);
+        }
+
+        fn thread(&self, pid: u32, id: u32, run_ns: u64, wait_ns: u64) {
+            self.thread_files(&format!("{pid}/task/{id}"), run_ns, wait_ns);
+        }
+
+        fn thread_files(&self, of: &str, run_ns: u64, wait_ns: u64) {
+            // A process that never ran has no figures.
+            self.put(&format!("{of}/schedstat"), &format!("{run_ns} {wait_ns} {}\n", run_ns / 1000 + 1));
+            let switches = format!("voluntary_ctxt_switches:\t{run_ns}\nnonvoluntary_ctxt_switches:\t7\n");
+            self.put(&format!("{of}/status"), &format!("Name:\ta\n{switches}"));
+        }
+
+        fn end(&self, pid: u32) {
+            fs::remove_dir_all(self.0.path().join("proc").join(pid.to_string())).unwrap();
+        }
+
+        fn remove(&self, file: &str) {
+            fs::remove_file(self.0.path().join("proc").join(file)).unwrap();
+        }
+
+        fn watch(&self) -> (Processes, Arc<Mutex<Vec<i32>>>) {
+            let collectors = Arc::default();
+            let of = Watched {
+                driver: None,
+                postmaster: Some(POSTMASTER),
+                collector_backends: Arc::clone(&collectors),
+            };
+            (Processes::at(&Root::new(self.0.path()), of, OWN), collectors)
+        }
+    }
+
+    fn stat(pid: u32, parent: u32, flags: u32, ticks: u64, children: u64, started: u32) -> String {
+        format!(
+            "{pid} (a ) name) S {parent} 1 1 0 -1 {flags} 0 0 0 0 {ticks} 0 {children} 0 20 0 1 0 {started} 0 0"
+        )
+    }
+
+    /// A figure in the latest reading.
+    fn read(processes: &mut Processes) -> impl Fn(&str, &str) -> Option<f64> + use<> {
+        let mut reading = Reading::default();
+        processes.read(&mut reading).unwrap();
+        let values: Vec<(String, f64)> = reading
+            .values()
+            .map(|(metric, of, _, value)| (format!("{metric} {}", of.unwrap()), value))
+            .collect();
+        move |metric, of| Some(values.iter().find(|(name, _)| *name == format!("{metric} {of}"))?.1)
+    }
+
+    fn us(ticks: u64) -> Option<f64> {
+        Some(ticks as f64 * 1e6 / clock_ticks_per_second() as f64)
+    }
+
+    #[test]
+    fn a_role_keeps_what_its_ended_processes_had() {
+        let fake = Fake::new();
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
+        fake.process(12, POSTMASTER, "postgres: u d [local] idle", 3, 0);
+        let (mut processes, _) = fake.watch();
+        let now = read(&mut processes);
+        assert_eq!((now("role.processes", "load"), now("role.user_us", "load")), (Some(2.0), us(8)));
+        assert_eq!(now("role.run_us", "load"), Some(80_000.0));
+        assert_eq!(now("role.wait_us", "load"), Some(8.0));
+        assert_eq!(
+            (now("role.read_bytes", "load"), now("role.write_bytes", "load")),
+            (Some(4096.0), Some(8192.0))
+        );
+        assert_eq!(now("role.switches_involuntary", "load"), Some(14.0));
+        assert_eq!(
+            (now("role.processes", "archiver"), now("role.run_us", "archiver")),
+            (Some(0.0), Some(0.0))
+        );
+
+        fake.end(11);
+        fake.process(12, POSTMASTER, "postgres: u d [local] idle", 4, 0);
+        let now = read(&mut processes);
+        assert_eq!((now("role.processes", "load"), now("role.user_us", "load")), (Some(1.0), us(9)));
+        // The id of one that ended is given to another.
+        fake.process(12, POSTMASTER, "postgres: u d [local] idle", 2, 0);
+        fake.put("12/stat", &stat(12, POSTMASTER, 0, 2, 0, 99));
+        assert_eq!(read(&mut processes)("role.user_us", "load"), us(11));
+    }
+
+    #[test]
+    fn a_collectors_backend_leaves_what_it_did_before_it_was_known() {
+        let fake = Fake::new();
+        fake.process(11, POSTMASTER, "postgres: u d [local] idle", 5, 0);
+        let (mut processes, collectors) = fake.watch();
+        assert_eq!(read(&mut processes)("role.user_us", "load"), us(5));
+        collectors.lock().unwrap().push(11);
+        fake.process(11, POSTMASTER, "postgres: u d [local] idle", 9, 0);
+        let now = read(&mut processes);
+        // What was done between the two readings can't be told apart.
+        assert_eq!((now("role.user_us", "load"), now("role.user_us", "collector")), (us(9), us(0)));
+        fake.process(11, POSTMASTER, "postgres: u d [local] idle", 10, 0);
+        let now = read(&mut processes);
+        assert_eq!((now("role.user_us", "load"), now("role.user_us", "collector")), (us(9), us(1)));
+    }
+
+    #[test]
+    fn a_process_without_a_title_waits_for_its_role_and_what_it_starts_is_the_servers() {
+        let fake = Fake::new();
+        fake.process(11, POSTMASTER, "/usr/bin/postgres -D data", 5, 0);
+        let (mut processes, _) = fake.watch();
+        assert_eq!(read(&mut processes)("role.processes", "server other"), Some(0.0));
+        fake.process(11, POSTMASTER, "postgres: archiver", 6, 0);
+        fake.process(12, 11, "sh -c cp", 2, 0);
+        let now = read(&mut processes);
+        assert_eq!((now("role.user_us", "archiver"), now("role.user_us", "server other")), (us(6), us(2)));
+    }
+
+    #[test]
+    fn what_nobody_read_of_the_servers_ended_processes_is_told() {
+        let fake = Fake::new();
+        fake.process(POSTMASTER, 1, "postgres", 0, 100);
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
+        let (mut processes, _) = fake.watch();
+        assert_eq!(read(&mut processes)("role.user_us", "server ended"), us(0));
+        // One of which 5 were read ended with 7, and others came and went with 20.
+        fake.end(11);
+        fake.process(POSTMASTER, 1, "postgres", 0, 127);
+        let now = read(&mut processes);
+        assert_eq!((now("role.user_us", "server ended"), now("role.user_us", "load")), (us(22), us(5)));
+        assert_eq!(now("role.run_us", "server ended"), us(22));
+    }
+
+    #[test]
+    fn threads_of_the_driver_are_added_up_and_the_busiest_is_told() {
+        let fake = Fake::new();
+        fake.process(20, OWN, "pgdyno driver", 50, 0);
+        fake.thread(20, 20, 1000, 1000);
+        fake.thread(20, 21, 5_000_000, 40_000);
+        fake.thread(20, 22, 6_000_000, 30_000);
+        fake.process(21, 20, "sh -c true", 1, 0);
+        let (mut processes, _) = fake.watch();
+        processes.of.driver = Some(20);
+        let now = read(&mut processes);
+        assert_eq!(now("role.run_us", "driver"), Some(11_001.0 + 10_000.0));
+        assert_eq!(now("role.user_us", "driver"), us(51));
+        assert_eq!(now("role.busiest_run_us", "driver"), Some(6000.0));
+        assert_eq!(now("role.busiest_wait_us", "driver"), Some(30.0));
+        // A thread that ended stays in the sum.
+        fs::remove_dir_all(fake.0.path().join("proc/20/task/22")).unwrap();
+        fake.thread(20, 21, 7_000_000, 40_000);
+        let now = read(&mut processes);
+        assert_eq!(now("role.run_us", "driver"), Some(13_001.0 + 10_000.0));
+        assert_eq!(now("role.busiest_run_us", "driver"), Some(7000.0));
+    }
+
+    #[test]
+    fn time_that_others_and_the_kernel_took_is_told_apart() {
+        let fake = Fake::new();
+        fake.put("stat", "cpu  100 0 0 9 9 9 9\n");
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
+        fake.process(30, 1, "cc1", 50, 0);
+        fake.process(40, 3, "", 4, 0);
+        fake.put("40/stat", &stat(40, 3, 0x0020_8040, 4, 0, 1));
+        let (mut processes, _) = fake.watch();
+        let before = read(&mut processes);
+        assert_eq!(before("role.user_us", "kernel"), us(4));
+        assert_eq!(before("role.run_us", "foreign"), us(100 - 10 - 4));
+        fake.put("stat", "cpu  150 10 20 99 9 9 9\n");
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 30, 0);
+        assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
+        // It never falls.
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 35, 0);
+        assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_count_is_left_out() {
+        let fake = Fake::new();
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
+        for pid in [OWN, POSTMASTER, 11] {
+            fake.put(&format!("{pid}/schedstat"), "0 0 0\n");
+        }
+        // This one is another user's.
+        fake.remove("11/io");
+        let (mut processes, _) = fake.watch();
+        let now = read(&mut processes);
+        for role in ["load", "checkpointer", "postmaster"] {
+            assert_eq!((now("role.run_us", role), now("role.wait_us", role)), (None, None), "{role}");
+            assert!(now("role.user_us", role).is_some(), "{role}");
+        }
+        assert_eq!((now("role.read_bytes", "load"), now("role.read_bytes", "postmaster")), (None, Some(0.0)));
+        // Without schedstat every look is a close one.
+        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 12, 0);
+        fake.put("11/schedstat", "0 0 0\n");
+        assert_eq!(read(&mut processes)("role.user_us", "load"), us(12));
+    }
+
+    #[test]
+    fn nothing_of_a_server_elsewhere_is_told() {
+        let fake = Fake::new();
+        let mut processes = Processes::at(&Root::new(fake.0.path()), Watched::default(), OWN);
+        let now = read(&mut processes);
+        assert_eq!((now("role.processes", "load"), now("role.processes", "driver")), (None, None));
+        assert_eq!((now("role.processes", "pgdyno"), now("role.processes", "kernel")), (Some(1.0), None));
+        let gone = tempfile::tempdir().unwrap();
+        let mut nothing = Processes::at(&Root::new(gone.path()), Watched::default(), OWN);
+        assert!(nothing.read(&mut Reading::default()).unwrap_err().contains("/proc"));
+    }
+}

@@ -1,0 +1,189 @@
+//! What part a process has in a trial.
+
+/// The parts that processes have. Their figures are told apart by these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The load generator, with all its threads and what it started.
+    Driver,
+    /// This process, collectors and all.
+    Pgdyno,
+    /// Client backends of the server, but for the collectors'.
+    Load,
+    /// Backends of the server that answer pgdyno's collectors.
+    Collector,
+    Checkpointer,
+    BackgroundWriter,
+    WalWriter,
+    AutovacuumLauncher,
+    AutovacuumWorker,
+    /// From PostgreSQL 18 on.
+    IoWorker,
+    ParallelWorker,
+    WalSender,
+    Startup,
+    Archiver,
+    /// Until PostgreSQL 14.
+    StatsCollector,
+    Logger,
+    Postmaster,
+    /// Any other process of the server, and what its processes started.
+    ServerOther,
+    /// Kernel threads.
+    Kernel,
+}
+
+impl Role {
+    pub(super) const ALL: [Self; 19] = [
+        Self::Driver,
+        Self::Pgdyno,
+        Self::Load,
+        Self::Collector,
+        Self::Checkpointer,
+        Self::BackgroundWriter,
+        Self::WalWriter,
+        Self::AutovacuumLauncher,
+        Self::AutovacuumWorker,
+        Self::IoWorker,
+        Self::ParallelWorker,
+        Self::WalSender,
+        Self::Startup,
+        Self::Archiver,
+        Self::StatsCollector,
+        Self::Logger,
+        Self::Postmaster,
+        Self::ServerOther,
+        Self::Kernel,
+    ];
+
+    /// Its name in metrics; a server's are those of `backend_type` in `pg_stat_activity`, where that has them.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Driver => "driver",
+            Self::Pgdyno => "pgdyno",
+            Self::Load => "load",
+            Self::Collector => "collector",
+            Self::Checkpointer => "checkpointer",
+            Self::BackgroundWriter => "background writer",
+            Self::WalWriter => "walwriter",
+            Self::AutovacuumLauncher => "autovacuum launcher",
+            Self::AutovacuumWorker => "autovacuum worker",
+            Self::IoWorker => "io worker",
+            Self::ParallelWorker => "parallel worker",
+            Self::WalSender => "walsender",
+            Self::Startup => "startup",
+            Self::Archiver => "archiver",
+            Self::StatsCollector => "stats collector",
+            Self::Logger => "logger",
+            Self::Postmaster => "postmaster",
+            Self::ServerOther => "server other",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    /// Whether it is a part of the server.
+    pub(super) const fn is_of_server(self) -> bool {
+        !matches!(self, Self::Driver | Self::Pgdyno | Self::Kernel)
+    }
+
+    /// The role of a process of the server's by its title, as `ps` shows it; none while it has none yet.
+    ///
+    /// Source: PostgreSQL manual, "Standard Unix Tools", and `init_ps_display` in the sources of 9.6 to 18.
+    pub(super) fn by_title(title: &str) -> Option<Self> {
+        let title = title.strip_prefix("postgres: ")?;
+        // `cluster_name` comes first where it is set, and may have colons in it.
+        let named = |names: &[(&str, Self)]| {
+            let after_colons = title.match_indices(": ").map(|(at, colon)| &title[at + colon.len()..]);
+            let begins = |text: &str| {
+                let found = names.iter().find(|(name, _)| begins_with_words(text, name))?;
+                Some(found.1)
+            };
+            std::iter::once(title).chain(after_colons).find_map(begins)
+        };
+        // Before clients, for their titles may have an address too, or names that somebody gave.
+        if let Some(role) = named(&BEFORE_CLIENTS) {
+            return Some(role);
+        }
+        // A user may be called `checkpointer`: what has an address is a client's.
+        if title.split(' ').any(is_address) {
+            return Some(Self::Load);
+        }
+        Some(named(&OTHERS).unwrap_or(Self::ServerOther))
+    }
+}
+
+/// From PostgreSQL 11 on, and before.
+const BEFORE_CLIENTS: [(&str, Role); 4] = [
+    ("walsender", Role::WalSender),
+    ("wal sender process", Role::WalSender),
+    ("autovacuum worker", Role::AutovacuumWorker),
+    ("parallel worker", Role::ParallelWorker),
+];
+const OTHERS: [(&str, Role); 12] = [
+    ("checkpointer", Role::Checkpointer),
+    ("background writer", Role::BackgroundWriter),
+    ("writer process", Role::BackgroundWriter),
+    ("walwriter", Role::WalWriter),
+    ("wal writer process", Role::WalWriter),
+    ("autovacuum launcher", Role::AutovacuumLauncher),
+    ("io worker", Role::IoWorker),
+    ("startup", Role::Startup),
+    ("archiver", Role::Archiver),
+    ("stats collector", Role::StatsCollector),
+    ("logger", Role::Logger),
+    ("bgworker", Role::ServerOther),
+];
+
+fn begins_with_words(text: &str, words: &str) -> bool {
+    text.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Where a client is: `[local]`, or a host with its port such as `10.0.0.7(51234)`.
+fn is_address(word: &str) -> bool {
+    let port = word.strip_suffix(')').and_then(|word| Some(word.rsplit_once('(')?.1));
+    word == "[local]" || port.is_some_and(|port| !port.is_empty() && port.bytes().all(|c| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_of_every_major_are_known() {
+        for (title, role) in [
+            // 9.6 and 10
+            ("postgres: checkpointer process", "checkpointer"),
+            ("postgres: writer process", "background writer"),
+            ("postgres: wal writer process", "walwriter"),
+            ("postgres: autovacuum launcher process", "autovacuum launcher"),
+            ("postgres: autovacuum worker process   pgdyno", "autovacuum worker"),
+            ("postgres: stats collector process", "stats collector"),
+            ("postgres: archiver process   last was 00000001000000000000000A", "archiver"),
+            ("postgres: startup process   recovering 000000010000000000000001", "startup"),
+            ("postgres: wal sender process postgres 10.0.0.7(51234) streaming 0/3000148", "walsender"),
+            ("postgres: bgworker: parallel worker for PID 4711", "parallel worker"),
+            ("postgres: bgworker: logical replication launcher", "server other"),
+            // 11 to 18
+            ("postgres: background writer", "background writer"),
+            ("postgres: walwriter", "walwriter"),
+            ("postgres: logger", "logger"),
+            ("postgres: autovacuum worker pgdyno", "autovacuum worker"),
+            ("postgres: walsender postgres [local] streaming 0/3000148", "walsender"),
+            ("postgres: parallel worker for PID 4711", "parallel worker"),
+            ("postgres: io worker 2", "io worker"),
+            ("postgres: walsummarizer", "server other"),
+            // clients
+            ("postgres: postgres pgdyno [local] idle in transaction", "load"),
+            ("postgres: postgres pgdyno 127.0.0.1(40000) SELECT", "load"),
+            ("postgres: my user my database ::1(40000) idle", "load"),
+            ("postgres: checkpointer pgdyno [local] idle", "load"),
+            // cluster_name
+            ("postgres: 13/main: checkpointer", "checkpointer"),
+            ("postgres: a: b: io worker 0", "io worker"),
+            ("postgres: checkpointers: walwriter", "walwriter"),
+            ("postgres: main: postgres pgdyno [local] UPDATE waiting", "load"),
+        ] {
+            assert_eq!(Role::by_title(title).map(Role::name), Some(role), "{title}");
+        }
+        assert_eq!(Role::by_title("/usr/lib/postgresql/18/bin/postgres -D data"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! The threads of one process: the kernel sums up only some of what they did.
+
+use std::collections::HashMap;
+
+use super::proc_files::{Proc, Schedule};
+
+/// What threads did: run and wait in microseconds, voluntary and involuntary switches.
+pub(super) type Figures = [Option<f64>; 4];
+
+/// All threads that were seen.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    living: HashMap<u32, Thread>,
+    /// What those had that have ended.
+    ended: [f64; 4],
+    busiest_us: [f64; 2],
+    listed: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    schedule: Option<Schedule>,
+    figures: Figures,
+    is_listed: bool,
+}
+
+impl Threads {
+    /// Looks at all of them. What can't be read stays as it was.
+    pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) {
+        if proc.list(format_args!("{pid}/task"), &mut self.listed).is_none() {
+            return;
+        }
+        for &id in &self.listed {
+            let thread = self.living.entry(id).or_default();
+            thread.is_listed = true;
+            let schedule = proc.schedule(pid, Some(id));
+            // One that has not run since has done nothing else either.
+            if schedule.is_some() && schedule == thread.schedule {
+                continue;
+            }
+            let now = proc.thread(pid, Some(id), schedule);
+            thread.schedule = schedule;
+            thread.figures = std::array::from_fn(|figure| now[figure].or(thread.figures[figure]));
+        }
+        self.living.retain(|_, thread| {
+            if !thread.is_listed {
+                for (sum, figure) in self.ended.iter_mut().zip(thread.figures) {
+                    *sum += figure.unwrap_or_default();
+                }
+            }
+            std::mem::take(&mut thread.is_listed)
+        });
+        let busiest = self.living.values().filter_map(|thread| thread.schedule);
+        if let Some(busiest) = busiest.max_by(|a, b| a.run_us.total_cmp(&b.run_us)) {
+            // Another thread may be the busiest now, with less wait: a counter does not fall.
+            self.busiest_us[0] = self.busiest_us[0].max(busiest.run_us);
+            self.busiest_us[1] = self.busiest_us[1].max(busiest.wait_us);
+        }
+    }
+
+    /// Of all together; none where one of them does not have it.
+    pub(super) fn sums(&self) -> Figures {
+        std::array::from_fn(|figure| {
+            self.living
+                .values()
+                .try_fold(self.ended[figure], |sum, thread| Some(sum + thread.figures[figure]?))
+        })
+    }
+
+    /// Run and wait of the thread that has run most, in microseconds; none where that is not counted.
+    pub(super) fn busiest_us(&self) -> Option<[f64; 2]> {
+        (self.busiest_us[0] > 0.0).then_some(self.busiest_us)
+    }
+}

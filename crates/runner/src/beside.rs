@@ -1,0 +1,203 @@
+//! What is collected beside one load: begun before it, ended after it, and never a reason to lose it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use collect::postgres::{
+    Commits, LoadSessions, Session, Statements, Statistics, Tables, WaitSampler, buffers,
+};
+use collect::{Looked, Looker, Machine, Processes, Sampler, Source, Watched, Window};
+use model::metrics::{Kind, Metrics, Point, Series};
+use model::plan::Collect;
+use model::record::{ClockReading, Event};
+use model::units::Span;
+use model::waits::{StatementUse, Waits};
+use target::TargetError;
+
+use crate::serving::Serving;
+
+/// How often metrics are read.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a statement that is repeated may take; one that takes longer is a failed reading.
+const PATIENCE: Duration = Duration::from_millis(900);
+/// How long a statement before or after a load may take.
+const LONG_PATIENCE: Duration = Duration::from_secs(30);
+/// Collectors at work.
+#[derive(Default)]
+pub(crate) struct Beside {
+    sampler: Option<Sampler>,
+    looker: Option<Looker>,
+    statements: Option<(Session, Statements)>,
+    buffers: Option<(Session, Vec<(String, u64)>)>,
+    /// Sessions that the tested database counts transactions of.
+    counted: Vec<Commits>,
+    /// What could not be begun, and why.
+    troubles: Vec<String>,
+    origin: Option<ClockReading>,
+}
+
+/// What they have brought.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) metrics: Metrics,
+    pub(crate) waits: Vec<Waits>,
+    pub(crate) statements: Vec<StatementUse>,
+    pub(crate) events: Vec<Event>,
+    /// What went wrong, for people.
+    pub(crate) troubles: Vec<String>,
+    /// Commits of theirs that the tested database counts.
+    pub(crate) commits: u64,
+}
+
+impl Beside {
+    /// Begins to collect. What can't be is left out, and told.
+    pub(crate) fn begin(what: &Collect, serving: &Serving, driver: u32) -> Self {
+        let mut beside = Self::default();
+        let backends = Arc::new(Mutex::new(Vec::new()));
+        if what.statements {
+            let begun = beside.session(serving.control(), "statements", LONG_PATIENCE, &backends).and_then(
+                |mut session| {
+                    Ok(Statements::before(&mut session, target::DATABASE)?.map(|before| (session, before)))
+                },
+            );
+            beside.statements = beside.noted("statements", begun).flatten();
+        }
+        if what.buffers {
+            let begun = beside.session(serving.session(), "buffers", LONG_PATIENCE, &backends).and_then(
+                |mut session| {
+                    beside.counted.push(session.commits());
+                    Ok(buffers(&mut session)?.map(|before| (session, before)))
+                },
+            );
+            beside.buffers = beside.noted("buffers", begun).flatten();
+        }
+        if what.waits_hz > 0.0 {
+            let load = LoadSessions {
+                database: target::DATABASE.to_owned(),
+                application_name: Some(driver::APPLICATION_NAME.to_owned()),
+            };
+            let begun = beside
+                .session(serving.control(), "waits", PATIENCE, &backends)
+                .and_then(|session| WaitSampler::new(session, &load));
+            let period = Duration::from_secs_f64(1.0 / what.waits_hz);
+            beside.looker = beside.noted("waits", begun).map(|sampler| Looker::start(sampler, period));
+        }
+        if what.metrics {
+            let sources = beside.sources(serving, driver, &backends);
+            beside.sampler = Some(Sampler::start(sources, INTERVAL));
+        }
+        beside
+    }
+
+    fn sources(
+        &mut self,
+        serving: &Serving,
+        driver: u32,
+        backends: &Arc<Mutex<Vec<i32>>>,
+    ) -> Vec<Box<dyn Source>> {
+        let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        let tables = self.session(serving.session(), "tables", PATIENCE, backends).and_then(Tables::new);
+        if let Some(tables) = self.noted("tables", tables) {
+            self.counted.push(tables.commits());
+            sources.push(Box::new(tables));
+        }
+        let statistics = self.session(serving.control(), "statistics", PATIENCE, backends);
+        if let Some(session) = self.noted("statistics", statistics) {
+            sources.push(Box::new(Statistics::new(session, target::DATABASE)));
+        }
+        sources.push(Box::new(Machine::new(serving.data_directory())));
+        sources.push(Box::new(Processes::new(Watched {
+            driver: Some(driver),
+            postmaster: serving.pid(),
+            collector_backends: Arc::clone(backends),
+        })));
+        sources
+    }
+
+    fn session(
+        &self,
+        client: Result<postgres::Client, TargetError>,
+        purpose: &str,
+        patience: Duration,
+        backends: &Mutex<Vec<i32>>,
+    ) -> Result<Session, String> {
+        let client = client.map_err(|error| error.to_string())?;
+        let session = Session::open(client, purpose, patience)?;
+        if let Ok(mut backends) = backends.lock() {
+            backends.push(session.pid());
+        }
+        Ok(session)
+    }
+
+    fn noted<T>(&mut self, collector: &str, begun: Result<T, String>) -> Option<T> {
+        begun.map_err(|why| self.troubles.push(format!("collector {collector}: {why}"))).ok()
+    }
+
+    /// The load has begun.
+    pub(crate) fn load_began(&mut self, at: ClockReading, warmup: Span, duration: Span) {
+        self.origin = Some(at);
+        let us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
+        let window = Window {
+            origin_us: at.monotonic_us,
+            from_us: us(warmup),
+            to_us: us(warmup).saturating_add(us(duration)),
+        };
+        if let Some(sampler) = &self.sampler {
+            sampler.load_began(window);
+        }
+        if let Some(looker) = &self.looker {
+            looker.load_began(window);
+        }
+    }
+
+    /// The load has ended: the last readings, and all there is.
+    pub(crate) fn end(mut self) -> Collected {
+        let mut collected = Collected::default();
+        if let Some(sampler) = self.sampler.take() {
+            let sampled = sampler.finish();
+            collected.metrics = sampled.metrics;
+            self.troubles.extend(sampled.troubles);
+        }
+        if let Some(looker) = self.looker.take() {
+            let Looked { waits, events, series, trouble } = looker.finish();
+            collected.waits = waits;
+            collected.events = events;
+            collected.metrics.0.extend(series);
+            self.troubles.extend(trouble);
+        }
+        if let Some((mut session, before)) = self.statements.take() {
+            let since = before.since(&mut session);
+            collected.statements = self.noted("statements", since).unwrap_or_default();
+        }
+        if let (Some((mut session, before)), Some(origin)) = (self.buffers.take(), self.origin) {
+            let after = buffers(&mut session);
+            let after = self.noted("buffers", after).flatten().unwrap_or_default();
+            let at_us = collect::now().monotonic_us - origin.monotonic_us;
+            collected.metrics.0.extend(buffer_series(before, after, at_us));
+        }
+        collected.commits = self.counted.iter().map(Commits::get).sum();
+        collected.troubles = self.troubles;
+        collected
+    }
+}
+
+/// Buffers by relation, before the load and after it; one that has none is not among what was seen.
+fn buffer_series(before: Vec<(String, u64)>, after: Vec<(String, u64)>, at_us: i64) -> Vec<Series> {
+    let mut relations: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (place, seen) in [before, after].into_iter().enumerate() {
+        for (relation, buffers) in seen {
+            relations.entry(relation).or_default()[place] = buffers;
+        }
+    }
+    let point = |at_us, buffers| Point { at_us, value: Some(buffers as f64) };
+    relations
+        .into_iter()
+        .map(|(relation, [before, after])| Series {
+            metric: "pg.buffercache.buffers".to_owned(),
+            of: Some(relation),
+            kind: Kind::Gauge,
+            points: vec![point(0, before), point(at_us, after)],
+        })
+        .collect()
+}
