@@ -3,6 +3,7 @@
 //! Thresholds are where a cause begins to be worth a sentence; docs/validation.md shows what each gave for a planted
 //! cause, and docs/explain.md what it looks at.
 
+use model::plan::cpu_list;
 use model::waits::{Session, Waits};
 
 use super::budget::{Budget, Part, Place};
@@ -176,8 +177,26 @@ struct Cpu {
 }
 
 impl Cpu {
+    /// Of the whole machine.
     fn of(case: &Case) -> Option<Self> {
-        let of = |name: &str| case.growth(&format!("cpu.{name}_us"), Some("all"));
+        Self::of_these(case, &["all".to_owned()])
+    }
+
+    /// Of the processors that the server may use.
+    fn of_server(case: &Case) -> Option<Self> {
+        match case.record.trial.cell.pin.server.as_deref().and_then(cpu_list) {
+            Some(cpus) => {
+                Self::of_these(case, &cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>())
+            }
+            None => Self::of(case),
+        }
+    }
+
+    fn of_these(case: &Case, cpus: &[String]) -> Option<Self> {
+        let of = |name: &str| {
+            let metric = format!("cpu.{name}_us");
+            cpus.iter().map(|cpu| case.growth(&metric, Some(cpu))).sum::<Option<f64>>()
+        };
         let busy_us: f64 =
             ["user", "nice", "system", "irq", "softirq"].iter().filter_map(|name| of(name)).sum();
         let steal_us = of("steal").unwrap_or_default();
@@ -218,7 +237,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
 
 fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Place::ServerCpu, Place::ServerRunQueue]);
-    let cpu = Cpu::of(case)?;
+    let cpu = Cpu::of_server(case)?;
     let busy = cpu.busy_us / cpu.total_us;
     let server_us = case.growth("role.run_us", Some("load"))?;
     let waits = budget.us(Place::ServerRunQueue) > budget.us(Place::ServerCpu);
@@ -228,7 +247,7 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     }
     let mut evidence = told(budget, &[Place::ServerCpu, Place::ServerRunQueue]);
     evidence.push(format!(
-        "the machine's CPUs were busy for {} of the window, {} of that in the load's sessions",
+        "the CPUs that the server may use were busy for {} of the window, {} of that in the load's sessions",
         percent(busy),
         percent(server_us / cpu.busy_us)
     ));
