@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -181,4 +182,24 @@ fn sessions_between_two_readings_are_not_lost() {
         assert!(grew("role.run_us") > used_us - OTHERS_US, "{major}: {} of {used_us}", grew("role.run_us"));
         assert_eq!(grew("role.run_us"), grew("role.user_us") + grew("role.system_us"));
     }
+}
+
+#[test]
+fn time_that_a_foreign_process_takes_is_told() {
+    let mut processes = Processes::new(Watched::default());
+    let before = read(&mut processes);
+    let mut burner = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let pid = burner.id() as i32;
+    let end = Instant::now() + Duration::from_secs(60);
+    while schedule_us(pid)[0] < 500_000.0 && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    let [burned_us, _] = schedule_us(pid);
+    let after = read(&mut processes);
+    burner.kill().unwrap();
+    burner.wait().unwrap();
+    let foreign = get(&after, "role.run_us", "foreign") - get(&before, "role.run_us", "foreign");
+    // Others may work meanwhile; the machine's time is counted in ticks, and without what the hypervisor took.
+    assert!(burned_us >= 500_000.0 && foreign > burned_us / 4.0, "{foreign} of {burned_us}");
+    assert_no_counter_fell(&before, &after);
 }
