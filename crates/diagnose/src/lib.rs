@@ -11,3 +11,4 @@ mod gates;
 pub use confound::{Confound, Facts, confounds, facts_of_settings, in_words};
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};
+pub use model::validity::Thresholds;

@@ -127,9 +127,11 @@ pub(crate) fn run(
     logs.extend(setup.host.logs());
 
     let summary = driven.outcome.as_ref().map(|outcome| summarise(&driven, outcome));
+    let clocks = driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended });
     let validity = judge(&Observation {
         clients: cell.clients,
         open_loop: cell.rate != Rate::MAX,
+        writes: cell.workload.writes(),
         load_failure: driven.failure.as_deref(),
         server_exit: server_exit.as_deref(),
         interrupted: driven.interrupted,
@@ -138,6 +140,13 @@ pub(crate) fn run(
         autovacuum: setting(&before.settings, "autovacuum").map(|value| value == "on"),
         summary: summary.as_ref(),
         intervals: &driven.intervals,
+        window: summary.as_ref().map(|summary| {
+            let from_us = cell.warmup.us() as i64;
+            (from_us, from_us + summary.window_us as i64)
+        }),
+        clocks,
+        settings: &before.settings,
+        ..Observation::default()
     });
     let altered = cell.workload.writes()
         || setup.plan.alters_data()
@@ -161,7 +170,7 @@ pub(crate) fn run(
                 reason: next.reason.clone(),
                 started,
                 load_started: driven.load_started(),
-                clocks: driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended }),
+                clocks,
                 ended,
                 server_version: before.version,
                 server_banner: before.banner,
