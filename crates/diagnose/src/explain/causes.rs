@@ -172,7 +172,7 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
 struct Cpu {
     total_us: f64,
     busy_us: f64,
-    /// Of processes that are neither pgdyno's nor the server's nor the kernel's.
+    /// Of processes that are neither pgdyno's nor the server's nor the kernel's; of the whole machine.
     foreign_us: Option<f64>,
 }
 
@@ -201,12 +201,7 @@ impl Cpu {
             ["user", "nice", "system", "irq", "softirq"].iter().filter_map(|name| of(name)).sum();
         let steal_us = of("steal").unwrap_or_default();
         let total_us = busy_us + of("idle")? + of("iowait").unwrap_or_default() + steal_us;
-        // Interrupts and what the kernel does for nobody in particular are no foreign process's.
-        let theirs_us = busy_us - of("irq").unwrap_or_default() - of("softirq").unwrap_or_default();
-        let roles_us = |metric| case.growth_of_all(metric);
-        let foreign_us = roles_us("role.user_us")
-            .zip(roles_us("role.system_us"))
-            .map(|(user_us, system_us)| (theirs_us - user_us - system_us).max(0.0));
+        let foreign_us = case.growth("role.run_us", Some("foreign"));
         Some(Self { total_us, busy_us, foreign_us })
     }
 }
