@@ -198,7 +198,7 @@ fn the_tested_database_counts_as_many_commits_as_are_told() {
         for _ in 0..5 {
             read(&mut tables);
         }
-        assert_eq!(commits.get(), 3 + 5);
+        assert_eq!(commits.get(), 4 + 5);
         drop(tables);
         // What is given up is no commit.
         let client = connect(&server, target::DATABASE, "");
@@ -281,9 +281,14 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
         let mut busy = connect(&server, target::DATABASE, "pgdyno");
         let cancel = busy.cancel_token();
         // One message, so that it is never idle within.
-        let busy =
-            std::thread::spawn(move || busy.batch_execute(&format!("{TAKE_ROW}; SELECT pg_sleep(60)")));
-        until("it sleeps", || {
+        let sql = format!("{TAKE_ROW}; SELECT pg_advisory_lock(7); SELECT pg_sleep(60)");
+        let busy = std::thread::spawn(move || busy.batch_execute(&sql));
+        let mut asker = connect(&server, "postgres", "");
+        until("it has the row", || {
+            let sql = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
+            asker.query_opt(sql, &[]).unwrap()
+        });
+        until("it is seen to sleep", || {
             sampler.look().unwrap();
             let rows = sampler.rows(0);
             let event = (version != "9.6").then_some(("Timeout", Some("PgSleep")));
