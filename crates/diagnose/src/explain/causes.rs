@@ -4,6 +4,7 @@
 //! cause, and docs/explain.md what it looks at.
 
 use model::plan::cpu_list;
+use model::record::Event;
 use model::waits::{Session, Waits};
 
 use super::budget::{Budget, Part, Place};
@@ -255,13 +256,25 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     Some(of_latency(budget, "server-cpu", share, sentence, evidence, next))
 }
 
+/// A transaction of the load that holds a lock for so long does something else than the load's usual work.
+const LONG_US: f64 = 1e6;
+
+/// Who held locks and is not the load at its usual work.
+fn lingering<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
+    case.events("lock-holder").map(|(_, event)| event).filter(|event| {
+        let figure = |name| event.figures.get(name).copied().unwrap_or_default();
+        figure("is_load") == 0.0 || figure("xact_age_us") > LONG_US
+    })
+}
+
 /// The share of lock waits that sessions outside the load, or idle in a transaction, are to blame for.
 fn held_by_others(case: &Case) -> f64 {
     let is_lock =
         |waits: &Waits| waits.session == Session::Load && waits.event_type.as_deref() == Some("Lock");
-    // Who holds is asked once a second, each time with the sessions that it holds back: session-seconds.
-    let held: f64 =
-        case.events("lock-holder").filter_map(|(_, event)| event.figures.get("sessions_blocked")).sum();
+    // Who holds is asked once a second, each time with the sessions that are held back: session-seconds.
+    let held: f64 = lingering(case)
+        .filter_map(|event| Some(event.figures.get("sessions_blocked")? * event.figures.get("looks")?))
+        .sum();
     let waited = case.sessions(is_lock) * case.window_us() / 1e6;
     if waited > 0.0 { (held / waited).min(1.0) } else { 0.0 }
 }
@@ -271,8 +284,7 @@ fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
     if share < WORTH_NAMING {
         return None;
     }
-    let mut evidence: Vec<String> =
-        case.events("lock-holder").map(|(_, event)| event.message.clone()).collect();
+    let mut evidence: Vec<String> = lingering(case).map(|event| event.message.clone()).collect();
     evidence.extend(told(budget, &[Place::Lock]));
     let sentence = format!(
         "clients wait for a lock that a session outside the load holds: {} of latency",
