@@ -75,10 +75,11 @@ impl Confidence {
 
 impl Cause {
     /// What it is sorted by. A share of the latency says what limits; a share of the window or of the machine says what
-    /// else went on, unless it is most of it.
+    /// else went on, unless others have most of the machine: then all else is second to that.
     pub fn weight(&self) -> f64 {
         match self.of {
             Measure::Latency => self.share,
+            Measure::MachineCpu if self.share > MOST => self.share,
             Measure::Window | Measure::MachineCpu => self.share / 2.0,
         }
     }
@@ -417,21 +418,16 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     if begun.len() < 2 {
         return None;
     }
-    let mut starts: Vec<i64> = case.events("checkpoint-started").map(|(at_us, _)| at_us).collect();
-    let mut ends: Vec<i64> = case.events("checkpoint-ended").map(|(at_us, _)| at_us).collect();
-    starts.sort_unstable();
-    ends.sort_unstable();
-    // Checkpoints follow each other, never overlap; one that has no end in the log ran until the window's.
-    let during_us: i64 = starts
-        .iter()
-        .map(|&start_us| {
-            let end_us = ends.iter().copied().find(|&end_us| end_us >= start_us).unwrap_or(case.to_us);
-            (end_us.min(case.to_us) - start_us.max(case.from_us)).max(0)
+    let during_us: f64 = case
+        .events("checkpoint-ended")
+        .filter_map(|(end_us, event)| {
+            let start_us = end_us - *event.figures.get("total_us")? as i64;
+            Some((end_us.min(case.to_us) - start_us.max(case.from_us)).max(0) as f64)
         })
         .sum();
-    let share = (during_us as f64 / case.window_us()).min(1.0);
+    let share = (during_us / case.window_us()).min(1.0);
     let mut evidence = vec![format!(
-        "{} checkpoints were begun by the amount of WAL, one every {:.1} s",
+        "{} checkpoints were begun by the amount of WAL, one every {:.2} s",
         begun.len(),
         case.window_us() / 1e6 / begun.len() as f64
     )];
@@ -441,8 +437,8 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     {
         evidence.push(format!("{} of WAL records carry a full page", percent(images / records)));
     }
-    if let Some(size) = case.setting("max_wal_size") {
-        evidence.push(format!("max_wal_size is {size} (in its base unit)"));
+    if let Some(size) = case.record.settings.iter().find(|setting| setting.name == "max_wal_size") {
+        evidence.push(format!("max_wal_size is {} {}", size.value, size.unit.as_deref().unwrap_or_default()));
     }
     Some(Cause {
         name: "checkpoints",
