@@ -61,3 +61,247 @@ impl Explanation {
         self.causes.first().map_or_else(|| self.budget.confidence(0.5), |cause| cause.confidence)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::environment::Environment;
+    use model::message::{Interval, Latency, Phase};
+    use model::metrics::{Kind, Metrics, Point, Series};
+    use model::plan::Plan;
+    use model::record::{Accounting, Event, Run, Setting, Status, Summary, Trial, Validity};
+    use model::spec::Campaign;
+    use model::waits::{Session, Waits};
+
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn latency(mean_us: f64) -> Latency {
+        Latency {
+            mean_us,
+            stddev_us: 0.0,
+            min_us: mean_us,
+            p50_us: mean_us,
+            p90_us: mean_us,
+            p95_us: mean_us,
+            p99_us: mean_us,
+            p999_us: mean_us,
+            max_us: mean_us,
+        }
+    }
+
+    fn counter(metric: &str, of: &str, in_window: f64) -> Series {
+        let point = |at_us, value| Point { at_us, value: Some(value) };
+        Series {
+            metric: metric.to_owned(),
+            of: Some(of.to_owned()),
+            kind: Kind::Counter,
+            points: vec![point(0, 7.0), point(10 * SECOND, 7.0 + in_window)],
+        }
+    }
+
+    fn seen(state: &str, event: Option<(&str, &str)>, seen: u32) -> Waits {
+        Waits {
+            at_us: 0,
+            width_us: 10 * SECOND as u64,
+            looks: 200,
+            session: Session::Load,
+            state: Some(state.to_owned()),
+            event_type: event.map(|(kind, _)| kind.to_owned()),
+            event: event.map(|(_, event)| event.to_owned()),
+            seen,
+        }
+    }
+
+    /// Ten seconds of two clients that do 10,000 transactions of 2 ms: 20 s of clients' time. In 400 looks at a session
+    /// it was idle in 100, active in 200, and waited for something in 100.
+    fn record(waits_for: (&str, &str)) -> TrialRecord {
+        let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\n";
+        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let trial = Trial {
+            id: String::new(),
+            run: Run {
+                id: String::new(),
+                campaign: String::new(),
+                campaign_toml: String::new(),
+                seed: 1,
+                pgdyno_version: String::new(),
+                tags: Vec::new(),
+                notes: None,
+            },
+            cell: plan.cells[0].clone(),
+            repeat: 1,
+            attempt: 1,
+            position: 1,
+            reason: None,
+            started: "2026-11-22T10:00:00Z".parse().unwrap(),
+            load_started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
+            clocks: None,
+            ended: "2026-11-22T10:00:10Z".parse().unwrap(),
+            server_version: None,
+            server_banner: None,
+            server_build: None,
+            database_bytes: None,
+            validity: Validity { status: Status::Valid, findings: Vec::new() },
+            summary: Some(Summary {
+                window_us: 10 * SECOND as u64,
+                transactions: 10_000,
+                failed: 0,
+                tps: 1000.0,
+                latency: Some(latency(2000.0)),
+                service: None,
+                connect_us: 0,
+                driver_cpu_us: 1 * SECOND as u64,
+                driver_busy_max: 0.1,
+                driver_lag_max_us: 0.0,
+                driver_engine: None,
+                driver_engine_reason: None,
+            }),
+            accounting: Accounting::default(),
+        };
+        let interval = Interval {
+            start_us: 0,
+            width_us: 10 * SECOND as u64,
+            phase: Phase::Measure,
+            scripts: Vec::new(),
+            busy: 0.1,
+            lag_max_us: 0.0,
+            lag_mean_us: None,
+            responses: None,
+            send_lag_max_us: None,
+        };
+        TrialRecord {
+            trial,
+            environment: Environment::default(),
+            settings: Vec::new(),
+            intervals: vec![interval],
+            metrics: Metrics(vec![
+                counter("role.run_us", "load", 6e6),
+                counter("role.wait_us", "load", 2e6),
+                counter("role.run_us", "driver", 1e6),
+                counter("role.wait_us", "driver", 0.0),
+            ]),
+            waits: vec![
+                seen("active", None, 200),
+                seen("active", Some(waits_for), 100),
+                seen("idle", Some(("Client", "ClientRead")), 100),
+            ],
+            statements: Vec::new(),
+            events: Vec::new(),
+            logs: Vec::new(),
+        }
+    }
+
+    fn parts(explanation: &Explanation) -> BTreeMap<String, f64> {
+        explanation.budget.parts.iter().map(|part| (part.name(), part.us.round())).collect()
+    }
+
+    #[test]
+    fn parts_are_what_was_counted_and_seen_and_what_nobody_explains() {
+        let explanation = explain(&record(("LWLock", "BufferContent"))).unwrap();
+        let expected = [
+            // 6 s and 2 s in 10,000 transactions.
+            ("server on CPU", 600.0),
+            ("server waits for a CPU", 200.0),
+            // A quarter of the looks at clients' 2 ms.
+            ("LWLock BufferContent", 500.0),
+            ("driver CPU", 100.0),
+            ("network and wake-up", 400.0),
+            // Active in half of the looks: 1 ms, of which the kernel knows of 0.8.
+            ("unexplained", 200.0),
+        ];
+        assert_eq!(parts(&explanation), expected.map(|(name, us)| (name.to_owned(), us)).into());
+        let sum: f64 = explanation.budget.parts.iter().map(|part| part.us).sum();
+        assert!((sum - 2000.0).abs() < 1e-6);
+        assert_eq!(explanation.confidence(), Confidence::Medium, "a tenth of the latency is unexplained");
+    }
+
+    #[test]
+    fn work_in_idle_sessions_is_work() {
+        let mut record = record(("LWLock", "BufferContent"));
+        record.metrics.0[0] = counter("role.run_us", "load", 9e6);
+        let explanation = explain(&record).unwrap();
+        let parts = parts(&explanation);
+        assert_eq!(parts["server on CPU"], 900.0);
+        // 0.5 ms of waiting for the client, of which 0.1 ms was work that sessions did not count as active.
+        assert_eq!(parts["network and wake-up"] + parts["driver CPU"], 400.0);
+        assert_eq!(parts["unexplained"], 0.0);
+    }
+
+    #[test]
+    fn names_of_older_majors_are_the_same_things() {
+        for event in [
+            ("LWLock", "WALWriteLock"),
+            ("LWLockNamed", "WALWriteLock"),
+            ("IO", "WALSync"),
+            ("IO", "WalSync"),
+        ] {
+            let explanation = explain(&record(event)).unwrap();
+            assert_eq!(explanation.causes[0].name, "wal-flush", "{event:?}: {explanation:?}");
+            assert!((explanation.causes[0].share - 0.25).abs() < 1e-9, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn who_flushes_after_a_delay_sleeps_in_silence() {
+        let mut record = record(("LWLock", "WALWrite"));
+        record.settings = vec![Setting {
+            name: "commit_delay".to_owned(),
+            value: "1000".to_owned(),
+            unit: None,
+            source: "configuration file".to_owned(),
+            context: None,
+            pending_restart: None,
+        }];
+        assert!((explain(&record).unwrap().causes[0].share - 0.35).abs() < 1e-9);
+    }
+
+    #[test]
+    fn locks_that_others_hold_are_told_from_the_loads_own() {
+        let mut record = record(("Lock", "transactionid"));
+        let names = |record: &TrialRecord| {
+            explain(record).unwrap().causes.iter().map(|cause| cause.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&record), ["row-locks"]);
+        // Half a session waited on average: 5 session-seconds, all of them for this one.
+        let figures = [("sessions_blocked", 1.0), ("looks", 5.0), ("is_load", 0.0)];
+        record.events = vec![Event {
+            kind: "lock-holder".to_owned(),
+            at: record.trial.started,
+            figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
+            ..Event::default()
+        }];
+        assert_eq!(names(&record), ["idle-transaction"]);
+        record.events[0].figures.insert("is_load".to_owned(), 1.0);
+        assert_eq!(names(&record), ["row-locks"]);
+    }
+
+    #[test]
+    fn a_cells_budget_is_the_mean_and_a_difference_says_where_the_time_went() {
+        let before = explain(&record(("IO", "WALSync"))).unwrap().budget;
+        let mut slower = record(("IO", "WALSync"));
+        slower.trial.summary.as_mut().unwrap().latency = Some(latency(2500.0));
+        slower.waits[1].seen += 100;
+        let after = explain(&slower).unwrap().budget;
+        let difference = Difference::of(&before, &after);
+        assert_eq!(
+            difference.verdict(),
+            "a transaction takes 0.500 ms longer (2.000 → 2.500 ms, +25.0%); 0.500 ms of it (100%) is WAL flush (WALSync)"
+        );
+        let mean = Budget::mean(&[before, after]).unwrap();
+        assert!((mean.latency_us - 2250.0).abs() < 1e-9);
+        assert!((mean.us(Place::WalFlush) - 750.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_trial_without_anything_to_go_by_is_refused_with_the_reason() {
+        let mut record = record(("IO", "WALSync"));
+        record.metrics = Metrics::default();
+        record.waits = Vec::new();
+        assert!(explain(&record).unwrap_err().contains("[collect]"));
+        record.trial.summary = None;
+        assert_eq!(explain(&record).unwrap_err(), "no load ran in this trial");
+    }
+}

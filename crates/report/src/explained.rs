@@ -86,18 +86,7 @@ pub struct Explained {
 /// # Errors
 /// It is not there, or there is nothing to explain.
 pub fn explained(store: &Store, run: &Selection, what: &What) -> Result<Explained, ExplainError> {
-    let ids = match what {
-        What::Trial(prefix) => vec![prefix.clone()],
-        What::Latest => {
-            let trials = of_run(store, run)?;
-            let usable = trials.iter().rev().find(|trial| trial.validity.status != Status::Invalid);
-            usable.or(trials.last()).map(|trial| trial.id.clone()).into_iter().collect()
-        }
-        What::Cell(levels) => {
-            let trials = of_run(store, run)?;
-            of_cell(&trials, levels)?.into_iter().map(|trial| trial.id.clone()).collect()
-        }
-    };
+    let ids = selected(store, run, what)?;
     let mut trials = Vec::new();
     let mut explanations = Vec::new();
     for id in &ids {
@@ -110,6 +99,25 @@ pub fn explained(store: &Store, run: &Selection, what: &What) -> Result<Explaine
     together(&trials, &explanations).ok_or_else(|| ExplainError::Nothing {
         id: "of this cell".to_owned(),
         why: "there is none".to_owned(),
+    })
+}
+
+/// The ids of what is selected, or the beginning of one; of the run where it is not a trial.
+///
+/// # Errors
+/// It is not there.
+pub fn selected(store: &Store, run: &Selection, what: &What) -> Result<Vec<String>, ExplainError> {
+    Ok(match what {
+        What::Trial(prefix) => vec![prefix.clone()],
+        What::Latest => {
+            let trials = of_run(store, run)?;
+            let usable = trials.iter().rev().find(|trial| trial.validity.status != Status::Invalid);
+            usable.or(trials.last()).map(|trial| trial.id.clone()).into_iter().collect()
+        }
+        What::Cell(levels) => {
+            let trials = of_run(store, run)?;
+            of_cell(&trials, levels)?.into_iter().map(|trial| trial.id.clone()).collect()
+        }
     })
 }
 

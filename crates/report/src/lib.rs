@@ -1,5 +1,6 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
-//! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes.
+//! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
+//! and [`timeline()`] what went on in each second of it.
 
 mod analyse;
 mod environment;
@@ -9,12 +10,16 @@ mod html;
 mod source;
 pub mod table;
 mod tables;
+mod timeline;
 pub mod view;
 
 pub use analyse::{Surroundings, analyse};
 pub use explained::text as explanation_text;
-pub use explained::{Document as ExplainDocument, ExplainError, Explained, What, difference_text, explained};
+pub use explained::{
+    Document as ExplainDocument, ExplainError, Explained, What, difference_text, explained, selected,
+};
 pub use html::html;
 pub use source::{ReadError, Selection, of_run, read};
 pub use tables::tables;
+pub use timeline::timeline;
 pub use view::View;

@@ -2,6 +2,7 @@
 //!
 //! JSON is not a table: each command that offers it serialises its own versioned type.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// How a command prints its data (`--format`).
@@ -58,6 +59,12 @@ impl Table {
             Format::Markdown => self.markdown(),
             Format::Csv => self.csv(),
         }
+    }
+
+    /// Each row as its texts by the names of the columns.
+    pub fn objects(&self) -> Vec<BTreeMap<&str, &str>> {
+        let names = || self.columns.iter().map(|column| column.name.as_str());
+        self.rows.iter().map(|row| names().zip(row.iter().map(String::as_str)).collect()).collect()
     }
 
     fn widths(&self) -> Vec<usize> {

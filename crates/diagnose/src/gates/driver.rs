@@ -104,10 +104,10 @@ mod tests {
         let mut sound = Sound::new();
         sound.counter("role.busiest_wait_us", Some("driver"), 50_000.0);
         assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
-        sound.counter("role.busiest_wait_us", Some("driver"), 150_000.0);
+        sound.counter("role.busiest_wait_us", Some("driver"), 550_000.0);
         assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["driver-starved"]));
         let found = starved(&sound.observed()).unwrap();
-        assert_eq!(found.evidence, "the busiest driver thread waited 15% of the window for a processor");
+        assert_eq!(found.evidence, "the busiest driver thread waited 55% of the window for a processor");
         sound.metrics.0.clear();
         assert!(starved(&sound.observed()).is_none());
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use clap::Args;
 use model::factor::Factor;
 use report::table::Format;
-use report::{ExplainDocument, Selection, What, difference_text, explained, explanation_text};
+use report::{ExplainDocument, Selection, What, difference_text, explained, explanation_text, selected};
+use serde::Serialize;
 use store::Store;
 
 use crate::exit::{Exit, Usage};
@@ -29,11 +30,17 @@ Examples:
   pgdyno explain clients=8,server=18                a cell of the latest run: all its usable trials
   pgdyno explain clients=8,server=13 clients=8,server=18
                                                     where the time of the second went
+  pgdyno explain --timeline --format csv            the latest trial, second by second
   pgdyno explain --format json | jq -r '.explained[0].causes[] | [.name, .share] | @tsv'")]
 pub(crate) struct ExplainArgs {
     /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,… [default: the latest trial]
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
     what: Vec<String>,
+
+    /// Of one trial, print a row for each second instead: transactions beside CPU, checkpoints, buffers written by whom,
+    /// WAL, disks, and what happened
+    #[arg(long)]
+    timeline: bool,
 
     /// Cells of this run: its id, or the beginning of it [default: the latest run]
     #[arg(long, value_name = "ID", conflicts_with = "campaign")]
@@ -62,6 +69,9 @@ impl ExplainArgs {
             (None, None) => Selection::Latest,
         };
         let store = Store::existing(&self.store.root())?;
+        if self.timeline {
+            return timeline(&store, &run, &what, self.format.get());
+        }
         let found = what.iter().map(|what| explained(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
         match (self.format.get(), found.as_slice()) {
             (Format::Json, [first, rest @ ..]) => print_json(&ExplainDocument::of(first, rest.first()))?,
@@ -71,6 +81,37 @@ impl ExplainArgs {
         }
         Ok(Exit::Ok)
     }
+}
+
+fn timeline(store: &Store, run: &Selection, what: &[What], format: Format) -> anyhow::Result<Exit> {
+    let [what] = what else {
+        return Err(Usage("error: --timeline shows one trial".to_owned()).into());
+    };
+    let trials = selected(store, run, what)?;
+    let [trial] = trials.as_slice() else {
+        let ids: Vec<&str> = trials.iter().map(String::as_str).collect();
+        return Err(Usage(format!(
+            "error: --timeline shows one trial, and these are {}: {}",
+            ids.len(),
+            ids.join(", ")
+        ))
+        .into());
+    };
+    let table = report::timeline(&store.load(trial)?);
+    match format {
+        Format::Json => print_json(&TimelineDocument { schema: 1, trial, rows: table.objects() })?,
+        format => print(&table.render(format))?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// `explain --timeline --format json`, schema 1.
+#[derive(Serialize)]
+struct TimelineDocument<'a> {
+    schema: u32,
+    trial: &'a str,
+    /// Texts by the names of the columns.
+    rows: Vec<BTreeMap<&'a str, &'a str>>,
 }
 
 fn what_of(text: &str) -> Result<What, Usage> {
