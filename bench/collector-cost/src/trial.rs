@@ -149,3 +149,49 @@ fn cpu_us_of_children() -> Result<f64> {
     let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
     Ok(us(usage.ru_utime) + us(usage.ru_stime))
 }
+
+#[cfg(test)]
+mod tests {
+    use model::plan::{Collect, Plan};
+    use model::spec::Campaign;
+
+    use super::*;
+
+    fn plan(waits_hz: Option<f64>, with_collectors: bool) -> Plan {
+        let load = Load {
+            server: "18".to_owned(),
+            workload: "tpcb-like",
+            scale: 7,
+            clients: 64,
+            duration: Span::from_us(1_500_000),
+            waits_hz,
+        };
+        Plan::of(&Campaign::parse(&load.campaign(with_collectors)).unwrap(), 1).unwrap()
+    }
+
+    #[test]
+    fn the_two_campaigns_differ_in_their_collectors_alone() {
+        let (on, off) = (plan(None, true), plan(None, false));
+        let plain = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
+        let by_default = Plan::of(&Campaign::parse(plain).unwrap(), 1);
+        assert_eq!(on.collect, by_default.unwrap().collect);
+        let none = Collect { metrics: false, waits_hz: 0.0, statements: false, buffers: false };
+        assert_eq!(off.collect, none);
+        assert_eq!((&on.cells, &on.trials), (&off.cells, &off.trials));
+        assert_eq!((on.trials.len(), on.cells[0].clients, on.cells[0].scale), (1, 64, 7));
+        assert_eq!(plan(Some(100.0), true).collect.waits_hz, 100.0);
+    }
+
+    #[test]
+    fn what_starting_and_ending_takes_is_no_transactions() {
+        let trial = |transactions, cpu_us| Trial {
+            tps: 1000.0,
+            transactions,
+            cpu_us,
+            collectors: Collectors::default(),
+        };
+        let bare = Trial::mean(&[trial(90.0, 2_000_000.0), trial(110.0, 2_200_000.0)]);
+        let cost = trial(5100.0, 2_600_000.0).beyond(&bare);
+        assert_eq!((cost.tps, cost.cpu_us), (1000.0, 100.0));
+    }
+}
