@@ -14,6 +14,8 @@ pub(crate) struct Collectors {
     pub(crate) pgdyno_share: Option<f64>,
     /// The same of the server's backends that answer collectors.
     pub(crate) backends_share: Option<f64>,
+    /// Both as a share of the CPU time that they, the driver and the load's backends took.
+    pub(crate) share_of_all: Option<f64>,
 }
 
 /// One collector over a whole trial.
@@ -41,7 +43,12 @@ impl Collectors {
             let (from_us, to_us) = (warmup_us as i64, (warmup_us + window_us) as i64);
             Some(metrics.growth("role.run_us", Some(role), from_us, to_us)? / window_us as f64)
         };
-        Self { each: each.collect(), pgdyno_share: share("pgdyno"), backends_share: share("collector") }
+        let (pgdyno_share, backends_share) = (share("pgdyno"), share("collector"));
+        let share_of_all = || {
+            let ours = pgdyno_share? + backends_share?;
+            Some(ours / (ours + share("driver")? + share("load")?))
+        };
+        Self { each: each.collect(), pgdyno_share, backends_share, share_of_all: share_of_all() }
     }
 }
 

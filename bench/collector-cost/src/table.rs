@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::collectors::Collector;
+use crate::collectors::{Collector, Collectors};
 use crate::trial::Cost;
 use crate::verdict::{Pair, Ratio};
 
@@ -56,14 +56,18 @@ pub(crate) fn summary(out: &mut impl Write, pairs: &[Pair]) -> io::Result<()> {
             share * 100.0
         )?;
     }
-    let mut working = |who: &str, share: fn(&Cost) -> Option<f64>| match mean(
-        pairs.iter().filter_map(|pair| share(&pair.on)),
-    ) {
-        Some(share) => writeln!(out, "CPU time of {who}: {:.3}% of a processor", share * 100.0),
-        None => writeln!(out, "CPU time of {who}: not known"),
+    writeln!(out, "\nCPU time in the window, on average")?;
+    let mut row = |what: &str, of: &str, share: fn(&Collectors) -> Option<f64>| {
+        let shares = pairs.iter().filter_map(|pair| share(&pair.on.collectors));
+        match mean(shares) {
+            Some(share) => writeln!(out, "  {what:36} {:>7.3}% of {of}", share * 100.0),
+            None => writeln!(out, "  {what:36} not known"),
+        }
     };
-    working("pgdyno's own process", |cost| cost.collectors.pgdyno_share)?;
-    working("the backends that answer collectors", |cost| cost.collectors.backends_share)
+    row("pgdyno's own process", "a processor", |collectors| collectors.pgdyno_share)?;
+    row("the backends that answer collectors", "a processor", |collectors| collectors.backends_share)?;
+    let of_all = "theirs, the driver's and the load's: what a load loses whose limit is processors";
+    row("both", of_all, |collectors| collectors.share_of_all)
 }
 
 /// Each collector's mean over the trials that had it.

@@ -39,9 +39,10 @@ impl Ratio {
         if high < least || low > most {
             return Verdict::Missed;
         }
-        // An interval around the same mean that does not reach the nearer bound is on one side of it.
+        // An interval around the same mean that does not reach the nearer bound is on one side of it. One that is wider
+        // than the margin says little of where the mean is: from what is far away by chance nothing follows.
         let distance = [least, most].map(|bound| (bound.ln() - self.logs.mean()).abs());
-        let half_width = distance[0].min(distance[1]).exp_m1();
+        let half_width = distance[0].min(distance[1]).exp_m1().min(MARGIN);
         let needed = stats::runs_needed(&self.logs, half_width);
         // This interval is too wide, so that it takes one more at least, whatever rounding says.
         Verdict::NotDecided(needed.map(|needed| needed.saturating_sub(self.logs.n()).max(1)))
@@ -92,7 +93,6 @@ mod tests {
         assert!(matches!(verdict(&[0.989, 0.99, 0.991]), Verdict::NotDecided(_)), "on the bound");
     }
 
-    /// Four times as many of the same spread as they tell, and it is decided.
     #[test]
     fn as_many_pairs_as_are_told_would_decide() {
         let few = [0.99, 1.0, 1.01, 0.985, 1.015];
@@ -100,6 +100,12 @@ mod tests {
         let spread_alike: Vec<f64> = few.iter().copied().cycle().take(few.len() + more + 5).collect();
         assert_eq!(verdict(&spread_alike), Verdict::Met);
         assert!(more > 1);
+    }
+
+    /// The smallest n with t(n - 1, 0.975) * 0.11163 / sqrt(n) <= ln(1.01) is 486, with t by Fisher's expansion in CPython.
+    #[test]
+    fn a_mean_that_is_far_away_by_chance_promises_nothing() {
+        assert_eq!(verdict(&[0.8, 0.9, 1.0]), Verdict::NotDecided(Some(486 - 3)));
     }
 
     #[test]
