@@ -92,6 +92,8 @@ export interface Finding {
   gate: string;
   validity: Validity;
   evidence: string;
+  threshold: string | null;
+  advice: string | null;
 }
 
 export interface Environment {

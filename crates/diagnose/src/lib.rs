@@ -15,3 +15,4 @@ pub use explain::{
 };
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};
+pub use model::validity::Thresholds;

@@ -14,6 +14,7 @@ use crate::plan::{
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};
 use crate::units::Span;
+use crate::validity::Thresholds;
 use crate::workload::{Protocol, Transport, Workload};
 
 /// The most clients a campaign may ask for: beyond PostgreSQL's own limit of connections.
@@ -205,6 +206,20 @@ impl<'a> Checked<'a> {
             statements: statements.unwrap_or(true),
             buffers: buffers.unwrap_or(false),
         })
+    }
+
+    /// Up to where a trial is sound.
+    pub(crate) fn validity(&self) -> Result<Thresholds, SpecError> {
+        let Some(given) = &self.campaign.validity else { return Ok(Thresholds::default()) };
+        let thresholds = *given.get_ref();
+        match thresholds.all().into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0) {
+            Some((name, value)) => Err(SpecError::at(
+                given,
+                format!("`{name}` is {value}"),
+                "expected a number that is not negative",
+            )),
+            None => Ok(thresholds),
+        }
     }
 
     /// The commands around campaign and trials.

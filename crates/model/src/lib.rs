@@ -21,5 +21,6 @@ pub mod server;
 pub mod shuffle;
 pub mod spec;
 pub mod units;
+pub mod validity;
 pub mod waits;
 pub mod workload;

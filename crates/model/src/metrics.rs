@@ -54,6 +54,15 @@ pub struct Point {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics(pub Vec<Series>);
 
+static NOTHING: Metrics = Metrics(Vec::new());
+
+/// Nothing was read.
+impl Default for &Metrics {
+    fn default() -> Self {
+        &NOTHING
+    }
+}
+
 impl Metrics {
     /// The series of a metric and its subject.
     pub fn get(&self, metric: &str, of: Option<&str>) -> Option<&Series> {

@@ -14,6 +14,7 @@ use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
 use crate::units::{Rate, Span};
+use crate::validity::Thresholds;
 use crate::workload::{Protocol, Transport, Workload};
 
 /// A checked campaign: every value is in its range, every name is known.
@@ -29,6 +30,8 @@ pub struct Plan {
     pub run: RunSettings,
     /// What is collected beside each load.
     pub collect: Collect,
+    /// Up to where a trial is sound.
+    pub validity: Thresholds,
     /// Commands around the campaign and its trials.
     pub hooks: Hooks,
     /// The servers that the cells name, in that order.
@@ -336,6 +339,7 @@ impl Plan {
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
             notes: campaign.notes.clone(),
             collect: checked.collect()?,
+            validity: checked.validity()?,
             hooks: checked.hooks(),
             servers,
             trials: trials(cells.len(), &run),

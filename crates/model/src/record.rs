@@ -219,6 +219,19 @@ pub struct Finding {
     pub status: Status,
     /// The evidence, in figures.
     pub evidence: String,
+    /// Up to where it would have found nothing, such as `at most 90%`; none where it knows no such place.
+    pub threshold: Option<String>,
+    /// What to do; none where nothing is to be done.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    /// All that it says, in one sentence.
+    pub fn in_words(&self) -> String {
+        let threshold = self.threshold.as_ref().map(|threshold| format!(" (sound: {threshold})"));
+        let advice = self.advice.as_ref().map(|advice| format!("; {advice}"));
+        format!("{}{}{}", self.evidence, threshold.unwrap_or_default(), advice.unwrap_or_default())
+    }
 }
 
 /// Something that happened beside the load.

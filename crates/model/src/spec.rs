@@ -27,6 +27,7 @@ use serde::de::{self, Deserializer};
 use toml::Spanned;
 
 use crate::units::{Rate, Share, Span};
+use crate::validity::Thresholds;
 
 /// A campaign file as written. [`crate::plan::Plan::of`] checks it and makes cells and trials of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,6 +51,8 @@ pub struct Campaign {
     /// What is collected beside each load.
     #[serde(default)]
     pub collect: Collect,
+    /// Up to where a trial is sound.
+    pub validity: Option<Spanned<Thresholds>>,
     /// How each trial runs, and how many of them.
     #[serde(default)]
     pub run: Run,

@@ -54,6 +54,7 @@ fn it_has_the_keys_that_the_program_reads() {
         ("[workloads.a]\nunknown = 1", &properties["workloads"]["additionalProperties"]),
         ("[pins.a]\nunknown = 1", &properties["pins"]["additionalProperties"]),
         ("[collect]\nunknown = 1", &properties["collect"]),
+        ("[validity]\nunknown = 1", &properties["validity"]),
         ("[hooks]\nunknown = 1", &properties["hooks"]),
     ] {
         assert_eq!(published(table), known(text), "{text}");

@@ -355,6 +355,8 @@ fn trial(trial: &Trial) -> view::Trial {
                 gate: finding.gate.clone(),
                 validity: finding.status.name(),
                 evidence: finding.evidence.clone(),
+                threshold: finding.threshold.clone(),
+                advice: finding.advice.clone(),
             })
             .collect(),
         tps: summary.map(|summary| summary.tps),

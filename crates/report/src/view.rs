@@ -194,6 +194,10 @@ pub struct Finding {
     pub validity: &'static str,
     /// The evidence, in figures.
     pub evidence: String,
+    /// Up to where it would have found nothing.
+    pub threshold: Option<String>,
+    /// What to do.
+    pub advice: Option<String>,
 }
 
 /// Where it was measured.

@@ -273,8 +273,13 @@ mod tests {
     /// What running a trial came to: a result, or the gate that made it invalid.
     fn trial(plan: &Plan, next: &Next, outcome: Result<f64, &str>) -> Trial {
         let status = if outcome.is_ok() { Status::Valid } else { Status::Invalid };
-        let findings =
-            outcome.err().map(|gate| Finding { gate: gate.to_owned(), status, evidence: "why".to_owned() });
+        let findings = outcome.err().map(|gate| Finding {
+            gate: gate.to_owned(),
+            status,
+            evidence: "why".to_owned(),
+            threshold: None,
+            advice: None,
+        });
         let now = jiff::Timestamp::UNIX_EPOCH;
         Trial {
             id: String::new(),

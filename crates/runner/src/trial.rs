@@ -77,6 +77,8 @@ pub(crate) fn run(
     let mut driven = Driven::default();
     let mut accounting = Accounting::default();
     let mut collected = Collected::default();
+    let mut settings_after = Vec::new();
+    let mut log_was_read = false;
     let mut server_exit = None;
     let mut server_build = None;
     let mut logs = Vec::new();
@@ -118,6 +120,9 @@ pub(crate) fn run(
                 }
             }
             server_exit = exit_of(&mut running.server, driven.leaves_server_in_doubt());
+            if server_exit.is_none() && driven.started.is_some() {
+                settings_after = running.server.settings().unwrap_or_default();
+            }
             if let (None, Some(hook)) = (&server_exit, &setup.plan.hooks.after_trial)
                 && let Err(why) = hooks::run(hook, &told, setup.interrupt)
             {
@@ -134,6 +139,7 @@ pub(crate) fn run(
                         told.unparsed
                     ));
                 }
+                log_was_read = told.unparsed == 0;
                 // A server that was kept has written between the trials, too.
                 server_events.extend(told.events.into_iter().filter(|event| event.at >= started));
                 logs.push(log);
@@ -145,9 +151,15 @@ pub(crate) fn run(
     logs.extend(setup.host.logs());
 
     let summary = driven.outcome.as_ref().map(|outcome| summarise(&driven, outcome));
+    let clocks = driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended });
+    let ended = Timestamp::now();
+    let mut events =
+        in_order(server_events, happened(&driven, server_exit.as_deref(), notes, started, ended));
     let validity = judge(&Observation {
+        thresholds: setup.plan.validity,
         clients: cell.clients,
         open_loop: cell.rate != Rate::MAX,
+        writes: cell.workload.writes(),
         load_failure: driven.failure.as_deref(),
         server_exit: server_exit.as_deref(),
         interrupted: driven.interrupted,
@@ -156,7 +168,18 @@ pub(crate) fn run(
         autovacuum: setting(&before.settings, "autovacuum").map(|value| value == "on"),
         summary: summary.as_ref(),
         intervals: &driven.intervals,
+        window: summary.as_ref().map(|summary| {
+            let from_us = cell.warmup.us() as i64;
+            (from_us, from_us + summary.window_us as i64)
+        }),
+        clocks,
+        metrics: &collected.metrics,
+        events: &events,
+        log_was_read,
+        settings: &before.settings,
+        settings_after: &settings_after,
     });
+    events.extend(judged(&validity, ended));
     let altered = cell.workload.writes()
         || setup.plan.alters_data()
         || server_exit.is_some()
@@ -164,14 +187,10 @@ pub(crate) fn run(
     let commits = before.commits.zip(accounting.server_commits).map(|(before, more)| before + more);
     servers.ended(altered, commits);
 
-    let ended = Timestamp::now();
     let loaded = driven.started.is_some();
     Ok(Ended {
         record: TrialRecord {
-            events: in_order(
-                server_events,
-                events(&driven, server_exit.as_deref(), &validity, notes, started, ended),
-            ),
+            events,
             trial: Trial {
                 id: store::new_id(),
                 run: setup.run.clone(),
@@ -182,7 +201,7 @@ pub(crate) fn run(
                 reason: next.reason.clone(),
                 started,
                 load_started: driven.load_started(),
-                clocks: driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended }),
+                clocks,
                 ended,
                 server_version: before.version,
                 server_banner: before.banner,
@@ -345,15 +364,18 @@ fn in_order(server: Vec<Event>, ours: Vec<Event>) -> Vec<Event> {
     events
 }
 
-fn events(
+fn event(at: Timestamp, kind: &str, message: String) -> Event {
+    Event { at, kind: kind.to_owned(), message, ..Event::default() }
+}
+
+/// What pgdyno itself has seen happen.
+fn happened(
     driven: &Driven,
     server_exit: Option<&str>,
-    validity: &Validity,
     notes: Vec<String>,
     started: Timestamp,
     ended: Timestamp,
 ) -> Vec<Event> {
-    let event = |at, kind: &str, message| Event { at, kind: kind.to_owned(), message, ..Event::default() };
     let mut events: Vec<Event> = notes.into_iter().map(|note| event(started, "note", note)).collect();
     for death in &driven.deaths {
         let after = jiff::SignedDuration::from_micros(i64::try_from(death.at_us).unwrap_or(i64::MAX));
@@ -364,9 +386,13 @@ fn events(
     if let Some(exit) = server_exit {
         events.push(event(ended, "server-exited", exit.to_owned()));
     }
-    for finding in &validity.findings {
-        let message = format!("{}: {}", finding.gate, finding.evidence);
-        events.push(event(ended, &format!("judged-{}", finding.status.name()), message));
-    }
     events
+}
+
+/// What the gates found.
+fn judged(validity: &Validity, at: Timestamp) -> impl Iterator<Item = Event> {
+    validity.findings.iter().map(move |finding| {
+        let kind = format!("judged-{}", finding.status.name());
+        event(at, &kind, format!("{}: {}", finding.gate, finding.evidence))
+    })
 }

@@ -5,6 +5,7 @@
 //! - what one cell says: [`Cell`], from its [`Sample`], [`Logs`] and [`Split`];
 //! - how many runs: [`runs_for_cell`], [`runs_for_comparison`], [`runs_needed`], [`ci_half_width`];
 //! - what can be detected: [`smallest_effect`], [`runs_for_effect`];
+//! - what moved within a run: [`Trend`];
 //! - what changed: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`].
 
 mod cell;
@@ -18,6 +19,7 @@ mod power;
 mod repeats;
 mod sample;
 mod student;
+mod trend;
 mod welch;
 
 pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
@@ -32,4 +34,5 @@ pub use repeats::{
     runs_needed,
 };
 pub use sample::Sample;
+pub use trend::Trend;
 pub use welch::Welch;

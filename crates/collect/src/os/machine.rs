@@ -214,12 +214,12 @@ mod tests {
         assert_eq!(get(&values, "memory.available_bytes"), 70.0 * 1024.0);
         assert_eq!(get(&values, "memory.swap_used_bytes"), 6.0 * 1024.0);
         assert_eq!(get(&values, "memory.dirty_bytes"), 3.0 * 1024.0);
-        assert_eq!(get(&values, "vm.paged_out_bytes"), 4096.0);
-        assert_eq!((get(&values, "vm.swapped_out_pages"), get(&values, "vm.major_page_faults")), (2.0, 5.0));
-        assert_eq!(get(&values, "vm.allocation_stalls"), 6.0);
-        assert!(!values.contains_key("vm.oom_kills"));
+        assert_eq!(get(&values, "vm.pgpgout_bytes"), 4096.0);
+        assert_eq!((get(&values, "vm.pswpout"), get(&values, "vm.pgmajfault")), (2.0, 5.0));
+        assert_eq!(get(&values, "vm.allocstall"), 6.0);
+        assert!(!values.contains_key("vm.oom_kill"));
         let values = read_once(&[("proc/vmstat", &new)]);
-        assert_eq!((get(&values, "vm.allocation_stalls"), get(&values, "vm.oom_kills")), (7.0, 1.0));
+        assert_eq!((get(&values, "vm.allocstall"), get(&values, "vm.oom_kill")), (7.0, 1.0));
     }
 
     #[test]

@@ -14,14 +14,14 @@ pub(super) struct Memory {
     vmstat: Option<KernelFile>,
 }
 
-/// Counters of `/proc/vmstat` that are told as they are.
+/// Counters of `/proc/vmstat` that are told as they are, and what they are called there.
 const COUNTERS: [(&str, &str); 6] = [
-    ("vm.page_faults", "pgfault"),
-    ("vm.major_page_faults", "pgmajfault"),
-    ("vm.swapped_in_pages", "pswpin"),
-    ("vm.swapped_out_pages", "pswpout"),
-    ("vm.oom_kills", "oom_kill"),
-    ("vm.direct_reclaim_pages", "pgscan_direct"),
+    ("vm.pgfault", "pgfault"),
+    ("vm.pgmajfault", "pgmajfault"),
+    ("vm.pswpin", "pswpin"),
+    ("vm.pswpout", "pswpout"),
+    ("vm.oom_kill", "oom_kill"),
+    ("vm.pgscan_direct", "pgscan_direct"),
 ];
 
 impl Memory {
@@ -72,7 +72,7 @@ impl Memory {
             }
         }
         // In KiB, whatever the size of a page is.
-        for (metric, name) in [("vm.paged_in_bytes", "pgpgin"), ("vm.paged_out_bytes", "pgpgout")] {
+        for (metric, name) in [("vm.pgpgin_bytes", "pgpgin"), ("vm.pgpgout_bytes", "pgpgout")] {
             if let Some(&kib) = counts.get(name) {
                 into.counter(metric, None, kib as f64 * 1024.0);
             }
@@ -80,7 +80,7 @@ impl Memory {
         // One figure until Linux 4.9, since then one for each zone.
         let stalls = counts.iter().filter(|(name, _)| name.starts_with("allocstall"));
         if let Some(stalls) = stalls.map(|(_, &count)| count as f64).reduce(|sum, count| sum + count) {
-            into.counter("vm.allocation_stalls", None, stalls);
+            into.counter("vm.allocstall", None, stalls);
         }
         Some(())
     }

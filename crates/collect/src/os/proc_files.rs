@@ -5,15 +5,19 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::str;
 
 use rustix::fs::{Dir, Mode, OFlags, open, openat};
 use rustix::param::clock_ticks_per_second;
+use rustix::process::{Resource, getrlimit};
 
 use crate::root::Root;
 
 /// More than any of the files has.
 const ROOM: usize = 16 * 1024;
+/// Enough for a thousand clients and the threads of a large machine's kernel.
+const HELD_MOST: u64 = 4096;
 /// `PF_KTHREAD` in the kernel's `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -24,6 +28,8 @@ pub(super) struct Proc {
     path: String,
     content: Vec<u8>,
     us_per_tick: f64,
+    /// Files are kept open only below this descriptor, so that there are enough left for everybody else.
+    held_below: i32,
 }
 
 /// Of `/proc/PID/stat`. Times are in microseconds.
@@ -55,6 +61,8 @@ impl Proc {
             path: String::new(),
             content: vec![0; ROOM],
             us_per_tick: 1e6 / clock_ticks_per_second() as f64,
+            held_below: getrlimit(Resource::Nofile).current.map_or(HELD_MOST, |most| HELD_MOST.min(most / 2))
+                as i32,
         })
     }
 
@@ -89,14 +97,25 @@ impl Proc {
         })
     }
 
-    /// Of a process its first thread. None where the kernel does not count it.
-    pub(super) fn schedule(&mut self, pid: u32, thread: Option<u32>) -> Option<Schedule> {
-        let text = self.thread_text(pid, thread, "schedstat")?;
-        let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse::<f64>().ok());
-        let (run_ns, wait_ns, slices) = (numbers.next()?, numbers.next()?, numbers.next()?);
-        // What the kernel says where it does not count: whoever is there has run once.
-        let is_counted = run_ns > 0.0 || wait_ns > 0.0 || slices > 0.0;
-        is_counted.then_some(Schedule { run_us: run_ns / 1e3, wait_us: wait_ns / 1e3, slices })
+    /// None where the kernel does not count it.
+    pub(super) fn schedule(&mut self, pid: u32, thread: u32) -> Option<Schedule> {
+        schedule(&self.text(format_args!("{pid}/task/{thread}/schedstat"))?)
+    }
+
+    /// The schedule of a process' first thread, kept open where there is room: most processes are idle, and this is all
+    /// that is read of them.
+    pub(super) fn held_schedule(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> Option<Schedule> {
+        if held.is_none() {
+            let file = self.open_file(format_args!("{pid}/schedstat"), OFlags::empty())?;
+            *held = Some(file);
+        }
+        let file = held.as_ref()?;
+        let is_low = file.as_raw_fd() < self.held_below;
+        let read = rustix::io::pread(file, &mut self.content[..], 0);
+        if !is_low {
+            *held = None;
+        }
+        schedule(str::from_utf8(&self.content[..read.ok()?]).ok()?)
     }
 
     /// Run and wait in microseconds, as given; how often a thread gave its processor away, and how often it was taken
@@ -108,7 +127,11 @@ impl Proc {
         schedule: Option<Schedule>,
     ) -> [Option<f64>; 4] {
         let names = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
-        let switches = self.thread_text(pid, thread, "status").map(|text| values(&text, names));
+        let text = match thread {
+            Some(thread) => self.text(format_args!("{pid}/task/{thread}/status")),
+            None => self.text(format_args!("{pid}/status")),
+        };
+        let switches = text.map(|text| values(&text, names));
         let [voluntary, involuntary] = switches.unwrap_or_default();
         let times = schedule.map(|schedule| [schedule.run_us, schedule.wait_us].map(Some));
         let [run, wait] = times.unwrap_or_default();
@@ -130,13 +153,6 @@ impl Proc {
         })
     }
 
-    fn thread_text(&mut self, pid: u32, thread: Option<u32>, file: &str) -> Option<Cow<'_, str>> {
-        match thread {
-            Some(thread) => self.text(format_args!("{pid}/task/{thread}/{file}")),
-            None => self.text(format_args!("{pid}/{file}")),
-        }
-    }
-
     fn text(&mut self, path: fmt::Arguments<'_>) -> Option<Cow<'_, str>> {
         let file = self.open_file(path, OFlags::empty())?;
         // The kernel gives these files whole to whoever has the room.
@@ -150,6 +166,14 @@ impl Proc {
         let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
         openat(&self.directory, self.path.as_str(), flags, Mode::empty()).ok()
     }
+}
+
+fn schedule(text: &str) -> Option<Schedule> {
+    let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse::<f64>().ok());
+    let (run_ns, wait_ns, slices) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    // All are zero where the kernel does not count: whoever is there has run once.
+    let is_counted = run_ns > 0.0 || wait_ns > 0.0 || slices > 0.0;
+    is_counted.then_some(Schedule { run_us: run_ns / 1e3, wait_us: wait_ns / 1e3, slices })
 }
 
 /// The numbers after these names at the beginnings of lines.

@@ -1,5 +1,7 @@
 //! One process that has a part.
 
+use std::os::fd::OwnedFd;
+
 use super::proc_files::{Proc, Schedule};
 use super::role::Role;
 use super::threads::Threads;
@@ -35,6 +37,8 @@ pub(super) struct Process {
     before: [f64; FIGURES.len()],
     started: u64,
     schedule: Option<Schedule>,
+    /// Its file of that.
+    held: Option<OwnedFd>,
     /// Of one that has many.
     pub(super) threads: Option<Threads>,
 }
@@ -50,12 +54,12 @@ pub(super) enum Look {
 impl Process {
     pub(super) fn new(role: Option<Role>, started: u64, threads: Option<Threads>) -> Self {
         let before = [0.0; FIGURES.len()];
-        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, threads }
+        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, held: None, threads }
     }
 
     /// Reads its figures. What vanishes meanwhile keeps what it had.
     pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) -> Look {
-        let schedule = proc.schedule(pid, None);
+        let schedule = proc.held_schedule(pid, &mut self.held);
         // One that has not run since has done nothing else either. Most are such, and cost the reading of one file.
         if self.threads.is_none() && schedule.is_some() && schedule == self.schedule {
             return Look::Same;

@@ -33,7 +33,7 @@ impl Threads {
         for &id in &self.listed {
             let thread = self.living.entry(id).or_default();
             thread.is_listed = true;
-            let schedule = proc.schedule(pid, Some(id));
+            let schedule = proc.schedule(pid, id);
             // One that has not run since has done nothing else either.
             if schedule.is_some() && schedule == thread.schedule {
                 continue;

@@ -69,6 +69,7 @@ impl Holder {
         );
         let mut figures = BTreeMap::from([
             ("held_us".to_owned(), held_us),
+            ("is_load".to_owned(), f64::from(u8::from(self.is_load))),
             ("looks".to_owned(), f64::from(self.looks)),
             ("pid".to_owned(), f64::from(self.pid)),
             ("sessions_blocked".to_owned(), blocked),
@@ -199,4 +200,45 @@ fn party(row: &SimpleQueryRow) -> Option<(i32, Party)> {
         xact_age_us: row.get(5).and_then(|age| age.parse().ok()),
     };
     Some((row.get(0)?.parse().ok()?, party))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parties(all: &[(i32, bool, &[i32])]) -> BTreeMap<i32, Party> {
+        let party = |is_load, waits_for: &[i32]| Party {
+            waits: !waits_for.is_empty(),
+            waits_for: waits_for.to_vec(),
+            is_load,
+            ..Party::default()
+        };
+        all.iter().map(|(pid, is_load, waits_for)| (*pid, party(*is_load, waits_for))).collect()
+    }
+
+    #[test]
+    fn who_holds_is_at_the_head_of_the_queue() {
+        // 4 waits for 3, that for 2, that for 1; 5, not of the load, waits for 1, too.
+        let queue = parties(&[
+            (1, false, &[]),
+            (2, true, &[1]),
+            (3, true, &[1, 2]),
+            (4, true, &[3]),
+            (5, false, &[1]),
+        ]);
+        assert_eq!(holding(&queue), BTreeMap::from([(1, 3)]));
+    }
+
+    #[test]
+    fn a_prepared_transaction_and_a_session_that_is_gone_hold_too_but_nobody_in_a_deadlock() {
+        assert_eq!(holding(&parties(&[(2, true, &[0, 7])])), BTreeMap::from([(0, 1), (7, 1)]));
+        assert_eq!(holding(&parties(&[(2, true, &[3]), (3, true, &[2])])), BTreeMap::new());
+    }
+
+    #[test]
+    fn one_that_waits_for_it_is_not_known_whom_holds_nothing() {
+        let mut queue = parties(&[(1, true, &[2]), (2, true, &[])]);
+        queue.entry(2).or_default().waits = true;
+        assert_eq!(holding(&queue), BTreeMap::new());
+    }
 }

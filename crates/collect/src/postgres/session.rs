@@ -1,7 +1,7 @@
 //! One session of pgdyno's own with the server, for what is asked of it beside a load.
 //!
-//! Each question is one message of the simple protocol: one round trip, nothing prepared, and exactly one transaction,
-//! however many statements are in it. Source: PostgreSQL manual, "Message Flow", "Simple Query".
+//! Each question is one message of the simple protocol: one round trip and exactly one transaction, however many
+//! statements are in it. Source: PostgreSQL manual, "Message Flow", "Simple Query".
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub struct Session {
     major: u32,
     pid: i32,
     commits: Commits,
+    prepared: u32,
 }
 
 impl fmt::Debug for Session {
@@ -63,7 +64,7 @@ impl Session {
     pub fn open(client: Client, purpose: &str, timeout: Duration) -> Result<Self, String> {
         // The connection's start is a transaction of its own.
         let commits = Commits(Arc::new(AtomicU64::new(1)));
-        let mut session = Self { client, major: 0, pid: 0, commits };
+        let mut session = Self { client, major: 0, pid: 0, commits, prepared: 0 };
         let rows = session.ask(&settings(purpose, timeout)).map_err(|refusal| refusal.why)?;
         let number = rows.first().and_then(|row| row.get(1)?.parse::<u32>().ok());
         session.major = number.ok_or("the server does not tell its version")? / 10_000;
@@ -85,6 +86,23 @@ impl Session {
     /// Process id of the server's backend.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Has the server plan questions once that are asked again and again; planning is most of what they cost it. Gives
+    /// what asks them from then on.
+    pub(super) fn prepare<'a>(
+        &mut self,
+        questions: impl IntoIterator<Item = &'a str>,
+    ) -> Result<String, Refusal> {
+        let (mut prepare, mut execute) = (Vec::new(), Vec::new());
+        for question in questions {
+            // Another name each time: what failed together with others may be there all the same.
+            self.prepared += 1;
+            prepare.push(format!("PREPARE q{} AS {question}", self.prepared));
+            execute.push(format!("EXECUTE {MARK} q{}", self.prepared));
+        }
+        self.ask(&prepare.join("; "))?;
+        Ok(execute.join("; "))
     }
 
     /// Asks one thing. Gives the rows of all statements, in order.

@@ -43,7 +43,7 @@ impl Tables {
         Ok(Self { session, questions })
     }
 
-    /// What the tested database counts for it: one commit for each time it is read, and three before.
+    /// What the tested database counts for it: one commit for each time it is read, and four more.
     pub fn commits(&self) -> Commits {
         self.session.commits()
     }

@@ -44,11 +44,15 @@ fn number(version: &str) -> u32 {
 }
 
 fn connect(server: &Server, database: &str, application_name: &str) -> Client {
+    connect_as(server, target::USER, database, application_name)
+}
+
+fn connect_as(server: &Server, user: &str, database: &str, application_name: &str) -> Client {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
     postgres::Config::new()
         .host_path(directory)
         .port(port)
-        .user(target::USER)
+        .user(user)
         .dbname(database)
         .application_name(application_name)
         .connect(NoTls)
@@ -136,4 +140,314 @@ fn each_major_gives_what_the_document_says_and_nothing_else() {
             assert!(!always || seen.contains(metric.as_str()), "{version}: {metric} is missing");
         }
     }
+}
+
+#[test]
+fn what_clients_do_is_counted() {
+    for version in ["9.6", "13", "18"] {
+        let server = server(version, &[]);
+        let (mut statistics, mut tables) = (statistics(&server), tables(&server));
+        let (before, before_tables) = (read(&mut statistics), read(&mut tables));
+        let mut client = connect(&server, target::DATABASE, "");
+        client.batch_execute("DELETE FROM pgbench_accounts WHERE aid <= 7").unwrap();
+        client.batch_execute("CHECKPOINT").unwrap();
+        drop(client);
+        let growth = |reading: &Reading, before: &Reading, metric, of| {
+            value(reading, metric, of).unwrap() - value(before, metric, of).unwrap()
+        };
+        until("the deleted rows are counted", || {
+            let reading = read(&mut tables);
+            let of = Some("pgbench_accounts");
+            let deleted = growth(&reading, &before_tables, "pg.table.tuples_deleted", of);
+            assert!(deleted <= 7.0, "{version}: {deleted}");
+            (deleted == 7.0).then_some(())
+        });
+        until("the checkpoint is counted", || {
+            let reading = read(&mut statistics);
+            let checkpoints = growth(&reading, &before, "pg.checkpoints_requested", None);
+            assert!(checkpoints <= 1.0, "{version}: {checkpoints}");
+            let buffers = growth(&reading, &before, "pg.checkpoint.buffers_written", None);
+            (checkpoints == 1.0 && buffers > 0.0).then_some(())
+        });
+        assert!(growth(&read(&mut statistics), &before, "pg.wal.bytes", None) > 7.0 * 20.0);
+    }
+}
+
+#[test]
+fn no_time_is_told_where_nothing_is_timed() {
+    let timed = |value: &crate::reading::Value| {
+        value.metric.starts_with("pg.io.") && value.metric.ends_with("_us")
+            || ["pg.wal.write_us", "pg.wal.sync_us", "pg.database.blk_read_us"].contains(&value.metric)
+    };
+    for version in ["14", "16", "18"] {
+        for (setting, some) in [("on", true), ("off", false)] {
+            let server = server(version, &[("track_io_timing", setting), ("track_wal_io_timing", setting)]);
+            let reading = read(&mut statistics(&server));
+            assert_eq!(reading.values.iter().any(timed), some, "{version} {setting}");
+        }
+    }
+}
+
+#[test]
+fn the_tested_database_counts_as_many_commits_as_are_told() {
+    for version in ["9.6", "13", "18"] {
+        let server = server(version, &[]);
+        let before = server.commits(None).unwrap();
+        let mut tables = tables(&server);
+        let commits = tables.commits();
+        for _ in 0..5 {
+            read(&mut tables);
+        }
+        assert_eq!(commits.get(), 4 + 5);
+        drop(tables);
+        // What is given up is no commit.
+        let client = connect(&server, target::DATABASE, "");
+        let mut hasty = Session::open(client, "haste", Duration::from_millis(1)).unwrap();
+        let refusal = hasty.ask("SELECT pg_sleep(60)").unwrap_err();
+        assert!(!refusal.lasting && refusal.why.contains("statement timeout"), "{}", refusal.why);
+        let expected = before + commits.get() + hasty.commits().get();
+        drop(hasty);
+        assert_eq!(server.commits(Some(expected)).unwrap(), expected, "{version}");
+        assert_eq!(server.commits(None).unwrap(), expected, "{version}");
+    }
+}
+
+/// How often sessions of the load were seen in a state, waiting for something.
+fn seen(rows: &[Waits], state: &str, event: Option<(&str, Option<&str>)>) -> u32 {
+    let is = |row: &&Waits| {
+        row.session == Who::Load
+            && row.state.as_deref() == Some(state)
+            && row.event_type.as_deref() == event.map(|(event_type, _)| event_type)
+            && event.is_none_or(|(_, name)| name.is_none() || row.event.as_deref() == name)
+    };
+    rows.iter().filter(is).map(|row| row.seen).sum()
+}
+
+const TAKE_ROW: &str = "UPDATE pgbench_branches SET bbalance = 1 WHERE bid = 1";
+
+#[test]
+fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
+    for version in ["9.6", "10", "13", "17", "18"] {
+        let server = server(version, &[]);
+        let mut sampler = sampler(&server);
+        let mut holder = connect(&server, target::DATABASE, "forgotten");
+        holder.batch_execute(&format!("BEGIN; {TAKE_ROW}")).unwrap();
+        let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+        let held = [(); 2].map(|()| {
+            let mut client = connect(&server, target::DATABASE, "pgdyno");
+            std::thread::spawn(move || client.batch_execute(TAKE_ROW).unwrap())
+        });
+        let mut looks = 0;
+        let found = until("both clients are seen to be held back", || {
+            sampler.look().unwrap();
+            looks += 1;
+            sampler.holders().into_iter().find(|found| found.sessions_blocked / u64::from(found.looks) > 0)
+        });
+        assert_eq!((found.pid, found.application_name.as_str(), found.is_load), (pid, "forgotten", false));
+        assert!(found.was_idle && found.xact_age_us.unwrap() > 0.0, "{version}: {found:?}");
+        let events = sampler.events();
+        assert_eq!((events.len(), events[0].kind.as_str()), (1, "lock-holder"));
+        assert!(events[0].message.contains(&format!("session {pid} (forgotten, idle in transaction)")));
+        let locks = until("the lock table has a waiter", || {
+            let reading = read(&mut statistics(&server));
+            value(&reading, "pg.locks", Some("ShareLock/waiting")).filter(|count| *count > 0.0)
+        });
+        assert_eq!(locks, 1.0, "one waits for the transaction, the other for the row's turn");
+
+        holder.batch_execute("ROLLBACK").unwrap();
+        for client in held {
+            client.join().unwrap();
+        }
+        let rows = sampler.rows(now().monotonic_us);
+        assert!(seen(&rows, "active", Some(("Lock", Some("transactionid")))) > 0, "{version}: {rows:?}");
+        let seconds: BTreeMap<i64, u32> = rows.iter().map(|row| (row.at_us, row.looks)).collect();
+        assert_eq!(seconds.values().sum::<u32>(), looks, "{version}");
+        assert!(seconds.keys().all(|at| *at < 0 && at % 1_000_000 == 0), "{seconds:?}");
+        let has = |name: &str| rows.iter().any(|row| row.session == Who::Server(name.to_owned()));
+        assert_eq!(has("checkpointer"), version != "9.6", "{version}: {rows:?}");
+        let other = rows.iter().filter(|row| row.session == Who::Other);
+        assert!(
+            other.clone().all(|row| row.state.as_deref() == Some("idle in transaction")),
+            "pgdyno's own sessions are among the others: {version}: {other:?}"
+        );
+    }
+}
+
+#[test]
+fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
+    for version in ["9.6", "18"] {
+        let server = server(version, &[]);
+        let mut sampler = sampler(&server);
+        let mut busy = connect(&server, target::DATABASE, "pgdyno");
+        let cancel = busy.cancel_token();
+        // One message, so that it is never idle within.
+        let sql = format!("{TAKE_ROW}; SELECT pg_advisory_lock(7); SELECT pg_sleep(60)");
+        let busy = std::thread::spawn(move || busy.batch_execute(&sql));
+        let mut asker = connect(&server, "postgres", "");
+        until("it has the row", || {
+            let sql = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
+            asker.query_opt(sql, &[]).unwrap()
+        });
+        until("it is seen to sleep", || {
+            sampler.look().unwrap();
+            let rows = sampler.rows(0);
+            let event = (version != "9.6").then_some(("Timeout", Some("PgSleep")));
+            (seen(&rows, "active", event) > 0).then_some(())
+        });
+        let mut client = connect(&server, target::DATABASE, "pgdyno");
+        let client = std::thread::spawn(move || client.batch_execute(TAKE_ROW).unwrap());
+        let holder = until("it is seen to hold the row", || {
+            sampler.look().unwrap();
+            sampler.holders().first().cloned()
+        });
+        assert!(holder.is_load && !holder.was_idle, "{version}: {holder:?}");
+        assert_eq!(sampler.events(), vec![], "{version}");
+        cancel.cancel_query(NoTls).unwrap();
+        assert!(busy.join().unwrap().is_err());
+        client.join().unwrap();
+    }
+}
+
+#[test]
+fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
+    for version in ["9.6", "13", "18"] {
+        let server = server(version, &[("shared_preload_libraries", "pg_stat_statements")]);
+        let mut asker = session(&server, "postgres", "statements");
+        assert!(Statements::before(&mut asker, target::DATABASE).unwrap().is_none());
+        connect(&server, "postgres", "")
+            .batch_execute("CREATE SCHEMA \"a b\"; CREATE EXTENSION pg_stat_statements SCHEMA \"a b\"")
+            .unwrap();
+        let mut client = connect(&server, target::DATABASE, "pgdyno");
+        let update = |aid| format!("UPDATE pgbench_accounts SET abalance = {aid} WHERE aid = {aid}");
+        client.batch_execute(&update(1)).unwrap();
+        client.batch_execute("CREATE ROLE anybody LOGIN").unwrap();
+        let statements = Statements::before(&mut asker, target::DATABASE).unwrap().unwrap();
+        for aid in 2..7 {
+            client.batch_execute(&update(aid)).unwrap();
+        }
+        // Neither those of a role that may turn it off for itself, nor those of one that may not.
+        let client = connect_as(&server, "anybody", target::DATABASE, "");
+        let anybody = Session::open(client, "tables", TIMEOUT).unwrap();
+        for tables in [&mut tables(&server), &mut Tables::new(anybody).unwrap()] {
+            read(tables);
+        }
+        let uses = statements.since(&mut asker).unwrap();
+        let [one] = uses.as_slice() else { panic!("{version}: {uses:#?}") };
+        assert!(one.query.starts_with("UPDATE pgbench_accounts SET abalance = "), "{version}: {one:?}");
+        assert_eq!((one.calls, one.rows), (5, 5), "{version}");
+        assert!(one.total_us > 0.0 && one.shared_hit_blocks > 0, "{version}: {one:?}");
+        assert_eq!(one.wal_bytes.is_some_and(|bytes| bytes > 0.0), version != "9.6", "{version}: {one:?}");
+    }
+}
+
+#[test]
+fn buffers_are_told_by_relation_where_the_extension_is() {
+    for version in ["9.6", "18"] {
+        let server = server(version, &[]);
+        let mut asker = session(&server, target::DATABASE, "buffers");
+        assert_eq!(buffers(&mut asker), Ok(None));
+        let mut client = connect(&server, target::DATABASE, "");
+        client
+            .batch_execute("CREATE EXTENSION pg_buffercache; SELECT sum(abalance) FROM pgbench_accounts")
+            .unwrap();
+        let row = client.query_one("SELECT pg_relation_size('pgbench_accounts') / 8192", &[]).unwrap();
+        let blocks = u64::try_from(row.get::<_, i64>(0)).unwrap();
+        let found = buffers(&mut asker).unwrap().unwrap();
+        let (name, count) = &found[0];
+        assert!(
+            name == "pgbench_accounts" && *count >= blocks && *count < blocks + 10,
+            "{version}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_vacuum_is_seen_while_it_goes_on() {
+    for version in ["9.6", "18"] {
+        let server = server(version, &[]);
+        let mut tables = tables(&server);
+        let mut client = connect(&server, target::DATABASE, "");
+        let cancel = client.cancel_token();
+        client.batch_execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1").unwrap();
+        let vacuum = std::thread::spawn(move || {
+            client.batch_execute("VACUUM (DISABLE_PAGE_SKIPPING) pgbench_accounts")
+        });
+        until("the vacuum is seen", || {
+            let reading = read(&mut tables);
+            value(&reading, "pg.progress.vacuum.heap_blks_total", Some("pgbench_accounts"))
+                .filter(|blocks| *blocks > 1000.0)
+        });
+        cancel.cancel_query(NoTls).unwrap();
+        assert!(vacuum.join().unwrap().is_err());
+    }
+}
+
+#[test]
+fn one_that_follows_is_seen_with_how_far_it_is_behind() {
+    for version in ["10", "18"] {
+        let server = server(version, &[("wal_level", "logical")]);
+        let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!() };
+        let mut publisher = connect(&server, target::DATABASE, "");
+        publisher
+            .batch_execute("CREATE TABLE t (a int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t")
+            .unwrap();
+        publisher.batch_execute("SELECT pg_create_logical_replication_slot('follower', 'pgoutput')").unwrap();
+        let mut follower = connect(&server, "postgres", "");
+        follower.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
+        follower
+            .batch_execute(&format!(
+                "CREATE SUBSCRIPTION follower CONNECTION 'host={directory} port={port} user={} dbname={}' \
+                 PUBLICATION p WITH (create_slot = false, copy_data = false)",
+                target::USER,
+                target::DATABASE
+            ))
+            .unwrap();
+        let mut statistics = statistics(&server);
+        let mut lag = |what: &str| {
+            until(what, || {
+                let reading = read(&mut statistics);
+                value(&reading, "pg.replication.flush_lag_bytes", Some("follower"))
+                    .filter(|lag| (what == "it is behind") == (*lag > 1e6))
+            })
+        };
+        lag("it follows");
+        // A lock that the follower has to wait for.
+        let mut holder = follower.transaction().unwrap();
+        holder.batch_execute("LOCK TABLE t").unwrap();
+        publisher.batch_execute("INSERT INTO t SELECT generate_series(1, 100000)").unwrap();
+        lag("it is behind");
+    }
+}
+
+#[test]
+fn what_a_role_may_not_see_is_left_out() {
+    let server = server("18", &[]);
+    connect(&server, "postgres", "")
+        .batch_execute("CREATE ROLE anybody LOGIN; REVOKE SELECT ON pg_stat_io FROM PUBLIC")
+        .unwrap();
+    let client = connect_as(&server, "anybody", "postgres", "");
+    let session = Session::open(client, "statistics", TIMEOUT).unwrap();
+    let mut statistics = Statistics::new(session, target::DATABASE);
+    for _ in 0..2 {
+        let reading = read(&mut statistics);
+        assert!(value(&reading, "pg.database.commits", None).is_some());
+        assert!(!reading.values.iter().any(|value| value.metric.starts_with("pg.io.")));
+    }
+}
+
+#[test]
+fn a_session_that_is_gone_is_a_failed_reading_each_time() {
+    let server = server("13", &[]);
+    let (mut statistics, mut sampler) = (statistics(&server), sampler(&server));
+    read(&mut statistics);
+    connect(&server, "postgres", "")
+        .batch_execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgdyno %'",
+        )
+        .unwrap();
+    for _ in 0..2 {
+        let failed = statistics.read(&mut Reading::default());
+        assert!(failed.is_err() && sampler.look().is_err(), "{failed:?}");
+    }
+    assert_eq!(sampler.rows(0), vec![]);
 }

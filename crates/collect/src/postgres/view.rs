@@ -3,7 +3,7 @@
 use model::metrics::Kind;
 use postgres::SimpleQueryRow;
 
-use super::session::{MARK, Session};
+use super::session::{MARK, Refusal, Session};
 use crate::Reading;
 
 /// One view, or one question that gives rows like a view.
@@ -69,6 +69,8 @@ pub(super) use where_on;
 #[derive(Debug)]
 pub(super) struct Questions {
     questions: Vec<Question>,
+    /// What asks them all, once the server has planned them.
+    prepared: Option<String>,
     /// Whether those that the server refuses have been looked for.
     is_checked: bool,
 }
@@ -90,18 +92,19 @@ impl Questions {
             let from = given.iter().fold(view.from.to_owned(), |from, (name, sql)| from.replace(name, sql));
             Question { sql: format!("SELECT {MARK} {}, {} FROM {from}", view.of, list.join(", ")), columns }
         });
-        Self { questions: questions.collect(), is_checked: false }
+        Self { questions: questions.collect(), prepared: None, is_checked: false }
     }
 
     /// Asks them all. What this server refuses for good (a role that may not see it, a server that is no PostgreSQL to
     /// the letter) is found at the first refusal, and is left out from then on.
     pub(super) fn read(&mut self, session: &mut Session, into: &mut Reading) -> Result<(), String> {
-        let mut asked = session.ask_several(&self.sql());
+        let mut asked = self.ask(session);
         if asked.as_ref().is_err_and(|refusal| refusal.lasting) && !self.is_checked {
             self.is_checked = true;
+            self.prepared = None;
             self.questions
                 .retain(|question| !session.ask(&question.sql).is_err_and(|refusal| refusal.lasting));
-            asked = session.ask_several(&self.sql());
+            asked = self.ask(session);
         }
         let answers = asked.map_err(|refusal| refusal.why)?;
         for (question, rows) in self.questions.iter().zip(&answers) {
@@ -112,9 +115,12 @@ impl Questions {
         Ok(())
     }
 
-    fn sql(&self) -> String {
-        let all: Vec<&str> = self.questions.iter().map(|question| question.sql.as_str()).collect();
-        all.join("; ")
+    fn ask(&mut self, session: &mut Session) -> Result<Vec<Vec<SimpleQueryRow>>, Refusal> {
+        if self.prepared.is_none() {
+            self.prepared =
+                Some(session.prepare(self.questions.iter().map(|question| question.sql.as_str()))?);
+        }
+        session.ask_several(self.prepared.as_deref().unwrap_or_default())
     }
 }
 

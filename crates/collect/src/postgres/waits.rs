@@ -60,7 +60,8 @@ impl WaitSampler {
             Some(name) => format!("datid = {oid} AND application_name = {}", literal(name)),
             None => format!("datid = {oid}"),
         };
-        let sql = question(session.major(), &is_load);
+        let question = question(session.major(), &is_load);
+        let sql = session.prepare([question.as_str()]).map_err(|refusal| refusal.why)?;
         let holders = Holders::new(session.major(), &is_load);
         Ok(Self { session, sql, kinds: BTreeMap::new(), looks: Vec::new(), holders })
     }

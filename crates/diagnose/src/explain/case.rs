@@ -81,12 +81,6 @@ impl<'a> Case<'a> {
         self.record.metrics.growth(metric, of, self.from_us, self.to_us)
     }
 
-    /// What the counters of all subjects grew by in the window; none where there is none that is known.
-    pub(crate) fn growth_of_all(&self, metric: &str) -> Option<f64> {
-        let known = |series: &model::metrics::Series| series.growth(self.from_us, self.to_us);
-        self.record.metrics.all(metric).filter_map(known).reduce(|sum, more| sum + more)
-    }
-
     /// Events of a kind with the time of each in microseconds after the load's start.
     pub(crate) fn events(&self, kind: &'a str) -> impl Iterator<Item = (i64, &'a Event)> {
         let started = self.record.trial.load_started;

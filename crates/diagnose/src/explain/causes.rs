@@ -3,6 +3,8 @@
 //! Thresholds are where a cause begins to be worth a sentence; docs/validation.md shows what each gave for a planted
 //! cause, and docs/explain.md what it looks at.
 
+use model::plan::cpu_list;
+use model::record::Event;
 use model::waits::{Session, Waits};
 
 use super::budget::{Budget, Part, Place};
@@ -73,10 +75,11 @@ impl Confidence {
 
 impl Cause {
     /// What it is sorted by. A share of the latency says what limits; a share of the window or of the machine says what
-    /// else went on, unless it is most of it.
+    /// else went on, unless others have most of the machine: then all else is second to that.
     pub fn weight(&self) -> f64 {
         match self.of {
             Measure::Latency => self.share,
+            Measure::MachineCpu if self.share > MOST => self.share,
             Measure::Window | Measure::MachineCpu => self.share / 2.0,
         }
     }
@@ -171,23 +174,36 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
 struct Cpu {
     total_us: f64,
     busy_us: f64,
-    /// Of processes that are neither pgdyno's nor the server's nor the kernel's.
+    /// Of processes that are neither pgdyno's nor the server's nor the kernel's; of the whole machine.
     foreign_us: Option<f64>,
 }
 
 impl Cpu {
+    /// Of the whole machine.
     fn of(case: &Case) -> Option<Self> {
-        let of = |name: &str| case.growth(&format!("cpu.{name}_us"), Some("all"));
+        Self::of_these(case, &["all".to_owned()])
+    }
+
+    /// Of the processors that the server may use.
+    fn of_server(case: &Case) -> Option<Self> {
+        match case.record.trial.cell.pin.server.as_deref().and_then(cpu_list) {
+            Some(cpus) => {
+                Self::of_these(case, &cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>())
+            }
+            None => Self::of(case),
+        }
+    }
+
+    fn of_these(case: &Case, cpus: &[String]) -> Option<Self> {
+        let of = |name: &str| {
+            let metric = format!("cpu.{name}_us");
+            cpus.iter().map(|cpu| case.growth(&metric, Some(cpu))).sum::<Option<f64>>()
+        };
         let busy_us: f64 =
             ["user", "nice", "system", "irq", "softirq"].iter().filter_map(|name| of(name)).sum();
         let steal_us = of("steal").unwrap_or_default();
         let total_us = busy_us + of("idle")? + of("iowait").unwrap_or_default() + steal_us;
-        // Interrupts and what the kernel does for nobody in particular are no foreign process's.
-        let theirs_us = busy_us - of("irq").unwrap_or_default() - of("softirq").unwrap_or_default();
-        let roles_us = |metric| case.growth_of_all(metric);
-        let foreign_us = roles_us("role.user_us")
-            .zip(roles_us("role.system_us"))
-            .map(|(user_us, system_us)| (theirs_us - user_us - system_us).max(0.0));
+        let foreign_us = case.growth("role.run_us", Some("foreign"));
         Some(Self { total_us, busy_us, foreign_us })
     }
 }
@@ -218,7 +234,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
 
 fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Place::ServerCpu, Place::ServerRunQueue]);
-    let cpu = Cpu::of(case)?;
+    let cpu = Cpu::of_server(case)?;
     let busy = cpu.busy_us / cpu.total_us;
     let server_us = case.growth("role.run_us", Some("load"))?;
     let waits = budget.us(Place::ServerRunQueue) > budget.us(Place::ServerCpu);
@@ -228,7 +244,7 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     }
     let mut evidence = told(budget, &[Place::ServerCpu, Place::ServerRunQueue]);
     evidence.push(format!(
-        "the machine's CPUs were busy for {} of the window, {} of that in the load's sessions",
+        "the CPUs that the server may use were busy for {} of the window, {} of that in the load's sessions",
         percent(busy),
         percent(server_us / cpu.busy_us)
     ));
@@ -241,13 +257,25 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     Some(of_latency(budget, "server-cpu", share, sentence, evidence, next))
 }
 
+/// A transaction of the load that holds a lock for so long does something else than the load's usual work.
+const LONG_US: f64 = 1e6;
+
+/// Who held locks and is not the load at its usual work.
+fn lingering<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
+    case.events("lock-holder").map(|(_, event)| event).filter(|event| {
+        let figure = |name| event.figures.get(name).copied().unwrap_or_default();
+        figure("is_load") == 0.0 || figure("xact_age_us") > LONG_US
+    })
+}
+
 /// The share of lock waits that sessions outside the load, or idle in a transaction, are to blame for.
 fn held_by_others(case: &Case) -> f64 {
     let is_lock =
         |waits: &Waits| waits.session == Session::Load && waits.event_type.as_deref() == Some("Lock");
-    // Who holds is asked once a second, each time with the sessions that it holds back: session-seconds.
-    let held: f64 =
-        case.events("lock-holder").filter_map(|(_, event)| event.figures.get("sessions_blocked")).sum();
+    // Who holds is asked once a second, each time with the sessions that are held back: session-seconds.
+    let held: f64 = lingering(case)
+        .filter_map(|event| Some(event.figures.get("sessions_blocked")? * event.figures.get("looks")?))
+        .sum();
     let waited = case.sessions(is_lock) * case.window_us() / 1e6;
     if waited > 0.0 { (held / waited).min(1.0) } else { 0.0 }
 }
@@ -257,8 +285,7 @@ fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
     if share < WORTH_NAMING {
         return None;
     }
-    let mut evidence: Vec<String> =
-        case.events("lock-holder").map(|(_, event)| event.message.clone()).collect();
+    let mut evidence: Vec<String> = lingering(case).map(|event| event.message.clone()).collect();
     evidence.extend(told(budget, &[Place::Lock]));
     let sentence = format!(
         "clients wait for a lock that a session outside the load holds: {} of latency",
@@ -391,21 +418,16 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     if begun.len() < 2 {
         return None;
     }
-    let mut starts: Vec<i64> = case.events("checkpoint-started").map(|(at_us, _)| at_us).collect();
-    let mut ends: Vec<i64> = case.events("checkpoint-ended").map(|(at_us, _)| at_us).collect();
-    starts.sort_unstable();
-    ends.sort_unstable();
-    // Checkpoints follow each other, never overlap; one that has no end in the log ran until the window's.
-    let during_us: i64 = starts
-        .iter()
-        .map(|&start_us| {
-            let end_us = ends.iter().copied().find(|&end_us| end_us >= start_us).unwrap_or(case.to_us);
-            (end_us.min(case.to_us) - start_us.max(case.from_us)).max(0)
+    let during_us: f64 = case
+        .events("checkpoint-ended")
+        .filter_map(|(end_us, event)| {
+            let start_us = end_us - *event.figures.get("total_us")? as i64;
+            Some((end_us.min(case.to_us) - start_us.max(case.from_us)).max(0) as f64)
         })
         .sum();
-    let share = (during_us as f64 / case.window_us()).min(1.0);
+    let share = (during_us / case.window_us()).min(1.0);
     let mut evidence = vec![format!(
-        "{} checkpoints were begun by the amount of WAL, one every {:.1} s",
+        "{} checkpoints were begun by the amount of WAL, one every {:.2} s",
         begun.len(),
         case.window_us() / 1e6 / begun.len() as f64
     )];
@@ -415,8 +437,8 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     {
         evidence.push(format!("{} of WAL records carry a full page", percent(images / records)));
     }
-    if let Some(size) = case.setting("max_wal_size") {
-        evidence.push(format!("max_wal_size is {size} (in its base unit)"));
+    if let Some(size) = case.record.settings.iter().find(|setting| setting.name == "max_wal_size") {
+        evidence.push(format!("max_wal_size is {} {}", size.value, size.unit.as_deref().unwrap_or_default()));
     }
     Some(Cause {
         name: "checkpoints",

@@ -172,6 +172,12 @@ pub struct Finding {
     pub status: String,
     /// The evidence, in figures.
     pub evidence: String,
+    /// Up to where it would have found nothing; null where there is no such place, and in older bundles.
+    #[serde(default)]
+    pub threshold: Option<String>,
+    /// What to do; null where nothing is to be done, and in older bundles.
+    #[serde(default)]
+    pub advice: Option<String>,
 }
 
 /// What a load brought.
@@ -397,13 +403,16 @@ impl From<&record::Finding> for Finding {
             gate: finding.gate.clone(),
             status: finding.status.name().to_owned(),
             evidence: finding.evidence.clone(),
+            threshold: finding.threshold.clone(),
+            advice: finding.advice.clone(),
         }
     }
 }
 
 impl Finding {
     fn into_model(self) -> Result<record::Finding, Defect> {
-        Ok(record::Finding { status: status(&self.status)?, gate: self.gate, evidence: self.evidence })
+        let Self { gate, status: name, evidence, threshold, advice } = self;
+        Ok(record::Finding { gate, status: status(&name)?, evidence, threshold, advice })
     }
 }
 

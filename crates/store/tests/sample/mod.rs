@@ -101,6 +101,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     gate: "driver-saturated".to_owned(),
                     status: Status::Suspect,
                     evidence: "busiest thread 99.0 %".to_owned(),
+                    threshold: Some("at most 90%".to_owned()),
+                    advice: Some("raise run.threads".to_owned()),
                 }],
             },
             summary: Some(Summary {

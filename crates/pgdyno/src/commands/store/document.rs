@@ -86,6 +86,8 @@ struct FindingDocument<'a> {
     gate: &'a str,
     status: &'static str,
     evidence: &'a str,
+    threshold: Option<&'a str>,
+    advice: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -269,10 +271,12 @@ impl<'a> RunDocument<'a> {
 
 impl<'a> ValidityDocument<'a> {
     fn of(validity: &'a Validity) -> Self {
-        let finding = |Finding { gate, status, evidence }: &'a Finding| FindingDocument {
+        let finding = |Finding { gate, status, evidence, threshold, advice }: &'a Finding| FindingDocument {
             gate,
             status: status.name(),
             evidence,
+            threshold: threshold.as_deref(),
+            advice: advice.as_deref(),
         };
         Self { status: validity.status.name(), findings: validity.findings.iter().map(finding).collect() }
     }

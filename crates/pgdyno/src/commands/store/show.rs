@@ -113,7 +113,7 @@ fn validity(trial: &Trial) -> Section {
     let mut section = Section::new("Validity");
     section.push("status", trial.validity.status.name());
     for finding in &trial.validity.findings {
-        section.push(&finding.gate, format!("{}: {}", finding.status.name(), finding.evidence));
+        section.push(&finding.gate, format!("{}: {}", finding.status.name(), finding.in_words()));
     }
     section
 }

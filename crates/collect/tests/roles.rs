@@ -1,0 +1,205 @@
+//! Roles of the processes of real servers, against what the kernel tells of each process.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use collect::{Processes, Reading, Source, Watched};
+use model::message::Endpoint;
+use model::metrics::Kind;
+use model::workload::Transport;
+use postgres::{Client, NoTls};
+use target::{Cache, Cluster, Progress, Server};
+
+/// What other sessions of a server may have left to do, such as the one that found it ready.
+const OTHERS_US: f64 = 50_000.0;
+/// Long enough to be told from that.
+const BURN: &str = "select count(*) from generate_series(1, 1500000) where random() < 2";
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+fn start(major: &str, settings: &[(&str, &str)]) -> Server {
+    let cache = Cache::open().unwrap();
+    let installation = target::install(&cache, major, &Quiet).unwrap();
+    let settings: BTreeMap<String, String> =
+        settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap()
+}
+
+fn connect(server: &Server) -> (Client, i32) {
+    let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
+    let mut config = postgres::Config::new();
+    config.host_path(directory).port(port).user(target::USER).dbname("postgres");
+    let mut client = config.connect(NoTls).unwrap();
+    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    (client, pid)
+}
+
+fn watch(server: &Server) -> (Processes, Arc<Mutex<Vec<i32>>>) {
+    let collectors = Arc::default();
+    let watched =
+        Watched { driver: None, postmaster: Some(server.pid()), collector_backends: Arc::clone(&collectors) };
+    (Processes::new(watched), collectors)
+}
+
+type Values = BTreeMap<(String, String), (Kind, f64)>;
+
+fn read(processes: &mut Processes) -> Values {
+    let mut reading = Reading::default();
+    processes.read(&mut reading).unwrap();
+    let values = reading.values();
+    values
+        .map(|(metric, of, kind, value)| ((metric.to_owned(), of.unwrap().to_owned()), (kind, value)))
+        .collect()
+}
+
+fn get(values: &Values, metric: &str, of: &str) -> f64 {
+    let key = (metric.to_owned(), of.to_owned());
+    values.get(&key).unwrap_or_else(|| panic!("no {metric} of {of} in {values:#?}")).1
+}
+
+/// Time on a processor and in run queues, in microseconds, as the kernel has it.
+fn schedule_us(pid: i32) -> [f64; 2] {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    let mut numbers = text.split_whitespace().map(|number| number.parse::<f64>().unwrap() / 1000.0);
+    [numbers.next().unwrap(), numbers.next().unwrap()]
+}
+
+/// What each grew by, less what is lost by calculating.
+fn from_to(before: [f64; 2], after: [f64; 2]) -> [f64; 2] {
+    [after[0] - before[0] - 1e-3, after[1] - before[1] - 1e-3]
+}
+
+/// Waits until a process is gone, and its parent has heard of it.
+fn wait_for_end(pid: i32) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(Instant::now() < end, "process {pid} does not end");
+        std::thread::yield_now();
+    }
+}
+
+fn assert_no_counter_fell(before: &Values, after: &Values) {
+    for (name, (kind, value)) in before {
+        let now = after.get(name).unwrap_or_else(|| panic!("{name:?} is gone"));
+        assert!(*kind == Kind::Gauge || now.1 >= *value, "{name:?}: {value}, then {}", now.1);
+    }
+}
+
+#[test]
+fn each_processs_time_is_its_roles() {
+    for major in ["9.6", "13", "18"] {
+        // A name of the cluster is a part of every title.
+        let server = start(major, &[("cluster_name", "main: a")]);
+        let (mut processes, collectors) = watch(&server);
+        let (mut load, load_pid) = connect(&server);
+        let (mut collector, collector_pid) = connect(&server);
+        collectors.lock().unwrap().push(collector_pid);
+
+        for (session, pid, role, other) in
+            [(&mut load, load_pid, "load", "collector"), (&mut collector, collector_pid, "collector", "load")]
+        {
+            let least_before = schedule_us(pid);
+            let before = read(&mut processes);
+            let most_before = schedule_us(pid);
+            session.query_one(BURN, &[]).unwrap();
+            let least_after = schedule_us(pid);
+            let after = read(&mut processes);
+            let most_after = schedule_us(pid);
+            let grew = |metric: &str, role: &str| get(&after, metric, role) - get(&before, metric, role);
+            let [least_run, least_wait] = from_to(most_before, least_after);
+            let [most_run, _] = from_to(least_before, most_after);
+            let [run, wait] = ["role.run_us", "role.wait_us"].map(|metric| grew(metric, role));
+            assert!(run >= least_run && run <= most_run + OTHERS_US, "{major}: {least_run} {run} {most_run}");
+            // How long others waited that were still at their end depends on the machine.
+            assert!(wait >= least_wait, "{major}: {least_wait} {wait}");
+            assert!(grew("role.run_us", role) > 2.0 * OTHERS_US, "{major}: {BURN} is too short");
+            assert!(grew("role.run_us", other) < OTHERS_US, "{major}: {other} did what {role} did");
+            let by_ticks = grew("role.user_us", role) + grew("role.system_us", role);
+            assert!((by_ticks - grew("role.run_us", role)).abs() < OTHERS_US, "{major}: {by_ticks} by ticks");
+            assert_no_counter_fell(&before, &after);
+        }
+
+        let one =
+            ["checkpointer", "background writer", "walwriter", "autovacuum launcher", "postmaster", "pgdyno"];
+        let now = read(&mut processes);
+        for role in one {
+            assert_eq!(get(&now, "role.processes", role), 1.0, "{role} of {major}");
+        }
+        let stats_collectors = if major == "18" { 0.0 } else { 1.0 };
+        assert_eq!(get(&now, "role.processes", "stats collector"), stats_collectors, "{major}");
+        assert_eq!(get(&now, "role.processes", "io worker") > 0.0, major == "18", "{major}");
+
+        // What they had stays when they are gone.
+        drop((load, collector));
+        wait_for_end(load_pid);
+        wait_for_end(collector_pid);
+        let after = read(&mut processes);
+        assert_no_counter_fell(&now, &after);
+        assert_eq!(get(&after, "role.processes", "collector"), 0.0);
+        assert_eq!(get(&after, "role.run_us", "collector"), get(&now, "role.run_us", "collector"));
+    }
+}
+
+#[test]
+fn checkpoints_are_the_checkpointers() {
+    let server = start("18", &[]);
+    let (mut processes, _) = watch(&server);
+    let (mut client, _) = connect(&server);
+    client.batch_execute("create table t as select generate_series(1, 300000) as a").unwrap();
+    let before = read(&mut processes);
+    client.batch_execute("checkpoint").unwrap();
+    let after = read(&mut processes);
+    let grew = get(&after, "role.run_us", "checkpointer") - get(&before, "role.run_us", "checkpointer");
+    assert!(grew > 0.0);
+}
+
+#[test]
+fn sessions_between_two_readings_are_not_lost() {
+    for major in ["9.6", "18"] {
+        let server = start(major, &[]);
+        let (mut processes, _) = watch(&server);
+        let before = read(&mut processes);
+        let mut used_us = 0.0;
+        for _ in 0..3 {
+            let (mut client, pid) = connect(&server);
+            client.query_one(BURN, &[]).unwrap();
+            used_us += schedule_us(pid)[0];
+            drop(client);
+            wait_for_end(pid);
+        }
+        let after = read(&mut processes);
+        let grew = |metric: &str| get(&after, metric, "server ended") - get(&before, metric, "server ended");
+        // The kernel tells it in ticks.
+        assert!(grew("role.run_us") > used_us - OTHERS_US, "{major}: {} of {used_us}", grew("role.run_us"));
+        assert_eq!(grew("role.run_us"), grew("role.user_us") + grew("role.system_us"));
+    }
+}
+
+#[test]
+fn time_that_a_foreign_process_takes_is_told() {
+    let mut processes = Processes::new(Watched::default());
+    let before = read(&mut processes);
+    let mut burner = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let pid = burner.id() as i32;
+    let end = Instant::now() + Duration::from_secs(60);
+    while schedule_us(pid)[0] < 500_000.0 && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    let [burned_us, _] = schedule_us(pid);
+    let after = read(&mut processes);
+    burner.kill().unwrap();
+    burner.wait().unwrap();
+    let foreign = get(&after, "role.run_us", "foreign") - get(&before, "role.run_us", "foreign");
+    // Others may work meanwhile; the machine's time is counted in ticks, and without what the hypervisor took.
+    assert!(burned_us >= 500_000.0 && foreign > burned_us / 4.0, "{foreign} of {burned_us}");
+    assert_no_counter_fell(&before, &after);
+}

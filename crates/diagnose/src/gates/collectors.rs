@@ -1,0 +1,134 @@
+//! Do the collectors' readings belong to the load's window, and are they all there?
+
+use std::collections::BTreeMap;
+
+use model::metrics::{Kind, Series};
+
+use super::{Found, Gate, Observation, noted, suspect};
+
+pub(super) const GATES: [Gate; 3] =
+    [("clock-stepped", clock_stepped), ("window-mismatch", window_mismatch), ("collectors", collectors)];
+
+fn clock_stepped(observed: &Observation) -> Option<Found> {
+    let step_us = observed.clocks?.step_us() as f64;
+    let limit = observed.thresholds.clock_step_us;
+    if step_us.abs() <= limit {
+        return None;
+    }
+    let evidence = format!("the wall clock was set by {:+.3} s during the load", step_us / 1e6);
+    Some(suspect(evidence).beyond(format!("at most {} s", limit / 1e6)).so(
+        "what the server's log says may stand at a wrong time; let the clock be steered, not set, while it is measured",
+    ))
+}
+
+/// How far from an end of the window a reading may be that stands for it.
+const REACH_US: i64 = 50_000;
+
+/// A source whose counters all begin after the window or end before it has no growth in it.
+fn window_mismatch(observed: &Observation) -> Option<Found> {
+    let (from_us, to_us) = observed.window?;
+    let mut ends: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
+    for series in observed.metrics.0.iter().filter(|series| series.kind == Kind::Counter) {
+        let Some((first_us, last_us)) = span(series) else { continue };
+        let source = series.metric.split('.').next().unwrap_or_default();
+        let (begin, end) = ends.entry(source).or_default();
+        *begin |= first_us <= from_us + REACH_US;
+        *end |= last_us >= to_us - REACH_US;
+    }
+    let without = |pick: fn(&(bool, bool)) -> bool| {
+        ends.iter().filter(|(_, ends)| !pick(ends)).map(|(source, _)| *source).collect::<Vec<_>>().join(", ")
+    };
+    let parts: Vec<String> = [("start", without(|ends| ends.0)), ("end", without(|ends| ends.1))]
+        .into_iter()
+        .filter(|(_, sources)| !sources.is_empty())
+        .map(|(end, sources)| format!("at its {end}: {sources}"))
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let evidence = format!("not all of the window was read; nothing {}", parts.join("; nothing "));
+    Some(
+        suspect(evidence)
+            .beyond(format!("readings within {} ms of both ends", REACH_US / 1000))
+            .so("what these sources say is not of the window: see why they failed or were late"),
+    )
+}
+
+/// When a series was first read, and when last.
+fn span(series: &Series) -> Option<(i64, i64)> {
+    let known = || series.points.iter().filter(|point| point.value.is_some()).map(|point| point.at_us);
+    Some((known().next()?, known().next_back()?))
+}
+
+fn collectors(observed: &Observation) -> Option<Found> {
+    let mut parts = Vec::new();
+    for (metric, what) in [("collector.failed", "failed"), ("collector.late", "came too late")] {
+        for series in observed.metrics.all(metric) {
+            let values = || series.points.iter().filter_map(|point| point.value);
+            let times = values().next_back().unwrap_or_default() - values().next().unwrap_or_default();
+            if times > 0.0 {
+                let source = series.of.as_deref().unwrap_or("all");
+                parts.push(format!("{times} of {source} {what}"));
+            }
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    Some(noted(format!("readings are missing: {}", parts.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::record::{ClockReading, Clocks, Status};
+
+    use super::super::sound::{Sound, WINDOW, gates};
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_suspected() {
+        let sound = Sound::new();
+        let clocks = sound.observed().clocks.unwrap();
+        let with = |step_us| {
+            let ended = ClockReading { unix_us: clocks.ended.unix_us + step_us, ..clocks.ended };
+            gates(&Observation { clocks: Some(Clocks { ended, ..clocks }), ..sound.observed() })
+        };
+        assert_eq!(with(5_000), (Status::Valid, vec![]));
+        assert_eq!(with(-3_600_000_000), (Status::Suspect, vec!["clock-stepped"]));
+    }
+
+    #[test]
+    fn a_source_that_was_not_read_at_an_end_of_the_window_is_named() {
+        let mut sound = Sound::new();
+        sound.readings(
+            "disk.read_bytes",
+            Some("sda"),
+            Kind::Counter,
+            &[(WINDOW.0 + 60_000, 1.0), (WINDOW.1, 2.0)],
+        );
+        assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["window-mismatch"]));
+        let evidence = window_mismatch(&sound.observed()).unwrap().evidence;
+        assert_eq!(evidence, "not all of the window was read; nothing at its start: disk");
+        // Another disk that was there all along: this one came later.
+        sound.readings(
+            "disk.read_bytes",
+            Some("sdb"),
+            Kind::Counter,
+            &[(WINDOW.0, 1.0), (WINDOW.1 - 40_000, 2.0)],
+        );
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+        assert_eq!(gates(&Observation { window: None, ..sound.observed() }), (Status::Valid, vec![]));
+    }
+
+    #[test]
+    fn readings_that_failed_or_were_late_are_noted() {
+        let mut sound = Sound::new();
+        sound.counter("collector.late", Some("cpu"), 0.0);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+        sound.counter("collector.late", Some("cpu"), 1.0);
+        sound.counter("collector.failed", Some("pg.database"), 1.0);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["collectors"]));
+        let evidence = collectors(&sound.observed()).unwrap().evidence;
+        assert_eq!(evidence, "readings are missing: 4 of pg.database failed, 4 of cpu came too late");
+    }
+}

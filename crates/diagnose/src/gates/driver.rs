@@ -1,0 +1,114 @@
+//! Was the driver what was measured?
+
+use super::{Found, Gate, Observation, at_most, percent, suspect};
+
+pub(super) const GATES: [Gate; 3] =
+    [("driver-saturated", saturated), ("driver-lag", lag), ("driver-starved", starved)];
+
+/// How the driver is given more to run on.
+const MORE_ROOM: &str = "raise run.threads, give driver and server processors of their own (pin), or run fewer clients: \
+                         as it is, this says little about the server";
+
+fn saturated(observed: &Observation) -> Option<Found> {
+    let (busy_us, width_us) = observed.measured().fold((0.0, 0.0), |(busy, width), interval| {
+        let us = interval.width_us as f64;
+        (busy + interval.busy * us, width + us)
+    });
+    let busy = busy_us / width_us;
+    let limit = observed.thresholds.driver_busy_share;
+    if busy.is_nan() || busy <= limit {
+        return None;
+    }
+    let evidence = format!("the busiest driver thread worked {} of the window", percent(busy));
+    Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
+}
+
+/// Driver lag is part of every latency: that of all responses of a transaction together.
+fn lag(observed: &Observation) -> Option<Found> {
+    let latency_us = observed.summary?.latency.as_ref()?.mean_us;
+    let (mut lag_us, mut transactions) = (0.0, 0.0);
+    for interval in observed.measured() {
+        transactions += interval.scripts.iter().map(|script| script.transactions as f64).sum::<f64>();
+        if let (Some(mean_us), Some(responses)) = (interval.lag_mean_us, interval.responses) {
+            lag_us += mean_us * responses as f64;
+        }
+    }
+    let lag_us = lag_us / transactions;
+    let (share, limit) = (lag_us / latency_us, observed.thresholds.driver_lag_share);
+    // Negated, for what is not known is NaN.
+    if !(share > limit && lag_us > observed.thresholds.driver_lag_us) {
+        return None;
+    }
+    let evidence = format!(
+        "the driver handled a transaction's responses {lag_us:.0} µs late in the mean, {} of the latency",
+        percent(share)
+    );
+    let threshold = format!("{}, or {:.0} µs", at_most(limit), observed.thresholds.driver_lag_us);
+    Some(suspect(evidence).beyond(threshold).so(MORE_ROOM))
+}
+
+fn starved(observed: &Observation) -> Option<Found> {
+    let waited = observed.share_of_window("role.busiest_wait_us", Some("driver"))?;
+    let limit = observed.thresholds.driver_wait_share;
+    if waited <= limit {
+        return None;
+    }
+    let evidence =
+        format!("the busiest driver thread waited {} of the window for a processor", percent(waited));
+    Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::message::Interval;
+    use model::record::Status;
+
+    use super::super::sound::{Sound, gates, summary};
+    use super::*;
+
+    #[test]
+    fn a_driver_that_never_waits_is_suspected() {
+        let with = |busy| {
+            let mut sound = Sound::new();
+            sound.intervals[0].busy = 1.0;
+            sound.intervals[1..].iter_mut().for_each(|interval| interval.busy = busy);
+            gates(&sound.observed())
+        };
+        assert_eq!(with(0.8), (Status::Valid, vec![]), "the warm-up does not count");
+        assert_eq!(with(0.95), (Status::Suspect, vec!["driver-saturated"]));
+    }
+
+    #[test]
+    fn lag_counts_where_it_is_both_a_share_of_the_latency_and_long() {
+        let mut sound = Sound::new();
+        let lag = |intervals: &mut Vec<Interval>, mean_us| {
+            intervals.iter_mut().for_each(|interval| interval.lag_mean_us = Some(mean_us));
+        };
+        // Of 400 µs; each transaction has two responses.
+        lag(&mut sound.intervals, 30.0);
+        assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["driver-lag"]));
+        lag(&mut sound.intervals, 19.0);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+
+        lag(&mut sound.intervals, 24.0);
+        let fast = summary(40_000.0, 100.0);
+        assert_eq!(gates(&Observation { summary: Some(&fast), ..sound.observed() }), (Status::Valid, vec![]));
+
+        lag(&mut sound.intervals, 30.0);
+        sound.intervals.iter_mut().for_each(|interval| interval.responses = None);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "nothing is known of the responses");
+    }
+
+    #[test]
+    fn a_driver_that_waits_for_processors_is_suspected() {
+        let mut sound = Sound::new();
+        sound.counter("role.busiest_wait_us", Some("driver"), 50_000.0);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+        sound.counter("role.busiest_wait_us", Some("driver"), 150_000.0);
+        assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["driver-starved"]));
+        let found = starved(&sound.observed()).unwrap();
+        assert_eq!(found.evidence, "the busiest driver thread waited 15% of the window for a processor");
+        sound.metrics.0.clear();
+        assert!(starved(&sound.observed()).is_none());
+    }
+}

@@ -1,0 +1,202 @@
+//! Did the load run as it was to, and do the counts of it agree?
+
+use super::{Found, Gate, INTERRUPTED, Observation, at_most, found, invalid, noted, percent, suspect};
+use model::record::Status;
+
+/// Before all others: what follows is of no interest then.
+pub(super) const ENDED_BY_THE_USER: [Gate; 1] = [(INTERRUPTED, interrupted)];
+
+pub(super) const GATES: [Gate; 6] = [
+    ("load-failed", load_failed),
+    ("client-died", clients_died),
+    ("nothing-done", nothing_done),
+    ("transaction-count", transaction_count),
+    ("transactions-failed", transactions_failed),
+    ("littles-law", littles_law),
+];
+
+fn interrupted(observed: &Observation) -> Option<Found> {
+    if !observed.interrupted {
+        return None;
+    }
+    let evidence = match observed.summary {
+        Some(summary) => {
+            format!("ended by the user after {:.1} s of the window", summary.window_us as f64 / 1e6)
+        }
+        None => "ended by the user before the load began".to_owned(),
+    };
+    Some(invalid(evidence))
+}
+
+fn load_failed(observed: &Observation) -> Option<Found> {
+    Some(invalid(observed.load_failure?.to_owned()))
+}
+
+fn clients_died(observed: &Observation) -> Option<Found> {
+    let first = observed.deaths.first()?;
+    let state = first.sqlstate.as_ref().map(|state| format!(" (SQLSTATE {state})")).unwrap_or_default();
+    let evidence = format!(
+        "{} of {} clients could not go on; client {} after {:.3} s: {}{state}",
+        observed.deaths.len(),
+        observed.clients,
+        first.client,
+        first.at_us as f64 / 1e6,
+        first.message
+    );
+    Some(invalid(evidence).so("mend what the message says; the server's log may say more"))
+}
+
+fn nothing_done(observed: &Observation) -> Option<Found> {
+    let summary = observed.summary.filter(|summary| summary.transactions == 0)?;
+    let evidence = format!("no transaction ended in the window of {:.1} s", summary.window_us as f64 / 1e6);
+    Some(invalid(evidence).so("let it run longer, or look for what transactions wait for"))
+}
+
+/// The most commits that autovacuum's workers may add in one trial before they, too, must be explained: a fixed part
+/// for a round of workers that find nothing to do, and a thousandth of the load.
+const AUTOVACUUM_COMMITS: i64 = 200;
+
+fn transaction_count(observed: &Observation) -> Option<Found> {
+    observed.summary?;
+    let accounting = &observed.accounting;
+    let (Some(surplus), Some(transactions)) = (accounting.surplus(), accounting.driver_transactions) else {
+        return Some(suspect("the server's own count could not be read".to_owned()));
+    };
+    let counts = format!(
+        "the driver counts {transactions} transactions and {} other commits, the server {}",
+        accounting.other_commits.unwrap_or_default(),
+        accounting.server_commits.unwrap_or_default()
+    );
+    let explained_by_autovacuum = surplus > 0
+        && observed.autovacuum != Some(false)
+        && surplus <= AUTOVACUUM_COMMITS + transactions as i64 / 1000;
+    match surplus {
+        0 => None,
+        _ if explained_by_autovacuum => {
+            Some(noted(format!("{counts}: {surplus} more, as autovacuum's workers add them")))
+        }
+        ..0 => Some(invalid(format!("{counts}: {} fewer", -surplus)).so("report it: this is not to happen")),
+        _ => Some(
+            suspect(format!("{counts}: {surplus} more; does someone else use this database?"))
+                .so("keep others away from the tested database"),
+        ),
+    }
+}
+
+fn transactions_failed(observed: &Observation) -> Option<Found> {
+    let failed = observed.summary?.failed;
+    let succeeded = observed.accounting.driver_transactions?;
+    if failed == 0 {
+        return None;
+    }
+    let share = failed as f64 / (failed + succeeded) as f64;
+    let limit = observed.thresholds.failed_share;
+    let status = if share > limit { Status::Suspect } else { Status::Valid };
+    let evidence = format!("{failed} of {} transactions failed ({})", failed + succeeded, percent(share));
+    Some(
+        found(status, evidence)
+            .beyond(at_most(limit))
+            .so("look in the server's log for the errors; throughput counts what succeeded only"),
+    )
+}
+
+/// Little's law in a closed loop: clients = throughput × time per transaction (Little 1961).
+fn littles_law(observed: &Observation) -> Option<Found> {
+    let summary = observed.summary?;
+    let latency = summary.latency.as_ref()?;
+    let busy = summary.tps * latency.mean_us / 1e6;
+    let clients = f64::from(observed.clients);
+    // In an open loop, clients are idle at times, and latency has waiting in it for which there is no client.
+    if observed.open_loop || !observed.deaths.is_empty() || observed.interrupted {
+        return None;
+    }
+    let limit = observed.thresholds.littles_law_share;
+    if (busy / clients - 1.0).abs() <= limit {
+        return None;
+    }
+    let evidence = format!(
+        "{:.0} transactions/s × {:.3} ms = {busy:.2} clients at work, where {clients} should be",
+        summary.tps,
+        latency.mean_us / 1e3
+    );
+    Some(suspect(evidence).beyond(format!("{} of them off", at_most(limit))).so(
+        "latency lacks time that clients spent, or has too much: a window that is short against the latency does it, \
+         or scripts that sleep",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::message::ClientDeath;
+    use model::record::{Accounting, Summary};
+
+    use super::super::sound::{Sound, gates, summary};
+    use super::*;
+
+    #[test]
+    fn the_servers_count_must_agree() {
+        let sound = Sound::new();
+        let with = |server, autovacuum| {
+            let accounting = Accounting { server_commits: Some(server), ..sound.observed().accounting };
+            gates(&Observation { accounting, autovacuum: Some(autovacuum), ..sound.observed() })
+        };
+        let found = |status| (status, vec!["transaction-count"]);
+        assert_eq!(with(20_507, true), found(Status::Invalid), "a transaction the server never saw");
+        assert_eq!(with(20_509, false), found(Status::Suspect), "someone else's commit");
+        assert_eq!(with(20_515, true), found(Status::Valid), "autovacuum's, noted");
+        assert_eq!(with(25_000, true), found(Status::Suspect), "too many for autovacuum");
+        let unknown = Observation { accounting: Accounting::default(), ..sound.observed() };
+        assert_eq!(gates(&unknown), found(Status::Suspect), "missing is not zero");
+    }
+
+    #[test]
+    fn time_that_is_missing_breaks_littles_law_in_a_closed_loop() {
+        let sound = Sound::new();
+        let short = summary(10_000.0, 300.0);
+        let observed = Observation { summary: Some(&short), ..sound.observed() };
+        assert_eq!(gates(&observed), (Status::Suspect, vec!["littles-law"]));
+        let found = littles_law(&observed).unwrap();
+        assert_eq!(
+            found.evidence,
+            "10000 transactions/s × 0.300 ms = 3.00 clients at work, where 4 should be"
+        );
+        assert_eq!(found.threshold.as_deref(), Some("at most 10% of them off"));
+        assert!(littles_law(&Observation { open_loop: true, ..observed }).is_none());
+    }
+
+    #[test]
+    fn failed_transactions_are_noted_and_many_are_suspected() {
+        let sound = Sound::new();
+        let with = |failed| {
+            let failed = Summary { failed, ..summary(10_000.0, 400.0) };
+            gates(&Observation { summary: Some(&failed), ..sound.observed() })
+        };
+        assert_eq!(with(1), (Status::Valid, vec!["transactions-failed"]));
+        assert_eq!(with(1000), (Status::Suspect, vec!["transactions-failed"]));
+    }
+
+    #[test]
+    fn a_load_that_did_not_run_as_it_was_to_is_invalid() {
+        let sound = Sound::new();
+        let deaths = [ClientDeath {
+            at_us: 1_500_000,
+            client: 3,
+            sqlstate: Some("57P02".to_owned()),
+            message: "terminating connection because of crash of another server process".to_owned(),
+        }];
+        let empty = Summary { transactions: 0, tps: 0.0, latency: None, ..summary(0.0, 1.0) };
+        let died = Observation { deaths: &deaths, ..sound.observed() };
+        assert_eq!(gates(&died), (Status::Invalid, vec!["client-died"]));
+        let evidence = clients_died(&died).unwrap().evidence;
+        assert!(
+            evidence.starts_with("1 of 4 clients could not go on; client 3 after 1.500 s: "),
+            "{evidence}"
+        );
+        let nothing = Observation { summary: Some(&empty), ..sound.observed() };
+        assert_eq!(gates(&nothing), (Status::Invalid, vec!["nothing-done"]));
+        let failed = Observation { load_failure: Some("no room"), ..Observation::default() };
+        assert_eq!(gates(&failed), (Status::Invalid, vec!["load-failed"]));
+        let ended = Observation { interrupted: true, server_exit: Some("signal 2"), ..sound.observed() };
+        assert_eq!(gates(&ended), (Status::Invalid, vec![INTERRUPTED, "server-exited"]));
+    }
+}

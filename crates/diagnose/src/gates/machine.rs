@@ -1,0 +1,244 @@
+//! Did the machine belong to the trial, and was it the same all along?
+
+use model::metrics::{Metrics, Series};
+
+use super::{Found, Gate, Observation, at_most, invalid, percent, suspect};
+
+pub(super) const GATES: [Gate; 6] = [
+    ("out-of-memory", out_of_memory),
+    ("cpu-steal", cpu_steal),
+    ("foreign-cpu", foreign_cpu),
+    ("cpu-frequency", cpu_frequency),
+    ("memory-pressure", memory_pressure),
+    ("swap", swap),
+];
+
+fn out_of_memory(observed: &Observation) -> Option<Found> {
+    const ADVICE: &str = "give the server less memory to use, the machine more, or run less beside it";
+    let killed = observed.metrics.get("vm.oom_kill", None).and_then(grown).unwrap_or_default();
+    if killed > 0.0 {
+        return Some(
+            invalid(format!("memory ran out: the kernel killed processes for it ({killed})")).so(ADVICE),
+        );
+    }
+    let said = observed.happened(0).find(|event| event.message.contains("out of memory"))?;
+    Some(invalid(format!("memory ran out: {}", said.message)).so(ADVICE))
+}
+
+/// What a counter grew by from its first reading to its last.
+fn grown(series: &Series) -> Option<f64> {
+    let mut known = series.points.iter().filter_map(|point| point.value);
+    let first = known.next()?;
+    Some(known.next_back()? - first)
+}
+
+/// Where the machine's time goes, by proc(5), `/proc/stat`: those in which something runs, and the others.
+const BUSY: [&str; 3] = ["cpu.user_us", "cpu.nice_us", "cpu.system_us"];
+const OTHER: [&str; 5] = ["cpu.idle_us", "cpu.iowait_us", "cpu.irq_us", "cpu.softirq_us", "cpu.steal_us"];
+
+fn cpu_time(observed: &Observation, states: &[&str]) -> Option<f64> {
+    states.iter().map(|state| observed.growth(state, Some("all"))).sum()
+}
+
+fn cpu_steal(observed: &Observation) -> Option<Found> {
+    let stolen = cpu_time(observed, &["cpu.steal_us"])?;
+    let share = stolen / (cpu_time(observed, &BUSY)? + cpu_time(observed, &OTHER)?);
+    let limit = observed.thresholds.steal_share;
+    if share.is_nan() || share <= limit {
+        return None;
+    }
+    let evidence = format!("the host kept {} of its CPU time from this machine", percent(share));
+    Some(
+        suspect(evidence)
+            .beyond(at_most(limit))
+            .so("measure on a machine of its own, or when its neighbours rest"),
+    )
+}
+
+/// What processes ran that are neither the server's nor pgdyno's: all that ran, less the roles. Interrupts are nobody's.
+fn foreign_cpu(observed: &Observation) -> Option<Found> {
+    let busy = cpu_time(observed, &BUSY)?;
+    let all = busy + cpu_time(observed, &OTHER)?;
+    let share = (busy - of_roles(observed.metrics, observed.window?)?) / all;
+    let limit = observed.thresholds.foreign_cpu_share;
+    if share.is_nan() || share <= limit {
+        return None;
+    }
+    let evidence =
+        format!("{} of the machine's CPU time went to what is neither the server nor pgdyno", percent(share));
+    Some(suspect(evidence).beyond(at_most(limit)).so("stop what else runs there (top shows it)"))
+}
+
+/// What all roles ran within a window; none where one of them is not known.
+fn of_roles(metrics: &Metrics, (from_us, to_us): (i64, i64)) -> Option<f64> {
+    let mut sum = None;
+    for role in metrics.all("role.run_us") {
+        let known = || role.points.iter().filter(|point| point.value.is_some()).map(|point| point.at_us);
+        // One that came or went in the window was there for a part of it.
+        let (first, last) = (known().next()?, known().next_back()?);
+        let (from_us, to_us) = (from_us.max(first), to_us.min(last));
+        let ran = if from_us < to_us { role.growth(from_us, to_us)? } else { 0.0 };
+        sum = Some(sum.unwrap_or_default() + ran);
+    }
+    sum
+}
+
+/// The mean over the processors in each third of the window: what one processor does from second to second is its own
+/// business.
+fn cpu_frequency(observed: &Observation) -> Option<Found> {
+    let (from_us, to_us) = observed.window?;
+    let third = (to_us - from_us) / 3;
+    let mean = |from_us| {
+        let each = |cpu: &Series| cpu.mean(from_us, from_us + third);
+        let means: Vec<f64> = observed.metrics.all("cpu.frequency_hz").filter_map(each).collect();
+        (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
+    };
+    let [first, second, last] = [mean(from_us)?, mean(from_us + third)?, mean(from_us + 2 * third)?];
+    let (low, high) = (first.min(second).min(last), first.max(second).max(last));
+    let (moved, limit) = (1.0 - low / high, observed.thresholds.frequency_share);
+    if moved.is_nan() || moved <= limit {
+        return None;
+    }
+    let ghz = |hz: f64| format!("{:.2} GHz", hz / 1e9);
+    let evidence = format!(
+        "the processors' mean frequency moved by {}: {}, {}, {} in the thirds of the window",
+        percent(moved),
+        ghz(first),
+        ghz(second),
+        ghz(last)
+    );
+    Some(suspect(evidence).beyond(at_most(limit)).so(
+        "set the governor to performance, turn turbo off, and see to the cooling (pgdyno doctor says how it is set)",
+    ))
+}
+
+fn memory_pressure(observed: &Observation) -> Option<Found> {
+    const ADVICE: &str = "give the server less memory to use, or the machine more";
+    let limit = observed.thresholds.memory_pressure_share;
+    if let Some(waited) =
+        observed.share_of_window("psi.memory_some_us", None).filter(|waited| *waited > limit)
+    {
+        let evidence = format!("tasks waited for memory in {} of the window", percent(waited));
+        return Some(suspect(evidence).beyond(at_most(limit)).so(ADVICE));
+    }
+    let (from_us, to_us) = observed.window?;
+    let least = |metric| observed.metrics.get(metric, None)?.min(from_us, to_us);
+    let available = least("memory.available_bytes")? / least("memory.total_bytes")?;
+    let limit = observed.thresholds.memory_available_share;
+    if available.is_nan() || available >= limit {
+        return None;
+    }
+    let evidence = format!("at the worst, {} of the memory was available", percent(available));
+    Some(suspect(evidence).beyond(at_most(limit).replace("most", "least")).so(ADVICE))
+}
+
+fn swap(observed: &Observation) -> Option<Found> {
+    let (read, written) = (observed.growth("vm.pswpin", None), observed.growth("vm.pswpout", None));
+    let pages = read.unwrap_or_default() + written.unwrap_or_default();
+    let limit = observed.thresholds.swap_pages;
+    if pages <= limit {
+        return None;
+    }
+    let shown = |pages: Option<f64>| pages.map_or("?".to_owned(), |pages| format!("{pages:.0}"));
+    let evidence =
+        format!("{} pages were swapped in and {} out during the window", shown(read), shown(written));
+    Some(
+        suspect(evidence)
+            .beyond(format!("at most {limit}"))
+            .so("turn swap off, give the server less memory to use, or run less beside it"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use model::metrics::Kind;
+    use model::record::Status;
+
+    use super::super::sound::{Sound, WINDOW, gates};
+    use super::*;
+
+    fn suspected(gate: &'static str) -> (Status, Vec<&'static str>) {
+        (Status::Suspect, vec![gate])
+    }
+
+    #[test]
+    fn a_process_that_was_killed_for_want_of_memory_makes_the_trial_invalid() {
+        let invalid = (Status::Invalid, vec!["out-of-memory"]);
+        let mut sound = Sound::new();
+        sound.readings("vm.oom_kill", None, Kind::Counter, &[(0, 3.0), (4_500_000, 4.0)]);
+        assert_eq!(gates(&sound.observed()), invalid, "after the window, too");
+
+        let mut sound = Sound::new();
+        sound.event("error", None, 1_000_000);
+        sound.events[1].message = "ERROR:  out of memory".to_owned();
+        assert_eq!(gates(&sound.observed()), invalid);
+        let found = out_of_memory(&sound.observed()).unwrap();
+        assert_eq!(found.evidence, "memory ran out: ERROR:  out of memory");
+        sound.events.remove(1);
+        sound.event("error", None, -1_000_000);
+        sound.events[1].message = "ERROR:  out of memory".to_owned();
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "before the load");
+    }
+
+    #[test]
+    fn cpu_time_that_the_host_kept_is_suspected() {
+        let mut sound = Sound::new();
+        sound.counter("cpu.steal_us", Some("all"), 100_000.0);
+        assert_eq!(gates(&sound.observed()), suspected("cpu-steal"));
+        let found = cpu_steal(&sound.observed()).unwrap();
+        assert_eq!(found.evidence, "the host kept 4.8% of its CPU time from this machine");
+        assert_eq!(found.threshold.as_deref(), Some("at most 2%"));
+        let mut lenient = sound.observed();
+        lenient.thresholds.steal_share = 0.05;
+        assert_eq!(gates(&lenient), (Status::Valid, vec![]), "as the campaign wants it");
+    }
+
+    #[test]
+    fn cpu_time_of_others_is_suspected() {
+        let mut sound = Sound::new();
+        sound.counter("cpu.user_us", Some("all"), 1_300_000.0);
+        assert_eq!(gates(&sound.observed()), suspected("foreign-cpu"));
+        // A role that came late: of two seconds at 400 ms, 800 of the 1050 ms are explained.
+        let late = [(2_000_000, 0.0), (WINDOW.1, 800_000.0)];
+        sound.readings("role.run_us", Some("autovacuum worker"), Kind::Counter, &late);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+        // One whose counter was reset: nobody knows what it ran.
+        let reset = [(0, 9.0), (2_000_000, 5.0), (WINDOW.1, 6.0)];
+        sound.readings("role.run_us", Some("autovacuum worker"), Kind::Counter, &reset);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+        sound.metrics.0.retain(|series| series.metric != "role.run_us");
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "nothing is known of any role");
+    }
+
+    #[test]
+    fn processors_that_get_slower_are_suspected() {
+        let mut sound = Sound::new();
+        sound.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
+        assert_eq!(gates(&sound.observed()), suspected("cpu-frequency"));
+        let evidence = cpu_frequency(&sound.observed()).unwrap().evidence;
+        assert!(evidence.contains("3.33 GHz, 3.10 GHz, 2.80 GHz"), "{evidence}");
+    }
+
+    #[test]
+    fn want_of_memory_is_suspected() {
+        let mut sound = Sound::new();
+        sound.counter("psi.memory_some_us", None, 20_000.0);
+        assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));
+        let mut sound = Sound::new();
+        sound.gauge("memory.available_bytes", None, &[1e8, 4e9, 3e8, 4e9, 4e9]);
+        assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));
+        let found = memory_pressure(&sound.observed()).unwrap();
+        assert_eq!(found.evidence, "at the worst, 3.8% of the memory was available");
+        assert_eq!(found.threshold.as_deref(), Some("at least 5%"));
+    }
+
+    #[test]
+    fn swapping_is_suspected() {
+        let mut sound = Sound::new();
+        sound.counter("vm.pswpout", None, 2.0);
+        assert_eq!(gates(&sound.observed()), suspected("swap"));
+        sound.without("vm.pswpin", None);
+        let found = swap(&sound.observed()).unwrap();
+        assert_eq!(found.evidence, "? pages were swapped in and 6 out during the window");
+    }
+}

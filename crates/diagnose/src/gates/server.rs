@@ -1,0 +1,154 @@
+//! Was it one server all along, and what did it do beside the load?
+
+use std::collections::BTreeMap;
+
+use super::{Found, Gate, Observation, invalid, noted};
+
+pub(super) const GATES: [Gate; 5] = [
+    ("server-exited", exited),
+    ("server-restarted", restarted),
+    ("settings-changed", settings_changed),
+    ("autovacuum", autovacuum),
+    ("no-checkpoint", no_checkpoint),
+];
+
+fn exited(observed: &Observation) -> Option<Found> {
+    let exit = observed.server_exit?;
+    Some(invalid(format!("the server ended during the trial: {exit}")).so("its log says more"))
+}
+
+fn restarted(observed: &Observation) -> Option<Found> {
+    let start = observed.happened(0).find(|event| event.kind == "server-started")?;
+    let evidence = format!("the server started again during the load: {}", start.message);
+    Some(invalid(evidence).so("its log says why; nobody may restart a server that is measured"))
+}
+
+fn settings_changed(observed: &Observation) -> Option<Found> {
+    const SHOWN: usize = 5;
+    let after: BTreeMap<&str, &str> = observed
+        .settings_after
+        .iter()
+        .map(|setting| (setting.name.as_str(), setting.value.as_str()))
+        .collect();
+    let changed: Vec<String> = observed
+        .settings
+        .iter()
+        .filter_map(|before| {
+            let now = after.get(before.name.as_str()).filter(|now| **now != before.value)?;
+            Some(format!("{}: {} → {now}", before.name, before.value))
+        })
+        .collect();
+    if changed.is_empty() {
+        return None;
+    }
+    let more = match changed.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let shown = changed.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let evidence = format!("settings changed during the load: {shown}{more}");
+    Some(invalid(evidence).so("leave the server's configuration alone while it is measured"))
+}
+
+/// Tables that are the server's own.
+const OF_THE_SERVER: [&str; 3] = ["pg_catalog.", "pg_toast.", "information_schema."];
+
+fn autovacuum(observed: &Observation) -> Option<Found> {
+    let (from_us, _) = observed.window?;
+    let mut tables: BTreeMap<&str, u32> = BTreeMap::new();
+    let vacuums = observed.happened(from_us).filter(|event| event.kind == "autovacuum");
+    for table in vacuums.filter_map(|event| event.of.as_deref()) {
+        if !OF_THE_SERVER.iter().any(|schema| table.contains(schema)) {
+            *tables.entry(table).or_default() += 1;
+        }
+    }
+    if tables.is_empty() {
+        return None;
+    }
+    let tables: Vec<String> = tables.iter().map(|(table, times)| format!("{table} ({times}×)")).collect();
+    let evidence = format!("autovacuum worked on tested tables: {}", tables.join(", "));
+    Some(noted(evidence).so("compare with trials in which it worked as much, or vacuum before the load"))
+}
+
+fn no_checkpoint(observed: &Observation) -> Option<Found> {
+    let (from_us, to_us) = observed.window?;
+    let logged =
+        observed.settings.iter().any(|setting| setting.name == "log_checkpoints" && setting.value == "on");
+    let ended = observed.happened(from_us).any(|event| event.kind == "checkpoint-ended");
+    if ended || !observed.writes || !logged || !observed.log_was_read || observed.clocks.is_none() {
+        return None;
+    }
+    let seconds = (to_us - from_us) as f64 / 1e6;
+    let evidence = format!("the load writes, and no checkpoint ended in its window of {seconds:.0} s");
+    Some(
+        noted(evidence)
+            .so("throughput is without what checkpoints cost: let it run longer than checkpoint_timeout"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use model::record::{Setting, Status};
+
+    use super::super::sound::{Sound, gates};
+    use super::*;
+
+    #[test]
+    fn a_server_that_ends_or_starts_again_makes_the_trial_invalid() {
+        let mut sound = Sound::new();
+        let exited = Observation { server_exit: Some("signal 9"), ..sound.observed() };
+        assert_eq!(gates(&exited), (Status::Invalid, vec!["server-exited"]));
+        sound.event("server-started", None, -1_000_000);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "before the load");
+        sound.event("server-started", None, 700_000);
+        assert_eq!(gates(&sound.observed()), (Status::Invalid, vec!["server-restarted"]), "in the warm-up");
+        let unknown = Observation { clocks: None, ..sound.observed() };
+        assert_eq!(gates(&unknown), (Status::Valid, vec![]), "nobody knows when");
+    }
+
+    #[test]
+    fn settings_may_not_change() {
+        let sound = Sound::new();
+        let changed: Vec<Setting> = sound
+            .settings
+            .iter()
+            .cloned()
+            .map(|setting| Setting { value: "x".to_owned(), ..setting })
+            .collect();
+        let with = |after| gates(&Observation { settings_after: after, ..sound.observed() });
+        assert_eq!(with(&sound.settings), (Status::Valid, vec![]));
+        assert_eq!(with(&[]), (Status::Valid, vec![]), "not known");
+        assert_eq!(with(&changed), (Status::Invalid, vec!["settings-changed"]));
+        let found = settings_changed(&Observation { settings_after: &changed, ..sound.observed() }).unwrap();
+        assert_eq!(found.evidence, "settings changed during the load: log_checkpoints: on → x");
+    }
+
+    #[test]
+    fn autovacuum_on_tested_tables_is_noted() {
+        let mut sound = Sound::new();
+        sound.event("autovacuum", Some("pgbench.public.pgbench_branches"), 500_000);
+        sound.event("autovacuum", Some("pgbench.pg_catalog.pg_class"), 2_500_000);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "in the warm-up, and the server's own");
+        sound.event("autovacuum", Some("pgbench.public.pgbench_branches"), 2_500_000);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["autovacuum"]));
+        let evidence = autovacuum(&sound.observed()).unwrap().evidence;
+        assert_eq!(evidence, "autovacuum worked on tested tables: pgbench.public.pgbench_branches (1×)");
+    }
+
+    #[test]
+    fn a_load_that_writes_without_a_checkpoint_is_noted_where_the_log_would_have_it() {
+        let mut sound = Sound::new();
+        sound.events.clear();
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["no-checkpoint"]));
+        for unknown in [
+            Observation { writes: false, ..sound.observed() },
+            Observation { log_was_read: false, ..sound.observed() },
+            Observation { settings: &[], ..sound.observed() },
+            Observation { clocks: None, ..sound.observed() },
+        ] {
+            assert_eq!(gates(&unknown), (Status::Valid, vec![]));
+        }
+        sound.event("checkpoint-ended", None, 500_000);
+        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["no-checkpoint"]), "before the window");
+    }
+}

@@ -1,0 +1,214 @@
+//! A trial with which nothing is wrong, to be spoilt by the tests of the gates.
+
+use model::message::{Interval, Latency, Phase, ScriptInterval};
+use model::metrics::{Kind, Metrics, Point, Series};
+use model::record::{Accounting, ClockReading, Clocks, Event, Setting, Status, Summary};
+
+use super::{Observation, judge};
+
+/// A second of warm-up, three of window.
+pub(super) const WINDOW: (i64, i64) = (1_000_000, 4_000_000);
+
+/// When its load began, by the wall clock.
+const BEGAN_US: i64 = 1_795_255_200_000_000;
+
+/// What its observation borrows.
+pub(super) struct Sound {
+    summary: Summary,
+    pub(super) intervals: Vec<Interval>,
+    pub(super) metrics: Metrics,
+    pub(super) events: Vec<Event>,
+    pub(super) settings: Vec<Setting>,
+}
+
+impl Sound {
+    pub(super) fn new() -> Self {
+        let phase = |second| if second == 0 { Phase::Warmup } else { Phase::Measure };
+        let mut sound = Self {
+            summary: summary(10_000.0, 400.0),
+            intervals: (0..4).map(|second| interval(second * 1_000_000, phase(second), 10_000)).collect(),
+            metrics: Metrics::default(),
+            events: Vec::new(),
+            settings: vec![Setting {
+                name: "log_checkpoints".to_owned(),
+                value: "on".to_owned(),
+                unit: None,
+                source: "default".to_owned(),
+                context: None,
+                pending_restart: None,
+            }],
+        };
+        sound.event("checkpoint-ended", None, 2_500_000);
+        // Two processors.
+        for (state, us) in [
+            ("cpu.user_us", 1_000_000.0),
+            ("cpu.nice_us", 0.0),
+            ("cpu.system_us", 400_000.0),
+            ("cpu.idle_us", 500_000.0),
+            ("cpu.iowait_us", 50_000.0),
+            ("cpu.irq_us", 10_000.0),
+            ("cpu.softirq_us", 30_000.0),
+            ("cpu.steal_us", 10_000.0),
+        ] {
+            sound.counter(state, Some("all"), us);
+        }
+        for (role, us) in
+            [("driver", 300_000.0), ("load", 900_000.0), ("pgdyno", 50_000.0), ("checkpointer", 100_000.0)]
+        {
+            sound.counter("role.run_us", Some(role), us);
+        }
+        sound.counter("role.busiest_wait_us", Some("driver"), 10_000.0);
+        sound.counter("psi.memory_some_us", None, 1_000.0);
+        for counter in ["vm.pswpin", "vm.pswpout", "vm.oom_kill"] {
+            sound.counter(counter, None, 0.0);
+        }
+        sound.gauge("memory.total_bytes", None, &[8e9; 5]);
+        sound.gauge("memory.available_bytes", None, &[4e9, 3e9, 2e9, 3e9, 3e9]);
+        sound.gauge("cpu.frequency_hz", Some("cpu0"), &[3.0e9, 3.5e9, 3.3e9, 3.4e9, 3.5e9]);
+        sound.gauge("cpu.frequency_hz", Some("cpu1"), &[3.0e9, 3.3e9, 3.5e9, 3.4e9, 3.3e9]);
+        sound.counter("collector.failed", Some("cpu"), 0.0);
+        sound
+    }
+
+    pub(super) fn observed(&self) -> Observation<'_> {
+        Observation {
+            clients: 4,
+            writes: true,
+            summary: Some(&self.summary),
+            accounting: Accounting {
+                driver_transactions: Some(20_500),
+                other_commits: Some(8),
+                server_commits: Some(20_508),
+            },
+            autovacuum: Some(false),
+            intervals: &self.intervals,
+            metrics: &self.metrics,
+            window: Some(WINDOW),
+            clocks: Some(Clocks {
+                started: ClockReading { monotonic_us: 7_000_000, unix_us: BEGAN_US },
+                ended: ClockReading { monotonic_us: 11_100_000, unix_us: BEGAN_US + 4_100_000 },
+            }),
+            events: &self.events,
+            log_was_read: true,
+            settings: &self.settings,
+            settings_after: &self.settings,
+            ..Observation::default()
+        }
+    }
+
+    /// A counter that grows by so much in each second of the load.
+    pub(super) fn counter(&mut self, metric: &str, of: Option<&str>, a_second: f64) {
+        let points: Vec<(i64, f64)> =
+            (0..5).map(|second| (second * 1_000_000, 7.0 + second as f64 * a_second)).collect();
+        self.readings(metric, of, Kind::Counter, &points);
+    }
+
+    /// A gauge, read at each second of the load.
+    pub(super) fn gauge(&mut self, metric: &str, of: Option<&str>, values: &[f64; 5]) {
+        let points: Vec<(i64, f64)> =
+            values.iter().enumerate().map(|(second, value)| (second as i64 * 1_000_000, *value)).collect();
+        self.readings(metric, of, Kind::Gauge, &points);
+    }
+
+    /// These readings in place of what was read of it.
+    pub(super) fn readings(&mut self, metric: &str, of: Option<&str>, kind: Kind, points: &[(i64, f64)]) {
+        self.without(metric, of);
+        let points = points.iter().map(|&(at_us, value)| Point { at_us, value: Some(value) }).collect();
+        let of = of.map(str::to_owned);
+        self.metrics.0.push(Series { metric: metric.to_owned(), of, kind, points });
+    }
+
+    /// Nothing was read of it.
+    pub(super) fn without(&mut self, metric: &str, of: Option<&str>) {
+        self.metrics.0.retain(|series| series.metric != metric || series.of.as_deref() != of);
+    }
+
+    /// Something that happened so long after the load's start.
+    pub(super) fn event(&mut self, kind: &str, of: Option<&str>, after_us: i64) {
+        let mut event = Event { kind: kind.to_owned(), of: of.map(str::to_owned), ..Event::default() };
+        event.at = "1970-01-01T00:00:00Z".parse().unwrap();
+        event.at += std::time::Duration::from_micros((BEGAN_US + after_us).unsigned_abs());
+        self.events.push(event);
+    }
+}
+
+/// A second of load, of transactions of two statements each.
+pub(super) fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interval {
+    Interval {
+        start_us,
+        width_us: 1_000_000,
+        phase,
+        scripts: vec![ScriptInterval {
+            script: "simple-update".to_owned(),
+            transactions,
+            failed: 0,
+            latency_ns: String::new(),
+            service_ns: None,
+        }],
+        busy: 0.5,
+        lag_max_us: 10.0,
+        lag_mean_us: Some(2.0),
+        responses: Some(2 * transactions),
+        send_lag_max_us: None,
+    }
+}
+
+pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {
+    Summary {
+        window_us: 3_000_000,
+        transactions: (tps * 3.0) as u64,
+        failed: 0,
+        tps,
+        latency: Some(Latency {
+            mean_us,
+            stddev_us: 1.0,
+            min_us: mean_us,
+            p50_us: mean_us,
+            p90_us: mean_us,
+            p95_us: mean_us,
+            p99_us: mean_us,
+            p999_us: mean_us,
+            max_us: mean_us,
+        }),
+        service: None,
+        connect_us: 1000,
+        driver_cpu_us: 1000,
+        driver_busy_max: 0.5,
+        driver_lag_max_us: 10.0,
+        driver_engine: None,
+        driver_engine_reason: None,
+    }
+}
+
+/// The status and the names of the gates that found something.
+pub(super) fn gates(observed: &Observation) -> (Status, Vec<&'static str>) {
+    let validity = judge(observed);
+    (validity.status, validity.findings.into_iter().map(|finding| &*finding.gate.leak()).collect())
+}
+
+#[test]
+fn of_a_sound_trial_nothing_is_said() {
+    assert_eq!(gates(&Sound::new().observed()), (Status::Valid, vec![]));
+}
+
+#[test]
+fn of_what_was_not_read_nothing_is_said() {
+    let nothing = Metrics::default();
+    let sound = Sound::new();
+    let observed = Observation { metrics: &nothing, ..sound.observed() };
+    assert_eq!(gates(&observed), (Status::Valid, vec![]));
+    for series in &sound.metrics.0 {
+        let mut less = Sound::new();
+        less.without(&series.metric, series.of.as_deref());
+        // Less of what ran is known to be pgdyno's or the server's then: see the gate's own test.
+        if series.metric != "role.run_us" {
+            assert_eq!(gates(&less.observed()), (Status::Valid, vec![]), "{} {:?}", series.metric, series.of);
+        }
+        let mut failed = Sound::new();
+        for read in failed.metrics.0.iter_mut().filter(|read| read.metric == series.metric) {
+            read.points.iter_mut().for_each(|point| point.value = None);
+        }
+        assert_eq!(gates(&failed.observed()), (Status::Valid, vec![]), "{} failed", series.metric);
+    }
+    assert_eq!(gates(&Observation::default()), (Status::Valid, vec![]));
+}

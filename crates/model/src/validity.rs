@@ -1,0 +1,111 @@
+//! Up to where a trial is sound: the thresholds of the validity gates.
+
+use serde::{Deserialize, Serialize};
+
+/// The thresholds of the validity gates, which `docs/validity.md` explains. A figure beyond one makes a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Thresholds {
+    /// Share of the window that the busiest driver thread may work.
+    pub driver_busy_share: f64,
+    /// Share of the mean latency that may be driver lag, where that is also more than `driver_lag_us`.
+    pub driver_lag_share: f64,
+    /// Driver lag that is small in any case, a transaction, in microseconds.
+    pub driver_lag_us: f64,
+    /// Share of the window that the busiest driver thread may wait for a processor.
+    pub driver_wait_share: f64,
+    /// Share of the clients that may be neither waiting for a transaction nor explained.
+    pub littles_law_share: f64,
+    /// Share of the transactions that may fail.
+    pub failed_share: f64,
+    /// Share of the machine's CPU time that its host may keep from it.
+    pub steal_share: f64,
+    /// Share of the machine's CPU time that may go to what is neither the server nor pgdyno.
+    pub foreign_cpu_share: f64,
+    /// How far the mean frequency of the processors may move during the window.
+    pub frequency_share: f64,
+    /// Share of the window in which some task may wait for memory.
+    pub memory_pressure_share: f64,
+    /// Share of the main memory that must be available all the time.
+    pub memory_available_share: f64,
+    /// Pages that may be swapped in and out in the window.
+    pub swap_pages: f64,
+    /// How far the wall clock may move against the monotonic one, in microseconds.
+    pub clock_step_us: f64,
+    /// The p-value up to which a trend is taken for one, where it also moves throughput by `trend_share`.
+    pub trend_p: f64,
+    /// How far throughput may drift in the window, as a share of its median.
+    pub trend_share: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            driver_busy_share: 0.9,
+            driver_lag_share: 0.1,
+            driver_lag_us: 50.0,
+            driver_wait_share: 0.5,
+            littles_law_share: 0.1,
+            failed_share: 0.01,
+            steal_share: 0.02,
+            foreign_cpu_share: 0.05,
+            frequency_share: 0.1,
+            memory_pressure_share: 0.01,
+            memory_available_share: 0.05,
+            swap_pages: 0.0,
+            clock_step_us: 100_000.0,
+            trend_p: 0.01,
+            trend_share: 0.05,
+        }
+    }
+}
+
+impl Thresholds {
+    /// Every threshold by its name.
+    pub const fn all(&self) -> [(&'static str, f64); 15] {
+        [
+            ("driver_busy_share", self.driver_busy_share),
+            ("driver_lag_share", self.driver_lag_share),
+            ("driver_lag_us", self.driver_lag_us),
+            ("driver_wait_share", self.driver_wait_share),
+            ("littles_law_share", self.littles_law_share),
+            ("failed_share", self.failed_share),
+            ("steal_share", self.steal_share),
+            ("foreign_cpu_share", self.foreign_cpu_share),
+            ("frequency_share", self.frequency_share),
+            ("memory_pressure_share", self.memory_pressure_share),
+            ("memory_available_share", self.memory_available_share),
+            ("swap_pages", self.swap_pages),
+            ("clock_step_us", self.clock_step_us),
+            ("trend_p", self.trend_p),
+            ("trend_share", self.trend_share),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_stays_as_it_is_and_what_is_unknown_is_refused() {
+        let thresholds: Thresholds = toml::from_str("steal_share = 0.1").unwrap();
+        assert_eq!(thresholds, Thresholds { steal_share: 0.1, ..Thresholds::default() });
+        assert!(toml::from_str::<Thresholds>("stealing = 0.1").is_err());
+    }
+
+    #[test]
+    fn the_users_guide_has_every_threshold_and_its_value() {
+        let guide = include_str!("../../../docs/validity.md");
+        let toml::Value::Table(all) = toml::Value::try_from(Thresholds::default()).unwrap() else {
+            unreachable!("a struct is a table")
+        };
+        for (name, value) in all {
+            let value = value.as_float().unwrap();
+            let figure = guide.split_once(&format!("**`{name}`** = ")).map(|(_, rest)| {
+                rest.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default()
+            });
+            assert_eq!(figure, Some(value.to_string().as_str()), "{name}");
+        }
+    }
+}
