@@ -1,0 +1,116 @@
+//! What pairs say together.
+
+use std::fmt;
+
+use stats::{Interval, Logs};
+
+use crate::trial::Cost;
+
+/// By how much collectors may change throughput.
+const MARGIN: f64 = 0.01;
+
+/// Two trials, one after the other.
+pub(crate) struct Pair {
+    pub(crate) on_is_first: bool,
+    pub(crate) off: Cost,
+    pub(crate) on: Cost,
+}
+
+/// The geometric mean of the pairs' ratios, on over off, and the interval that holds it with 95 % confidence.
+pub(crate) struct Ratio {
+    pub(crate) mean: f64,
+    pub(crate) interval: Interval,
+    logs: Logs,
+}
+
+impl Ratio {
+    /// None of fewer than two ratios, or where one is not positive.
+    pub(crate) fn of(ratios: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let logs = Logs::of(ratios)?;
+        Some(Self { mean: logs.mean().exp(), interval: logs.confidence_interval(0.95)?, logs })
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        let (least, most) = (1.0 - MARGIN, 1.0 + MARGIN);
+        let Interval { low, high } = self.interval;
+        if low >= least && high <= most {
+            return Verdict::Met;
+        }
+        if high < least || low > most {
+            return Verdict::Missed;
+        }
+        // An interval around the same mean that does not reach the nearer bound is on one side of it. One that is wider
+        // than the margin says little of where the mean is: from what is far away by chance nothing follows.
+        let distance = [least, most].map(|bound| (bound.ln() - self.logs.mean()).abs());
+        let half_width = distance[0].min(distance[1]).exp_m1().min(MARGIN);
+        let needed = stats::runs_needed(&self.logs, half_width);
+        // This interval is too wide, so that it takes one more at least, whatever rounding says.
+        Verdict::NotDecided(needed.map(|needed| needed.saturating_sub(self.logs.n()).max(1)))
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Interval { low, high } = self.interval;
+        write!(to, "{:.4} ({low:.4}-{high:.4})", self.mean)
+    }
+}
+
+/// Whether collectors change throughput by less than the margin.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Met,
+    Missed,
+    /// How many more pairs would decide; none where nobody would wait for them.
+    NotDecided(Option<usize>),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Met => write!(to, "met"),
+            Self::Missed => write!(to, "missed"),
+            Self::NotDecided(Some(more)) => write!(to, "not decided: some {more} more pairs"),
+            Self::NotDecided(None) => write!(to, "not decided, and would not be by a million pairs"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(ratios: &[f64]) -> Verdict {
+        Ratio::of(ratios.iter().copied()).unwrap().verdict()
+    }
+
+    #[test]
+    fn the_whole_interval_decides() {
+        assert_eq!(verdict(&[0.999, 1.0, 1.001]), Verdict::Met);
+        assert_eq!(verdict(&[0.979, 0.98, 0.981]), Verdict::Missed);
+        assert_eq!(verdict(&[1.019, 1.02, 1.021]), Verdict::Missed);
+        assert!(matches!(verdict(&[0.98, 1.0, 1.02]), Verdict::NotDecided(_)), "too wide");
+        assert!(matches!(verdict(&[0.989, 0.99, 0.991]), Verdict::NotDecided(_)), "on the bound");
+    }
+
+    #[test]
+    fn as_many_pairs_as_are_told_would_decide() {
+        let few = [0.99, 1.0, 1.01, 0.985, 1.015];
+        let Verdict::NotDecided(Some(more)) = verdict(&few) else { panic!("it is decided") };
+        let spread_alike: Vec<f64> = few.iter().copied().cycle().take(few.len() + more + 5).collect();
+        assert_eq!(verdict(&spread_alike), Verdict::Met);
+        assert!(more > 1);
+    }
+
+    /// The smallest n with t(n - 1, 0.975) * 0.11163 / sqrt(n) <= ln(1.01) is 486, with t by Fisher's expansion in CPython.
+    #[test]
+    fn a_mean_that_is_far_away_by_chance_promises_nothing() {
+        assert_eq!(verdict(&[0.8, 0.9, 1.0]), Verdict::NotDecided(Some(486 - 3)));
+    }
+
+    #[test]
+    fn a_mean_on_the_bound_is_never_decided() {
+        let bound = 1.0 - MARGIN;
+        assert_eq!(verdict(&[bound * 0.99, bound / 0.99]), Verdict::NotDecided(None));
+    }
+}
