@@ -14,13 +14,14 @@ fn bench(duration: &str) -> Bench {
     ))
 }
 
-/// Waits until the second trial has its load, its driver and its two clients; gives all processes there are then.
+/// Waits until the second trial has its load: its driver and its two clients, beside a collector's session in the same
+/// database. Gives all processes there are then.
 fn in_second_load(running: &mut Running) -> Vec<Process> {
     running.wait_for("trial 2/3");
     let mut family = Vec::new();
     wait_until("two clients are connected", || {
         family = running.family();
-        family.iter().filter(|process| process.command.contains("postgres pgdyno [local]")).count() == 2
+        family.iter().filter(|process| process.command.contains("postgres pgdyno [local]")).count() == 3
     });
     family
 }

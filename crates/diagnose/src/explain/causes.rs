@@ -149,7 +149,7 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
     let (run, wait) = (run_us / case.window_us(), wait_us / case.window_us());
     let server_wait = budget.us(Place::ServerRunQueue);
     // Where the server's sessions wait for CPUs at least as long, the machine is full, and the driver's wait is part of it.
-    let limits = run + wait >= 0.85 && (run >= 0.7 || budget.us(Place::DriverLag) > server_wait);
+    let limits = run + wait >= MOST && (run >= 0.7 || budget.us(Place::DriverLag) > server_wait);
     if share < MOST || !limits {
         return None;
     }
