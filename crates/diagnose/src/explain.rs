@@ -231,6 +231,17 @@ mod tests {
     }
 
     #[test]
+    fn work_in_system_calls_of_io_is_counted_once() {
+        let mut record = record(("IO", "DataFileRead"));
+        record.metrics.0[0] = counter("role.run_us", "load", 10e6);
+        let parts = parts(&explain(&record).unwrap());
+        // Of 1.2 ms of work, 1 ms was seen as such; the rest falls on I/O and on waiting for the client alike.
+        assert_eq!((parts["I/O DataFileRead"], parts["server on CPU"]), (500.0, 900.0));
+        assert_eq!(parts["network and wake-up"] + parts["driver CPU"], 400.0);
+        assert_eq!(parts["unexplained"], 0.0);
+    }
+
+    #[test]
     fn names_of_older_majors_are_the_same_things() {
         for event in [
             ("LWLock", "WALWriteLock"),

@@ -93,8 +93,8 @@ const CASES: [Case; 11] = [
     Case {
         what: "reads from disk: direct I/O with next to no buffers",
         server: "18",
-        campaign: "workload = ['select-only']\nclients = [4]\nscale = [10]\ncache = ['cold']\nsettings = ['direct']\n\
-                   [settings.direct]\ndebug_io_direct = 'data'\nio_method = 'sync'\nshared_buffers = '1MB'",
+        campaign: "workload = ['select-only']\nclients = [2]\nscale = [10]\ncache = ['cold']\nsettings = ['direct']\n\
+                   [settings.direct]\ndebug_io_direct = 'data'\nio_method = 'sync'\nshared_buffers = '256kB'",
         plant: Plant::Nothing,
         expected: Some(("disk-reads", 0.15)),
         also: &["server-cpu", "internal-locks"],

@@ -110,8 +110,9 @@ impl Budget {
         let named = named_waits(case);
         let named_us: f64 = named.iter().map(|part| part.us).sum();
 
-        // Where the kernel counts more work than was seen in active sessions, it was done while the session still
-        // counted as waiting for its client: waking up, reading, answering.
+        // Where the kernel counts more work than was seen in active sessions that wait for nothing, it was done in others:
+        // in those that still counted as waiting for their client (waking up, reading, answering), and in those that
+        // waited for I/O, whose system calls take CPU time too.
         let hidden_us = (worked_us - active_us).max(0.0);
         let silent_us = match cpu_us {
             Some(_) => (active_us - worked_us).max(0.0),
@@ -126,11 +127,23 @@ impl Budget {
             }
         };
         let client_us = in_transaction_us + between_us;
+        let in_system_us: f64 = named
+            .iter()
+            .filter(|part| matches!(part.place, Place::Io | Place::WalFlush))
+            .map(|part| part.us)
+            .sum();
+        let hidden_in_client_us = match client_us + in_system_us {
+            0.0 => 0.0,
+            either_us => (hidden_us * client_us / either_us).min(client_us),
+        };
         if client_us > 0.0 {
-            let kept = (client_us - hidden_us).max(0.0) / client_us;
+            let kept = 1.0 - hidden_in_client_us / client_us;
             in_transaction_us *= kept;
             between_us *= kept;
         }
+        // It is counted once, with the I/O.
+        let hidden_in_system_us = (hidden_us - hidden_in_client_us).min(in_system_us);
+        let cpu_us = cpu_us.map(|us| (us - hidden_in_system_us).max(0.0));
         let driver = Driver::of(case, in_transaction_us + between_us);
         let way = match in_transaction_us + between_us {
             0.0 => 0.0,
