@@ -20,9 +20,12 @@ use crate::progress::{Progress, unless_interrupted};
 const PREFIX: &str = "/usr/local/pgsql";
 /// The library directory, seen from the programs and from the modules.
 const LIBRARIES: &str = "$ORIGIN/../lib";
+const BACKEND: &str = "src/backend";
+/// The target there that makes header files.
+const HEADERS: &str = "generated-headers";
 /// What `make` builds, in this order; not every major has each.
 const DIRECTORIES: [&str; 15] = [
-    "src/backend",
+    BACKEND,
     // What initdb loads.
     "src/backend/utils/mb/conversion_procs",
     "src/backend/snowball",
@@ -129,6 +132,13 @@ impl<'a> Recipe<'a> {
             let mut ninja = tools::command("ninja");
             ninja.arg("-C").arg(&self.build).arg(format!("-j{jobs}"));
             return self.runner.run("compile", ninja);
+        }
+        // From 11 on, two rules of `src/backend` make these, each with a make of its own: in parallel they meet.
+        let makefile = fs::read_to_string(self.source.join(BACKEND).join("Makefile")).unwrap_or_default();
+        if makefile.lines().any(|line| line.starts_with(HEADERS) && line[HEADERS.len()..].starts_with(':')) {
+            let mut make = self.make(BACKEND);
+            make.arg(HEADERS);
+            self.runner.run("compile", make)?;
         }
         for directory in self.directories() {
             let mut make = self.make(directory);
