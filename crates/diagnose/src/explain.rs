@@ -153,7 +153,7 @@ mod tests {
                 latency: Some(latency(2000.0)),
                 service: None,
                 connect_us: 0,
-                driver_cpu_us: 1 * SECOND as u64,
+                driver_cpu_us: SECOND as u64,
                 driver_busy_max: 0.1,
                 driver_lag_max_us: 0.0,
                 driver_engine: None,

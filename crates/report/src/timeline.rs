@@ -15,7 +15,7 @@ pub fn timeline(record: &TrialRecord) -> Table {
         "#tps",
         "#cpu %",
         "#checkpoint %",
-        "#by checkpointer",
+        "#buffers by checkpointer",
         "#by bgwriter",
         "#by backends",
         "#WAL MB",
@@ -75,8 +75,9 @@ fn phase(phase: Phase) -> &'static str {
 fn disks(record: &TrialRecord) -> Vec<&str> {
     let all: Vec<&str> =
         record.metrics.all("disk.write_bytes").filter_map(|series: &Series| series.of.as_deref()).collect();
-    let under = record.environment.data_devices.iter();
-    match under.filter_map(|device| all.iter().find(|disk| **disk == device.name)).last() {
+    // From the one that holds the data down to those that it is made of.
+    let mut under = record.environment.data_devices.iter().rev();
+    match under.find_map(|device| all.iter().find(|disk| **disk == device.name)) {
         Some(disk) => vec![disk],
         None => all,
     }

@@ -28,8 +28,8 @@ const LONG_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Beside {
     sampler: Option<Sampler>,
     looker: Option<Looker>,
-    statements: Option<(Session, Statements)>,
-    buffers: Option<(Session, Vec<(String, u64)>)>,
+    statements: Option<Statements>,
+    buffers: Option<Vec<(String, u64)>>,
     /// Sessions that the tested database counts transactions of.
     counted: Vec<Commits>,
     /// What could not be begun, and why.
@@ -56,20 +56,13 @@ impl Beside {
         let mut beside = Self::default();
         let backends = Arc::new(Mutex::new(Vec::new()));
         if what.statements {
-            let begun = beside.session(serving.control(), "statements", LONG_PATIENCE, &backends).and_then(
-                |mut session| {
-                    Ok(Statements::before(&mut session, target::DATABASE)?.map(|before| (session, before)))
-                },
-            );
+            let begun = beside
+                .for_statements(serving)
+                .and_then(|mut session| Statements::before(&mut session, target::DATABASE));
             beside.statements = beside.noted("statements", begun).flatten();
         }
         if what.buffers {
-            let begun = beside.session(serving.session(), "buffers", LONG_PATIENCE, &backends).and_then(
-                |mut session| {
-                    beside.counted.push(session.commits());
-                    Ok(buffers(&mut session)?.map(|before| (session, before)))
-                },
-            );
+            let begun = beside.for_buffers(serving).and_then(|mut session| buffers(&mut session));
             beside.buffers = beside.noted("buffers", begun).flatten();
         }
         if what.waits_hz > 0.0 {
@@ -78,7 +71,7 @@ impl Beside {
                 application_name: Some(driver::APPLICATION_NAME.to_owned()),
             };
             let begun = beside
-                .session(serving.control(), "waits", PATIENCE, &backends)
+                .session(serving.control(), "waits", &backends)
                 .and_then(|session| WaitSampler::new(session, &load));
             let period = Duration::from_secs_f64(1.0 / what.waits_hz);
             beside.looker = beside.noted("waits", begun).map(|sampler| Looker::start(sampler, period));
@@ -97,12 +90,12 @@ impl Beside {
         backends: &Arc<Mutex<Vec<i32>>>,
     ) -> Vec<Box<dyn Source>> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
-        let tables = self.session(serving.session(), "tables", PATIENCE, backends).and_then(Tables::new);
+        let tables = self.session(serving.session(), "tables", backends).and_then(Tables::new);
         if let Some(tables) = self.noted("tables", tables) {
             self.counted.push(tables.commits());
             sources.push(Box::new(tables));
         }
-        let statistics = self.session(serving.control(), "statistics", PATIENCE, backends);
+        let statistics = self.session(serving.control(), "statistics", backends);
         if let Some(session) = self.noted("statistics", statistics) {
             sources.push(Box::new(Statistics::new(session, target::DATABASE)));
         }
@@ -115,15 +108,28 @@ impl Beside {
         sources
     }
 
+    /// A session before or after the load, which needs its connections for itself meanwhile.
+    fn for_statements(&self, serving: &Serving) -> Result<Session, String> {
+        let client = serving.control().map_err(|error| error.to_string())?;
+        Session::open(client, "statements", LONG_PATIENCE)
+    }
+
+    /// The same in the tested database.
+    fn for_buffers(&mut self, serving: &Serving) -> Result<Session, String> {
+        let client = serving.session().map_err(|error| error.to_string())?;
+        let session = Session::open(client, "buffers", LONG_PATIENCE)?;
+        self.counted.push(session.commits());
+        Ok(session)
+    }
+
     fn session(
         &self,
         client: Result<postgres::Client, TargetError>,
         purpose: &str,
-        patience: Duration,
         backends: &Mutex<Vec<i32>>,
     ) -> Result<Session, String> {
         let client = client.map_err(|error| error.to_string())?;
-        let session = Session::open(client, purpose, patience)?;
+        let session = Session::open(client, purpose, PATIENCE)?;
         if let Ok(mut backends) = backends.lock() {
             backends.push(session.pid());
         }
@@ -152,7 +158,7 @@ impl Beside {
     }
 
     /// The load has ended: the last readings, and all there is.
-    pub(crate) fn end(mut self) -> Collected {
+    pub(crate) fn end(mut self, serving: &Serving) -> Collected {
         let mut collected = Collected::default();
         if let Some(sampler) = self.sampler.take() {
             let sampled = sampler.finish();
@@ -166,12 +172,12 @@ impl Beside {
             collected.metrics.0.extend(series);
             self.troubles.extend(trouble);
         }
-        if let Some((mut session, before)) = self.statements.take() {
-            let since = before.since(&mut session);
+        if let Some(before) = self.statements.take() {
+            let since = self.for_statements(serving).and_then(|mut session| before.since(&mut session));
             collected.statements = self.noted("statements", since).unwrap_or_default();
         }
-        if let (Some((mut session, before)), Some(origin)) = (self.buffers.take(), self.origin) {
-            let after = buffers(&mut session);
+        if let (Some(before), Some(origin)) = (self.buffers.take(), self.origin) {
+            let after = self.for_buffers(serving).and_then(|mut session| buffers(&mut session));
             let after = self.noted("buffers", after).flatten().unwrap_or_default();
             let at_us = collect::now().monotonic_us - origin.monotonic_us;
             collected.metrics.0.extend(buffer_series(before, after, at_us));

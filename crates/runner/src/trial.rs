@@ -113,7 +113,7 @@ pub(crate) fn run(
                         Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
                         Heard::Interval(interval) => on_interval(interval),
                     })?;
-                    collected = beside.end();
+                    collected = beside.end(&running.server);
                     notes.append(&mut collected.troubles);
                     accounting =
                         account(&running.server, before.commits, collected.commits, driven.outcome.as_ref());
