@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use model::metrics::Series;
 use model::record::TrialRecord;
 
-/// The collectors of one trial, and who worked for them.
+use crate::blocks::Switch;
+
+/// The collectors of one trial, and who worked for them while they were on.
 #[derive(Debug, Default)]
 pub(crate) struct Collectors {
     /// By name.
@@ -24,29 +26,35 @@ pub(crate) struct Collector {
     pub(crate) readings: f64,
     /// Time that passed while it read, in microseconds.
     pub(crate) spent_us: f64,
-    /// That time as a share of the load's, warm-up included.
+    /// That time as a share of the load's while they were on.
     pub(crate) share: f64,
 }
 
 impl Collectors {
-    pub(crate) fn of(record: &TrialRecord) -> Self {
-        let (warmup_us, window_us) = (record.trial.cell.warmup.us(), record.trial.cell.duration.us());
+    /// Of a trial whose collectors were switched so.
+    pub(crate) fn of(record: &TrialRecord, switched: &[Switch]) -> Self {
+        let (warmup_us, window_us) =
+            (record.trial.cell.warmup.us() as f64, record.trial.cell.duration.us() as f64);
+        let off_us: i64 =
+            switched.windows(2).filter(|next| !next[0].on).map(|next| next[1].at_us - next[0].at_us).sum();
+        let on_us = window_us - off_us as f64;
         let metrics = &record.metrics;
         let each = metrics.all("collector.reads").filter_map(|series| {
             let name = series.of.clone()?;
             let readings = last(series)?;
             let spent_us = last(metrics.get("collector.spent_us", Some(&name))?)?;
-            let share = spent_us / (warmup_us + window_us) as f64;
-            Some((name, Collector { readings, spent_us, share }))
+            Some((name, Collector { readings, spent_us, share: spent_us / (warmup_us + on_us) }))
         });
-        let share = |role: &str| {
+        let growth = |role: &str| {
             let (from_us, to_us) = (warmup_us as i64, (warmup_us + window_us) as i64);
-            Some(metrics.growth("role.run_us", Some(role), from_us, to_us)? / window_us as f64)
+            metrics.growth("role.run_us", Some(role), from_us, to_us)
         };
-        let (pgdyno_share, backends_share) = (share("pgdyno"), share("collector"));
+        // Collectors work only where they are on; the load always does.
+        let (pgdyno_share, backends_share) =
+            (growth("pgdyno").map(|us| us / on_us), growth("collector").map(|us| us / on_us));
         let share_of_all = || {
             let ours = pgdyno_share? + backends_share?;
-            Some(ours / (ours + share("driver")? + share("load")?))
+            Some(ours / (ours + (growth("driver")? + growth("load")?) / window_us))
         };
         Self { each: each.collect(), pgdyno_share, backends_share, share_of_all: share_of_all() }
     }

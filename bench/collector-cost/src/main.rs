@@ -3,9 +3,11 @@
 //! `cargo build --release -p pgdyno -p collector-cost`, then `collector-cost --help`, which says what is measured and
 //! how; `bench/README.md` says how to read it.
 //!
-//! In the order of a run: `trial.rs` runs one trial as a user would and reads its bundle, `collectors.rs` is what the
-//! bundle says of the collectors, `verdict.rs` what the pairs say together, `table.rs` what is printed.
+//! In the order of a run: `trial.rs` runs one long trial as a user would, with its collectors switched on and off,
+//! `blocks.rs` takes the pairs out of its bundle, `collectors.rs` what it says of the collectors, `verdict.rs` is what the
+//! pairs say together, `table.rs` what is printed.
 
+mod blocks;
 mod collectors;
 mod table;
 mod trial;
@@ -20,31 +22,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
-use model::shuffle::Shuffler;
-use model::units::Span;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
 
-use trial::{Bench, Load, Trial};
-use verdict::Pair;
+use blocks::{Switch, pairs};
+use collectors::Collectors;
+use trial::Load;
 
-/// Runs of the shortest duration with and without collectors: what these take is not the load's.
-const BARE_RUNS: u32 = 2;
-
-/// Compares loads with pgdyno's collectors at work beside them to loads without
+/// Compares a load with pgdyno's collectors at work beside it to the same load without
 ///
-/// One campaign of a single trial is run again and again by pgdyno itself, with its collectors on and off. The two take
-/// turns in pairs, and which is first is random, by a seed. The server is PostgreSQL, started anew for each trial with
-/// warm caches, and the load is prepared statements over a Unix socket.
+/// One long trial is run by pgdyno itself, with its collectors. They are in pgdyno's own process, while clients and server
+/// are in others: that process is stopped and continued by signals, block by block. Blocks with and without collectors
+/// take turns in pairs, and which is first is random, by a seed. So both are of one load, on one server, seconds apart,
+/// and what differs between runs on a shared machine differs in both alike.
 ///
-/// Throughput is that of the bundles. A ratio is on over off of one pair; shown is their geometric mean with its 95 %
-/// confidence interval (Student's t of the pairs' logarithms). Collectors are to change throughput by less than 1 %:
-/// "met" where the whole interval is within 1 % of 1, "missed" where all of it is beyond, else "not decided", with the
-/// number of pairs that would decide if they spread alike.
-///
-/// CPU time for a transaction is that of pgdyno, driver and server together, user and system, as the kernel counts it
-/// for processes that have ended. What starting and ending them takes is measured by runs of 100 ms and subtracted.
-/// What each collector took is what the bundles say, the warm-up included.
+/// Throughput is the bundle's, of the full seconds of each block but its first. A ratio is on over off of one pair; shown
+/// is their geometric mean with its 95 % confidence interval (Student's t of the pairs' logarithms). Collectors are to
+/// change throughput by less than 1 %: "met" where the whole interval is within 1 % of 1, "missed" where all of it is
+/// beyond, else "not decided", with the number of pairs that would decide if they spread alike.
 #[derive(Parser)]
 struct Options {
     /// The server: a major or full PostgreSQL version, downloaded where it is not cached
@@ -62,19 +57,19 @@ struct Options {
     /// Number of clients
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
-    /// How many pairs are measured
-    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..))]
+    /// How many pairs of blocks are measured
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..))]
     pairs: u32,
-    /// Length of one measurement; a second of warm-up is before it
-    #[arg(long, default_value = "5s")]
-    duration: Span,
+    /// Seconds of a block; the first of them is not counted
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(3..=20))]
+    block: u32,
     /// How often a second it is looked what sessions wait for; pgdyno's own default if not given
     #[arg(long, value_name = "HZ")]
     waits_hz: Option<f64>,
     /// Of the order within the pairs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keeps the bundles in this store
+    /// Keeps the bundle in this store
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }
@@ -88,51 +83,24 @@ enum Workload {
 fn main() -> Result<()> {
     let options = Options::parse();
     let interrupted = interrupt()?;
-    let directory = tempfile::tempdir().context("there is no place for the bundles")?;
+    let directory = tempfile::tempdir().context("there is no place for the bundle")?;
     let root = options.store.clone().unwrap_or_else(|| directory.path().join("store"));
-    let store = Store::open(&root).with_context(|| format!("cannot keep bundles in {}", root.display()))?;
-    let bench = Bench {
-        pgdyno: options.pgdyno.clone().map_or_else(|| beside_us("pgdyno"), Ok)?,
-        directory: directory.path(),
-        store: &store,
-        interrupted: &interrupted,
-    };
+    let store = Store::open(&root).with_context(|| format!("cannot keep a bundle in {}", root.display()))?;
+    let pgdyno = options.pgdyno.clone().map_or_else(|| beside_us("pgdyno"), Ok)?;
     let load = options.load();
 
     let mut out = stdout();
-    writeln!(out, "{load}; {} pairs of {}, seed {}", options.pairs, options.duration, options.seed)?;
+    writeln!(out, "{load}; {} pairs of blocks of {} s, seed {}", options.pairs, options.block, options.seed)?;
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         let load = load.split(' ').next().unwrap_or_default();
         writeln!(out, "load average at the start: {load} (of others: the more, the wider the interval)")?;
     }
-    let bare = bare(&bench, &load)?;
-    table::head(&mut out)?;
-    let mut shuffler = Shuffler::new(options.seed);
-    let mut pairs = Vec::new();
-    for number in 1..=options.pairs {
-        let mut order = [false, true];
-        shuffler.shuffle(&mut order);
-        let [first, second] = [bench.run(&load, order[0])?, bench.run(&load, order[1])?];
-        let (off, on) = if order[0] { (second, first) } else { (first, second) };
-        let pair = Pair { on_is_first: order[0], off: off.beyond(&bare[0]), on: on.beyond(&bare[1]) };
-        table::pair(&mut out, number, &pair)?;
-        pairs.push(pair);
-    }
-    table::summary(&mut out, &pairs)?;
+    let switches = Switch::plan(options.pairs, options.block, options.seed);
+    let (record, switched) = trial::run(&pgdyno, directory.path(), &store, &load, &switches, &interrupted)?;
+    let pairs = pairs(&record, &switched)?;
+    table::pairs(&mut out, &pairs)?;
+    table::summary(&mut out, &pairs, &Collectors::of(&record, &switched))?;
     Ok(())
-}
-
-/// What the shortest runs take, off and on, on average.
-fn bare(bench: &Bench, load: &Load) -> Result<[Trial; 2]> {
-    let shortest = Load { duration: Span::from_us(100_000), ..load.clone() };
-    // The first of all may have to make the data set.
-    bench.run(&shortest, false)?;
-    let mut both = [Vec::new(), Vec::new()];
-    for _ in 0..BARE_RUNS {
-        both[0].push(bench.run(&shortest, false)?);
-        both[1].push(bench.run(&shortest, true)?);
-    }
-    Ok(both.map(|trials| Trial::mean(&trials)))
 }
 
 /// Set by Ctrl-C, which pgdyno gets as well: it ends in order, and so do we.
@@ -172,7 +140,7 @@ impl Options {
             },
             scale: self.scale,
             clients: self.clients,
-            duration: self.duration,
+            seconds: 2 * self.pairs * self.block,
             waits_hz: self.waits_hz,
         }
     }

@@ -1,26 +1,24 @@
-//! One trial, run as a user would, and what it took.
+//! One long trial, run as a user would, with its collectors stopped and continued.
 
 use std::fmt;
 use std::fs;
-use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use model::units::Span;
+use model::record::TrialRecord;
 use store::Store;
 
-use crate::collectors::Collectors;
+use crate::blocks::Switch;
 
-/// What is common to all trials.
-pub(crate) struct Bench<'a> {
-    pub(crate) pgdyno: PathBuf,
-    /// For the campaign's file.
-    pub(crate) directory: &'a Path,
-    pub(crate) store: &'a Store,
-    pub(crate) interrupted: &'a AtomicBool,
-}
+/// Between the load's first sign and the first block.
+const SETTLING_US: i64 = 3_000_000;
+/// Seconds of the load besides the blocks: before them, and after them until it is over.
+const MORE_SECONDS: u32 = 8;
 
 /// What the clients do, and beside what.
 #[derive(Clone)]
@@ -29,99 +27,135 @@ pub(crate) struct Load {
     pub(crate) workload: &'static str,
     pub(crate) scale: u32,
     pub(crate) clients: u32,
-    pub(crate) duration: Span,
+    /// Of all blocks.
+    pub(crate) seconds: u32,
     /// pgdyno's default where it is none.
     pub(crate) waits_hz: Option<f64>,
 }
 
-/// What came of one trial.
-pub(crate) struct Trial {
-    /// Transactions per second in the window.
-    pub(crate) tps: f64,
-    /// All that the driver saw succeed.
-    pub(crate) transactions: f64,
-    /// CPU time of pgdyno, driver and server, user and system, in microseconds.
-    pub(crate) cpu_us: f64,
-    /// Nothing where they were off.
-    pub(crate) collectors: Collectors,
+/// Runs a campaign of one trial, and switches its collectors. Gives the trial, and when each switch was done: by
+/// `CLOCK_MONOTONIC`, with one more at the end of the last block.
+pub(crate) fn run(
+    pgdyno: &Path,
+    directory: &Path,
+    store: &Store,
+    load: &Load,
+    switches: &[Switch],
+    interrupted: &AtomicBool,
+) -> Result<(TrialRecord, Vec<Switch>)> {
+    let campaign = directory.join("campaign.toml");
+    fs::write(&campaign, load.campaign()).context("cannot write the campaign")?;
+    let known: Vec<String> = store.trials()?.into_iter().map(|trial| trial.id).collect();
+    let child = Command::new(pgdyno)
+        .arg("run")
+        .arg(&campaign)
+        .arg("--store")
+        .arg(store.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", pgdyno.display()))?;
+    let mut running = Running { child, said: Vec::new() };
+    running.wait_for_the_trial()?;
+    // Its preparation takes moments: where the load began is in the bundle, and blocks that begin before it are not there.
+    let begun_us = now_us() + SETTLING_US;
+    let end = Switch { at_us: i64::from(load.seconds) * 1_000_000, on: true };
+    let mut switched = Vec::new();
+    for switch in switches.iter().chain([&end]) {
+        sleep_until(begun_us + switch.at_us, interrupted)?;
+        running.signal(if switch.on { libc::SIGCONT } else { libc::SIGSTOP })?;
+        switched.push(Switch { at_us: now_us(), on: switch.on });
+    }
+    running.end()?;
+    let mut new = store.trials()?.into_iter().filter(|trial| !known.contains(&trial.id));
+    let id = new.next().context("the run has left no bundle")?.id;
+    Ok((store.load(&id)?, switched))
 }
 
-/// Of one trial, with what starting and ending takes subtracted.
-pub(crate) struct Cost {
-    /// Transactions per second in the window.
-    pub(crate) tps: f64,
-    /// CPU time for one transaction, in microseconds.
-    pub(crate) cpu_us: f64,
-    pub(crate) collectors: Collectors,
+/// A pgdyno that runs; continued and ended where it is given up.
+struct Running {
+    child: Child,
+    said: Vec<String>,
 }
 
-impl Trial {
-    pub(crate) fn beyond(self, bare: &Self) -> Cost {
-        let cpu_us = (self.cpu_us - bare.cpu_us) / (self.transactions - bare.transactions);
-        Cost { tps: self.tps, cpu_us, collectors: self.collectors }
+impl Running {
+    fn wait_for_the_trial(&mut self) -> Result<()> {
+        let stderr = self.child.stderr.take().context("pgdyno has no standard error")?;
+        let mut lines = BufReader::new(stderr).lines().map_while(std::io::Result::ok);
+        for line in lines.by_ref() {
+            let begins = line.contains("trial 1/1");
+            self.said.push(line);
+            if begins {
+                // It goes on speaking, and is not to wait for a reader.
+                thread::spawn(move || lines.for_each(drop));
+                return Ok(());
+            }
+        }
+        let status = self.child.wait()?;
+        bail!("pgdyno ended before its load ({status}): {}", self.said.join("\n"))
     }
 
-    /// Of several that were meant to be the same, of which there is at least one.
-    pub(crate) fn mean(trials: &[Self]) -> Self {
-        let mean = |figure: fn(&Self) -> f64| trials.iter().map(figure).sum::<f64>() / trials.len() as f64;
-        Self {
-            tps: mean(|trial| trial.tps),
-            transactions: mean(|trial| trial.transactions),
-            cpu_us: mean(|trial| trial.cpu_us),
-            collectors: Collectors::default(),
+    fn signal(&mut self, signal: libc::c_int) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("pgdyno ended before its load was over ({status})");
+        }
+        // SAFETY: kill has no preconditions; the process is our child, and not waited for yet.
+        if unsafe { libc::kill(self.child.id() as libc::pid_t, signal) } != 0 {
+            return Err(std::io::Error::last_os_error()).context("cannot signal pgdyno");
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("pgdyno failed ({status})");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.signal(libc::SIGCONT);
+            let _ = self.signal(libc::SIGINT);
+            let _ = self.child.wait();
         }
     }
 }
 
-impl Bench<'_> {
-    /// Runs a campaign of one trial.
-    pub(crate) fn run(&self, load: &Load, with_collectors: bool) -> Result<Trial> {
-        crate::check(self.interrupted)?;
-        let campaign = self.directory.join("campaign.toml");
-        fs::write(&campaign, load.campaign(with_collectors)).context("cannot write the campaign")?;
-        let known: Vec<String> = self.store.trials()?.into_iter().map(|trial| trial.id).collect();
-        let before = cpu_us_of_children()?;
-        let ran = Command::new(&self.pgdyno)
-            .arg("run")
-            .arg(&campaign)
-            .arg("--store")
-            .arg(self.store.root())
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("cannot start {}", self.pgdyno.display()))?;
-        let cpu_us = cpu_us_of_children()? - before;
-        crate::check(self.interrupted)?;
-        if !ran.status.success() {
-            let said = String::from_utf8_lossy(&ran.stderr);
-            bail!("{} failed ({}): {}", self.pgdyno.display(), ran.status, said.trim());
+fn now_us() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the structure, to which the pointer is valid; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+}
+
+fn sleep_until(at_us: i64, interrupted: &AtomicBool) -> Result<()> {
+    const STEP_US: i64 = 100_000;
+    loop {
+        crate::check(interrupted)?;
+        match u64::try_from((at_us - now_us()).min(STEP_US)) {
+            Ok(left_us @ 1..) => thread::sleep(Duration::from_micros(left_us)),
+            _ => return Ok(()),
         }
-        let mut new = self.store.trials()?.into_iter().filter(|trial| !known.contains(&trial.id));
-        let id = new.next().context("the run has left no bundle")?.id;
-        let record = self.store.load(&id)?;
-        let summary = record.trial.summary.as_ref();
-        let tps = summary.with_context(|| format!("there was no load in trial {id}"))?.tps;
-        let transactions = record.trial.accounting.driver_transactions;
-        let transactions =
-            transactions.with_context(|| format!("trial {id} has no number of transactions"))? as f64;
-        Ok(Trial { tps, transactions, cpu_us, collectors: Collectors::of(&record) })
     }
 }
 
 impl Load {
     /// Nothing but the load and the collectors is to be at work: no vacuum, no checkpoint, no reading of blocks.
-    fn campaign(&self, with_collectors: bool) -> String {
-        let Self { server, workload, scale, clients, duration, waits_hz } = self;
-        let collect = match (with_collectors, waits_hz) {
-            (false, _) => "metrics = false\nwaits_hz = 0\nstatements = false\n".to_owned(),
-            (true, None) => String::new(),
-            (true, Some(hz)) => format!("waits_hz = {hz:?}\n"),
-        };
+    fn campaign(&self) -> String {
+        let Self { server, workload, scale, clients, seconds, waits_hz } = self;
+        let collect = waits_hz.map(|hz| format!("waits_hz = {hz:?}\n")).unwrap_or_default();
+        let duration = seconds + MORE_SECONDS;
         format!(
             "name = \"collector-cost\"\n\
              [factors]\nserver = [\"{server}\"]\nsettings = [\"quiet\"]\nworkload = [\"{workload}\"]\n\
              scale = [{scale}]\nclients = [{clients}]\nprotocol = [\"prepared\"]\ntransport = [\"unix\"]\n\
              cache = [\"warm\"]\n\
-             [run]\nduration = \"{duration}\"\nwarmup = \"1s\"\nrepeats = 1\n\
+             [run]\nduration = \"{duration}s\"\nwarmup = \"1s\"\nrepeats = 1\nretries = 0\n\
              [settings.quiet]\nautovacuum = false\nshared_buffers = \"512MB\"\nmax_wal_size = \"16GB\"\n\
              checkpoint_timeout = \"1h\"\n\
              [collect]\n{collect}"
@@ -136,62 +170,28 @@ impl fmt::Display for Load {
     }
 }
 
-/// CPU time of all processes that were started and waited for, and of those that they waited for: pgdyno waits for
-/// its driver and for the server's first process, which waits for the others.
-fn cpu_us_of_children() -> Result<f64> {
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel fills the structure, to which the pointer is valid.
-    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-        return Err(std::io::Error::last_os_error()).context("cannot read the CPU time of processes");
-    }
-    // SAFETY: it is filled where the call succeeds.
-    let usage = unsafe { usage.assume_init() };
-    let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
-    Ok(us(usage.ru_utime) + us(usage.ru_stime))
-}
-
 #[cfg(test)]
 mod tests {
-    use model::plan::{Collect, Plan};
+    use model::plan::Plan;
     use model::spec::Campaign;
 
     use super::*;
 
-    fn plan(waits_hz: Option<f64>, with_collectors: bool) -> Plan {
+    #[test]
+    fn the_campaign_collects_what_campaigns_do_by_default() {
         let load = Load {
             server: "18".to_owned(),
             workload: "tpcb-like",
             scale: 7,
             clients: 64,
-            duration: Span::from_us(1_500_000),
-            waits_hz,
+            seconds: 480,
+            waits_hz: None,
         };
-        Plan::of(&Campaign::parse(&load.campaign(with_collectors)).unwrap(), 1).unwrap()
-    }
-
-    #[test]
-    fn the_two_campaigns_differ_in_their_collectors_alone() {
-        let (on, off) = (plan(None, true), plan(None, false));
+        let plan = |text: &str| Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
         let plain = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
-        let by_default = Plan::of(&Campaign::parse(plain).unwrap(), 1);
-        assert_eq!(on.collect, by_default.unwrap().collect);
-        let none = Collect { metrics: false, waits_hz: 0.0, statements: false, buffers: false };
-        assert_eq!(off.collect, none);
-        assert_eq!((&on.cells, &on.trials), (&off.cells, &off.trials));
-        assert_eq!((on.trials.len(), on.cells[0].clients, on.cells[0].scale), (1, 64, 7));
-        assert_eq!(plan(Some(100.0), true).collect.waits_hz, 100.0);
-    }
-
-    #[test]
-    fn what_starting_and_ending_takes_is_no_transactions() {
-        let trial = |transactions, cpu_us| Trial {
-            tps: 1000.0,
-            transactions,
-            cpu_us,
-            collectors: Collectors::default(),
-        };
-        let bare = Trial::mean(&[trial(90.0, 2_000_000.0), trial(110.0, 2_200_000.0)]);
-        let cost = trial(5100.0, 2_600_000.0).beyond(&bare);
-        assert_eq!((cost.tps, cost.cpu_us), (1000.0, 100.0));
+        let ours = plan(&load.campaign());
+        assert_eq!(ours.collect, plan(plain).collect);
+        assert_eq!((ours.trials.len(), ours.cells[0].clients, ours.cells[0].scale), (1, 64, 7));
+        assert_eq!(plan(&Load { waits_hz: Some(100.0), ..load }.campaign()).collect.waits_hz, 100.0);
     }
 }

@@ -4,17 +4,8 @@ use std::fmt;
 
 use stats::{Interval, Logs};
 
-use crate::trial::Cost;
-
 /// By how much collectors may change throughput.
 const MARGIN: f64 = 0.01;
-
-/// Two trials, one after the other.
-pub(crate) struct Pair {
-    pub(crate) on_is_first: bool,
-    pub(crate) off: Cost,
-    pub(crate) on: Cost,
-}
 
 /// The geometric mean of the pairs' ratios, on over off, and the interval that holds it with 95 % confidence.
 pub(crate) struct Ratio {

@@ -341,3 +341,66 @@ fn write(rows: &str) {
                 | planted | named, with its share | also named | unexplained | verdict |\n|---|---|---|---|---|\n";
     fs::write(file, format!("{head}{rows}")).unwrap();
 }
+
+#[test]
+fn cells_are_explained_together_and_one_beside_the_other() {
+    let bench = Bench::new(
+        "name = 'cells'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 4]\n\
+         [run]\nduration = '2s'\nwarmup = '0s'\nrepeats = 2\n\
+         [validity]\ndriver_busy_share = 0\n",
+    );
+    let run = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run));
+    let busy = |trial: &model::record::Trial| {
+        let finding = trial.validity.findings.iter().find(|finding| finding.gate == "driver-saturated");
+        finding.is_some_and(|finding| finding.threshold.is_some() && finding.advice.is_some())
+    };
+    assert!(bench.trials().iter().all(busy), "the campaign's threshold is the gate's: {:?}", bench.trials());
+
+    let json = |args: &[&str]| -> Value {
+        let output = bench.pgdyno(&[&["explain", "--format", "json"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let cell = &json(&["clients=1"])["explained"][0];
+    assert_eq!(cell["trials"].as_array().unwrap().len(), 2);
+    add_up(cell);
+    let both = json(&["clients=1", "clients=4"]);
+    let latency = |place: usize| both["explained"][place]["latency_us"].as_f64().unwrap();
+    let difference = &both["difference"];
+    assert!((difference["more_us"].as_f64().unwrap() - (latency(1) - latency(0))).abs() < 1e-6, "{both:#}");
+    let changes = difference["parts"].as_array().unwrap();
+    let us = |change: &Value, name: &str| change[name].as_f64().unwrap();
+    let sum: f64 = changes.iter().map(|change| us(change, "after_us") - us(change, "before_us")).sum();
+    assert!((sum - (latency(1) - latency(0))).abs() < 1e-6, "{both:#}");
+    assert!(difference["verdict"].as_str().unwrap().starts_with("a transaction takes "), "{both:#}");
+
+    for (args, code, said) in [
+        (&["clients=7"][..], 1, "clients: 1, 4"),
+        (&["server=18"], 1, "name a level of"),
+        (&["colour=red"], 2, "there is no factor \"colour\""),
+        (&["00"], 1, "00"),
+    ] {
+        let output = bench.pgdyno(&[&["explain"], args].concat());
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
+        assert!(text(&output).contains(said), "{args:?}: {}", text(&output));
+    }
+    let timeline = bench.pgdyno(&["explain", "--timeline", "--format", "csv"]);
+    let lines = String::from_utf8(timeline.stdout).unwrap();
+    assert!(lines.starts_with("s,phase,tps,"), "{lines}");
+    assert!(lines.lines().count() >= 3, "{lines}");
+}
+
+#[test]
+fn a_trial_beside_which_nothing_was_collected_says_so() {
+    let bench = Bench::new(
+        "name = 'bare'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
+         [run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 1\n\
+         [collect]\nmetrics = false\nwaits_hz = 0\nstatements = false\n",
+    );
+    let run = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run));
+    let output = bench.pgdyno(&["explain"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("[collect]"), "{}", text(&output));
+}

@@ -162,7 +162,13 @@ fn of_cell<'a>(
 fn varied<'a>(trials: impl Iterator<Item = &'a Trial>) -> String {
     let cells: Vec<_> = trials.map(|trial| &trial.cell).collect();
     Factor::varied(cells.iter().copied()).into_iter().fold(String::new(), |mut out, factor| {
-        let _ = write!(out, "\n  {}: {}", factor.name(), factor.levels(cells.iter().copied()).join(", "));
+        // Trials are in the order of their run, which is random.
+        let mut levels = factor.levels(cells.iter().copied());
+        levels.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) => a.total_cmp(&b),
+            _ => a.cmp(b),
+        });
+        let _ = write!(out, "\n  {}: {}", factor.name(), levels.join(", "));
         out
     })
 }
