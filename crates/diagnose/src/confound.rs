@@ -27,7 +27,7 @@ pub struct Confound {
 }
 
 /// Settings that tell one server from another and say nothing about what it does.
-const OF_THE_INSTANCE: [&str; 12] = [
+const OF_THE_INSTANCE: [&str; 15] = [
     "cluster_name",
     "config_file",
     "data_directory",
@@ -35,8 +35,11 @@ const OF_THE_INSTANCE: [&str; 12] = [
     "hba_file",
     "ident_file",
     "in_hot_standby",
+    "lc_messages",
     "listen_addresses",
     "log_file_mode",
+    "log_line_prefix",
+    "log_timezone",
     "port",
     "server_version_num",
     "unix_socket_directories",

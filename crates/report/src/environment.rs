@@ -180,12 +180,15 @@ fn load(environments: &[&record::Environment]) -> Vec<FactValue> {
 }
 
 /// Settings that say where a server is, not how it works.
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 12] = [
     "config_file",
     "data_directory",
     "external_pid_file",
     "hba_file",
     "ident_file",
+    "lc_messages",
+    "log_line_prefix",
+    "log_timezone",
     "port",
     "server_version",
     "server_version_num",
