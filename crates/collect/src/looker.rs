@@ -63,7 +63,7 @@ fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration) -> Looked
     let mut due_us = 0;
     // After the window only transactions in flight are left.
     while due_us < window.to_us {
-        let Tick::Due(_) = clock.wait_until(window, due_us) else { break };
+        let Tick::Due = clock.wait_until(window, due_us) else { break };
         let begun_us = now().monotonic_us;
         looks += 1;
         if let Err(error) = sampler.look() {
@@ -78,7 +78,7 @@ fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration) -> Looked
         due_us = next_us.max(past_us.div_euclid(period_us) * period_us);
         left_out += (due_us - next_us) / period_us;
     }
-    while let Tick::Due(_) = clock.wait_until(window, i64::MAX / 2 - window.origin_us) {}
+    clock.wait_for_end();
     let at_us = now().monotonic_us - window.origin_us;
     let series = [
         ("collector.reads", looks),

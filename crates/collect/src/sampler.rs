@@ -91,8 +91,8 @@ struct State {
 
 /// What a thread has waited for.
 pub(crate) enum Tick {
-    /// A moment has come, in microseconds after the load's start.
-    Due(i64),
+    /// The moment has come.
+    Due,
     /// The load has ended.
     Ended,
 }
@@ -120,6 +120,14 @@ impl LoadClock {
         state.window
     }
 
+    /// Waits for the load's end.
+    pub(crate) fn wait_for_end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while !state.ended {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Waits until a moment after the load's start, or for its end.
     pub(crate) fn wait_until(&self, window: Window, due_us: i64) -> Tick {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +136,7 @@ impl LoadClock {
                 return Tick::Ended;
             }
             let left_us = window.origin_us + due_us - now().monotonic_us;
-            let Ok(left_us @ 1..) = u64::try_from(left_us) else { return Tick::Due(due_us) };
+            let Ok(left_us @ 1..) = u64::try_from(left_us) else { return Tick::Due };
             let waited = self.changed.wait_timeout(state, Duration::from_micros(left_us));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -186,12 +194,12 @@ impl Readings {
         while let Some(due_us) = window.next(last_us, interval_us) {
             match clock.wait_until(window, due_us) {
                 Tick::Ended => break,
-                Tick::Due(due_us) => self.read(Some(Due { at_us: window.origin_us + due_us, interval_us })),
+                Tick::Due => self.read(Some(Due { at_us: window.origin_us + due_us, interval_us })),
             }
             // What the time has gone past while it was read is left out, and not caught up with.
             last_us = due_us.max(now().monotonic_us - window.origin_us - interval_us / 2);
         }
-        while let Tick::Due(_) = clock.wait_until(window, i64::MAX / 2 - window.origin_us) {}
+        clock.wait_for_end();
         self.read(None);
         self.sampled(window.origin_us)
     }
