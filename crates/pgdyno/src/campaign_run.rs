@@ -175,6 +175,9 @@ fn last_lines(executed: &Executed, root: &Path) -> String {
     }
     if *usable > 0 {
         text += &format!("As a page: pgdyno report --store {root} -o report.html\n");
+        text += &format!(
+            "Where the time goes: pgdyno explain --store {root} (the latest trial; FACTOR=LEVEL,… for a cell)\n"
+        );
     }
     text
 }
