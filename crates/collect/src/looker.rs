@@ -90,7 +90,8 @@ fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration) -> Looked
         metric: metric.to_owned(),
         of: Some("waits".to_owned()),
         kind: Kind::Counter,
-        points: vec![Point { at_us, value: Some(value as f64) }],
+        // From nothing on: what it grew by is then all of it.
+        points: vec![Point { at_us: 0, value: Some(0.0) }, Point { at_us, value: Some(value as f64) }],
     });
     let trouble = why.map(|why| format!("collector waits: of {looks} looks, {failed} failed: {why}"));
     Looked { waits: sampler.rows(window.origin_us), events: sampler.events(), series: series.into(), trouble }

@@ -307,6 +307,35 @@ mod tests {
     }
 
     #[test]
+    fn every_metric_that_is_looked_at_is_one_that_is_collected() {
+        let documented =
+            [include_str!("../../../docs/metrics.md"), include_str!("../../../docs/metrics-postgres.md")]
+                .concat();
+        let sources = [
+            include_str!("cpu.rs"),
+            include_str!("explain/budget.rs"),
+            include_str!("explain/causes.rs"),
+            include_str!("gates/collectors.rs"),
+            include_str!("gates/driver.rs"),
+            include_str!("gates/machine.rs"),
+            include_str!("gates/server.rs"),
+        ];
+        let mut names: Vec<&str> = Vec::new();
+        for source in sources {
+            let code = source.split("#[cfg(test)]").next().unwrap();
+            let is_metric = |text: &&str| {
+                let kinds = ["pg.", "role.", "cpu.", "psi.", "vm.", "memory.", "collector."];
+                kinds.iter().any(|kind| text.starts_with(kind)) && !text.contains([' ', '{'])
+            };
+            names.extend(code.split('"').skip(1).step_by(2).filter(is_metric));
+        }
+        assert!(names.len() > 15, "{names:?}");
+        for name in names {
+            assert!(documented.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    #[test]
     fn a_trial_without_anything_to_go_by_is_refused_with_the_reason() {
         let mut record = record(("IO", "WALSync"));
         record.metrics = Metrics::default();

@@ -5,11 +5,13 @@
 //! [`fitness()`] does so with what is known of a machine, [`explain()`] with everything that a trial has left.
 
 mod confound;
+mod cpu;
 mod explain;
 mod fitness;
 mod gates;
 
 pub use confound::{Confound, Facts, confounds, facts_of_settings, in_words};
+pub use cpu::CpuTime;
 pub use explain::{
     Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,
 };

@@ -172,6 +172,13 @@ pub struct Interval {
     pub send_lag_max_us: Option<f64>,
 }
 
+impl Interval {
+    /// Driver lag of all responses together, in microseconds; none where it is not known.
+    pub fn lag_us(&self) -> Option<f64> {
+        Some(self.lag_mean_us? * self.responses? as f64)
+    }
+}
+
 /// The transactions of one script that ended in an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptInterval {

@@ -36,6 +36,25 @@ pub struct TrialRecord {
     pub logs: Vec<Log>,
 }
 
+impl TrialRecord {
+    /// When an event happened, in microseconds after the load's start by the wall clock; none where no load ran.
+    pub fn after_start_us(&self, event: &Event) -> Option<i64> {
+        i64::try_from(event.at.duration_since(self.trial.load_started?).as_micros()).ok()
+    }
+
+    /// How much of a span after the load's start a checkpoint was running, in microseconds: of those that the server's
+    /// log has the end of.
+    pub fn checkpoint_us(&self, from_us: i64, to_us: i64) -> f64 {
+        let ended = self.events.iter().filter(|event| event.kind == "checkpoint-ended");
+        let within = ended.filter_map(|event| {
+            let end_us = self.after_start_us(event)?;
+            let start_us = end_us - *event.figures.get("total_us")? as i64;
+            Some((end_us.min(to_us) - start_us.max(from_us)).max(0) as f64)
+        });
+        within.sum()
+    }
+}
+
 /// The head of a [`TrialRecord`]: enough for tables, comparisons and validity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {

@@ -1,7 +1,8 @@
 //! A trial second by second: what clients got beside what the server and the machine did.
 
+use diagnose::CpuTime;
 use model::message::Phase;
-use model::metrics::{Metrics, Series};
+use model::metrics::Series;
 use model::record::TrialRecord;
 
 use crate::table::Table;
@@ -25,6 +26,8 @@ pub fn timeline(record: &TrialRecord) -> Table {
         "events",
     ]);
     let disks = disks(record);
+    // Every trial of ours begins with one, unless its log was not read.
+    let tells_checkpoints = record.events.iter().any(|event| event.kind.starts_with("checkpoint-"));
     for interval in &record.intervals {
         let from_us = signed(interval.start_us);
         let to_us = from_us + signed(interval.width_us);
@@ -33,6 +36,7 @@ pub fn timeline(record: &TrialRecord) -> Table {
         let of_disks = |metric: &str| sum(disks.iter().map(|disk| growth(metric, Some(disk))));
         let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
         let share = |us: f64| 100.0 * us / (to_us - from_us).max(1) as f64;
+        let cpu = CpuTime::of(&record.metrics, "all", from_us, to_us);
         let busiest = disks.iter().filter_map(|disk| growth("disk.busy_us", Some(disk))).reduce(f64::max);
         table.push(vec![
             format!("{:.1}", interval.start_us as f64 / 1e6),
@@ -42,8 +46,8 @@ pub fn timeline(record: &TrialRecord) -> Table {
             } else {
                 NOT_KNOWN.to_owned()
             },
-            shown(busy(&record.metrics, from_us, to_us), 0),
-            shown(checkpoint_us(record, from_us, to_us).map(share), 0),
+            shown(cpu.map(|cpu| 100.0 * cpu.busy()).filter(|percent| percent.is_finite()), 0),
+            shown(tells_checkpoints.then(|| share(record.checkpoint_us(from_us, to_us))), 0),
             shown(growth("pg.checkpoint.buffers_written", None), 0),
             shown(growth("pg.bgwriter.buffers_written", None), 0),
             shown(growth("pg.backend.buffers_written", None), 0),
@@ -83,36 +87,16 @@ fn disks(record: &TrialRecord) -> Vec<&str> {
     }
 }
 
-/// How busy the processors were, in per cent.
-fn busy(metrics: &Metrics, from_us: i64, to_us: i64) -> Option<f64> {
-    let of = |name: &str| metrics.growth(&format!("cpu.{name}_us"), Some("all"), from_us, to_us);
-    let busy_us = sum(["user", "nice", "system", "irq", "softirq"].into_iter().map(of))?;
-    let rest_us = of("idle")? + of("iowait").unwrap_or_default() + of("steal").unwrap_or_default();
-    (busy_us + rest_us > 0.0).then(|| 100.0 * busy_us / (busy_us + rest_us))
-}
-
 fn sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().reduce(|sum, more| sum + more)
 }
 
-/// Time within a span in which a checkpoint ran; none where the server's log was not read.
-fn checkpoint_us(record: &TrialRecord, from_us: i64, to_us: i64) -> Option<f64> {
-    let started = record.trial.load_started?;
-    record.events.iter().find(|event| event.kind.starts_with("checkpoint-"))?;
-    let ended = record.events.iter().filter(|event| event.kind == "checkpoint-ended").filter_map(|event| {
-        let end_us = i64::try_from(event.at.duration_since(started).as_micros()).ok()?;
-        Some((end_us - *event.figures.get("total_us")? as i64, end_us))
-    });
-    Some(ended.map(|(start_us, end_us)| (end_us.min(to_us) - start_us.max(from_us)).max(0) as f64).sum())
-}
-
 /// Kinds of events within a span, each with how often where that is more than once.
 fn events(record: &TrialRecord, from_us: i64, to_us: i64) -> String {
-    let Some(started) = record.trial.load_started else { return String::new() };
     let mut kinds: Vec<(&str, u32)> = Vec::new();
     for event in &record.events {
-        let at_us = i64::try_from(event.at.duration_since(started).as_micros()).unwrap_or(i64::MAX);
-        if !(from_us..to_us).contains(&at_us) || event.kind.starts_with("judged-") {
+        let is_within = record.after_start_us(event).is_some_and(|at_us| (from_us..to_us).contains(&at_us));
+        if !is_within || event.kind.starts_with("judged-") {
             continue;
         }
         match kinds.iter_mut().find(|(kind, _)| *kind == event.kind) {

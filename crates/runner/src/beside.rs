@@ -56,8 +56,7 @@ impl Beside {
         let mut beside = Self::default();
         let backends = Arc::new(Mutex::new(Vec::new()));
         if what.statements {
-            let begun = beside
-                .for_statements(serving)
+            let begun = for_statements(serving)
                 .and_then(|mut session| Statements::before(&mut session, target::DATABASE));
             beside.statements = beside.noted("statements", begun).flatten();
         }
@@ -70,8 +69,7 @@ impl Beside {
                 database: target::DATABASE.to_owned(),
                 application_name: Some(driver::APPLICATION_NAME.to_owned()),
             };
-            let begun = beside
-                .session(serving.control(), "waits", &backends)
+            let begun = beside_load(serving.control(), "waits", &backends)
                 .and_then(|session| WaitSampler::new(session, &load));
             let period = Duration::from_secs_f64(1.0 / what.waits_hz);
             beside.looker = beside.noted("waits", begun).map(|sampler| Looker::start(sampler, period));
@@ -90,12 +88,12 @@ impl Beside {
         backends: &Arc<Mutex<Vec<i32>>>,
     ) -> Vec<Box<dyn Source>> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
-        let tables = self.session(serving.session(), "tables", backends).and_then(Tables::new);
+        let tables = beside_load(serving.session(), "tables", backends).and_then(Tables::new);
         if let Some(tables) = self.noted("tables", tables) {
             self.counted.push(tables.commits());
             sources.push(Box::new(tables));
         }
-        let statistics = self.session(serving.control(), "statistics", backends);
+        let statistics = beside_load(serving.control(), "statistics", backends);
         if let Some(session) = self.noted("statistics", statistics) {
             sources.push(Box::new(Statistics::new(session, target::DATABASE)));
         }
@@ -108,31 +106,10 @@ impl Beside {
         sources
     }
 
-    /// A session before or after the load, which needs its connections for itself meanwhile.
-    fn for_statements(&self, serving: &Serving) -> Result<Session, String> {
-        let client = serving.control().map_err(|error| error.to_string())?;
-        Session::open(client, "statements", LONG_PATIENCE)
-    }
-
-    /// The same in the tested database.
+    /// A session in the tested database, before or after the load.
     fn for_buffers(&mut self, serving: &Serving) -> Result<Session, String> {
-        let client = serving.session().map_err(|error| error.to_string())?;
-        let session = Session::open(client, "buffers", LONG_PATIENCE)?;
+        let session = open(serving.session(), "buffers", LONG_PATIENCE)?;
         self.counted.push(session.commits());
-        Ok(session)
-    }
-
-    fn session(
-        &self,
-        client: Result<postgres::Client, TargetError>,
-        purpose: &str,
-        backends: &Mutex<Vec<i32>>,
-    ) -> Result<Session, String> {
-        let client = client.map_err(|error| error.to_string())?;
-        let session = Session::open(client, purpose, PATIENCE)?;
-        if let Ok(mut backends) = backends.lock() {
-            backends.push(session.pid());
-        }
         Ok(session)
     }
 
@@ -173,7 +150,7 @@ impl Beside {
             self.troubles.extend(trouble);
         }
         if let Some(before) = self.statements.take() {
-            let since = self.for_statements(serving).and_then(|mut session| before.since(&mut session));
+            let since = for_statements(serving).and_then(|mut session| before.since(&mut session));
             collected.statements = self.noted("statements", since).unwrap_or_default();
         }
         if let (Some(before), Some(origin)) = (self.buffers.take(), self.origin) {
@@ -186,6 +163,32 @@ impl Beside {
         collected.troubles = self.troubles;
         collected
     }
+}
+
+/// A session before or after the load, which needs its connections for itself meanwhile.
+fn for_statements(serving: &Serving) -> Result<Session, String> {
+    open(serving.control(), "statements", LONG_PATIENCE)
+}
+
+/// A session beside the load, whose process is a collector's.
+fn beside_load(
+    client: Result<postgres::Client, TargetError>,
+    purpose: &str,
+    backends: &Mutex<Vec<i32>>,
+) -> Result<Session, String> {
+    let session = open(client, purpose, PATIENCE)?;
+    if let Ok(mut backends) = backends.lock() {
+        backends.push(session.pid());
+    }
+    Ok(session)
+}
+
+fn open(
+    client: Result<postgres::Client, TargetError>,
+    purpose: &str,
+    patience: Duration,
+) -> Result<Session, String> {
+    Session::open(client.map_err(|error| error.to_string())?, purpose, patience)
 }
 
 /// Buffers by relation, before the load and after it; one that has none is not among what was seen.

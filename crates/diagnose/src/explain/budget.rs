@@ -6,7 +6,8 @@
 //! nothing, and the kernel has it neither on a CPU nor in the queue for one, nobody says what it did: that part is
 //! unexplained. The time for which the server waits for its client is then the driver's and the way's between the two.
 
-use model::waits::Waits;
+use model::message::{Interval, Phase};
+use model::waits::{Session, Waits};
 
 use super::case::Case;
 use super::causes::Confidence;
@@ -165,6 +166,30 @@ impl Budget {
         Self { latency_us: case.latency_us, parts, looks: case.looks }
     }
 
+    /// The mean of several, part by part: what a cell's transaction is made of. None of none.
+    pub fn mean(budgets: &[Self]) -> Option<Self> {
+        let count = budgets.len() as f64;
+        let (first, rest) = budgets.split_first()?;
+        let mut mean = first.clone();
+        for budget in rest {
+            mean.latency_us += budget.latency_us;
+            mean.looks += budget.looks;
+            for part in &budget.parts {
+                match mean.parts.iter_mut().find(|other| (other.place, &other.of) == (part.place, &part.of)) {
+                    Some(other) => other.us += part.us,
+                    None => mean.parts.push(part.clone()),
+                }
+            }
+        }
+        mean.latency_us /= count;
+        mean.parts.iter_mut().for_each(|part| part.us /= count);
+        mean.parts.sort_by(|a, b| {
+            let last = |part: &Part| part.place == Place::Unexplained;
+            last(a).cmp(&last(b)).then(b.us.total_cmp(&a.us))
+        });
+        Some(mean)
+    }
+
     /// A part's share of the latency.
     pub fn share(&self, part: &Part) -> f64 {
         part.us / self.latency_us
@@ -222,9 +247,8 @@ impl Driver {
 
 /// Driver lag of all responses of a transaction, from the thread's waking up until each is handled.
 fn handling_lag_us(case: &Case) -> f64 {
-    let lag = |interval: &model::message::Interval| Some(interval.lag_mean_us? * interval.responses? as f64);
-    let window = case.record.intervals.iter().filter(|i| i.phase == model::message::Phase::Measure);
-    case.in_each(window.filter_map(lag).sum())
+    let window = case.record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+    case.in_each(window.filter_map(Interval::lag_us).sum())
 }
 
 fn is_active(waits: &Waits) -> bool {
@@ -247,7 +271,7 @@ fn named_waits(case: &Case) -> Vec<Part> {
         let (Some(kind), Some(event)) = (waits.event_type.as_deref(), waits.event.as_deref()) else {
             continue;
         };
-        if waits.session != model::waits::Session::Load || !is_active(waits) || kind == "Client" {
+        if waits.session != Session::Load || !is_active(waits) || kind == "Client" {
             continue;
         }
         let place = place_of(kind, event);

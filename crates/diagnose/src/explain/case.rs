@@ -83,11 +83,9 @@ impl<'a> Case<'a> {
 
     /// Events of a kind with the time of each in microseconds after the load's start.
     pub(crate) fn events(&self, kind: &'a str) -> impl Iterator<Item = (i64, &'a Event)> {
-        let started = self.record.trial.load_started;
-        self.record.events.iter().filter(move |event| event.kind == kind).filter_map(move |event| {
-            let after = event.at.duration_since(started?);
-            Some((i64::try_from(after.as_micros()).ok()?, event))
-        })
+        let record = self.record;
+        let of_kind = record.events.iter().filter(move |event| event.kind == kind);
+        of_kind.filter_map(move |event| Some((record.after_start_us(event)?, event)))
     }
 
     /// A server setting's value, in its base unit.

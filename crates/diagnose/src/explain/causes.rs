@@ -9,6 +9,7 @@ use model::waits::{Session, Waits};
 
 use super::budget::{Budget, Part, Place};
 use super::case::Case;
+use crate::cpu::CpuTime;
 
 /// Something that limits, or that others must know before they use the figures.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,47 +171,25 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
     Some(of_latency(budget, "driver", share, sentence, evidence, next))
 }
 
-/// CPU time of the machine in the window, in microseconds.
-struct Cpu {
-    total_us: f64,
-    busy_us: f64,
-    /// Of processes that are neither pgdyno's nor the server's nor the kernel's; of the whole machine.
-    foreign_us: Option<f64>,
+/// Of the whole machine.
+fn machine(case: &Case) -> Option<CpuTime> {
+    CpuTime::of(&case.record.metrics, "all", case.from_us, case.to_us)
 }
 
-impl Cpu {
-    /// Of the whole machine.
-    fn of(case: &Case) -> Option<Self> {
-        Self::of_these(case, &["all".to_owned()])
-    }
-
-    /// Of the processors that the server may use.
-    fn of_server(case: &Case) -> Option<Self> {
-        match case.record.trial.cell.pin.server.as_deref().and_then(cpu_list) {
-            Some(cpus) => {
-                Self::of_these(case, &cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>())
-            }
-            None => Self::of(case),
-        }
-    }
-
-    fn of_these(case: &Case, cpus: &[String]) -> Option<Self> {
-        let of = |name: &str| {
-            let metric = format!("cpu.{name}_us");
-            cpus.iter().map(|cpu| case.growth(&metric, Some(cpu))).sum::<Option<f64>>()
-        };
-        let busy_us: f64 =
-            ["user", "nice", "system", "irq", "softirq"].iter().filter_map(|name| of(name)).sum();
-        let steal_us = of("steal").unwrap_or_default();
-        let total_us = busy_us + of("idle")? + of("iowait").unwrap_or_default() + steal_us;
-        let foreign_us = case.growth("role.run_us", Some("foreign"));
-        Some(Self { total_us, busy_us, foreign_us })
-    }
+/// Of the processors that the server may use.
+fn of_server(case: &Case) -> Option<CpuTime> {
+    let Some(cpus) = case.record.trial.cell.pin.server.as_deref().and_then(cpu_list) else {
+        return machine(case);
+    };
+    let each = cpus
+        .iter()
+        .map(|cpu| CpuTime::of(&case.record.metrics, &format!("cpu{cpu}"), case.from_us, case.to_us));
+    each.sum()
 }
 
 fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
-    let cpu = Cpu::of(case)?;
-    let share = cpu.foreign_us? / cpu.total_us;
+    let cpu = machine(case)?;
+    let share = case.growth("role.run_us", Some("foreign"))? / cpu.total_us;
     if share < 0.10 {
         return None;
     }
@@ -224,7 +203,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
             percent(share)
         ),
         evidence: vec![
-            format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy_us / cpu.total_us)),
+            format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())),
             format!("waiting for a CPU is {} of latency", percent(waited)),
         ],
         next: "stop what else runs on this machine (`pgdyno doctor` names it), and measure again",
@@ -234,8 +213,8 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
 
 fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Place::ServerCpu, Place::ServerRunQueue]);
-    let cpu = Cpu::of_server(case)?;
-    let busy = cpu.busy_us / cpu.total_us;
+    let cpu = of_server(case)?;
+    let busy = cpu.busy();
     let server_us = case.growth("role.run_us", Some("load"))?;
     let waits = budget.us(Place::ServerRunQueue) > budget.us(Place::ServerCpu);
     // Full CPUs that are full of other things than the server are another cause.
@@ -377,11 +356,8 @@ fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
         return None;
     }
     let mut evidence = told(budget, &PLACES);
-    if let Some(cpu) = Cpu::of(case) {
-        evidence.push(format!(
-            "the machine's CPUs were busy for {} of the window",
-            percent(cpu.busy_us / cpu.total_us)
-        ));
+    if let Some(cpu) = machine(case) {
+        evidence.push(format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())));
     }
     let sentence = format!(
         "round trips are the limit: {} of latency is the way between driver and server, and waking either up",
@@ -418,13 +394,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     if begun.len() < 2 {
         return None;
     }
-    let during_us: f64 = case
-        .events("checkpoint-ended")
-        .filter_map(|(end_us, event)| {
-            let start_us = end_us - *event.figures.get("total_us")? as i64;
-            Some((end_us.min(case.to_us) - start_us.max(case.from_us)).max(0) as f64)
-        })
-        .sum();
+    let during_us = case.record.checkpoint_us(case.from_us, case.to_us);
     let share = (during_us / case.window_us()).min(1.0);
     let mut evidence = vec![format!(
         "{} checkpoints were begun by the amount of WAL, one every {:.2} s",
@@ -432,7 +402,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
         case.window_us() / 1e6 / begun.len() as f64
     )];
     if let (Some(images), Some(records)) =
-        (case.growth("pg.wal.fpi", None), case.growth("pg.wal.records", None))
+        (case.growth("pg.wal.full_page_images", None), case.growth("pg.wal.records", None))
         && records > 0.0
     {
         evidence.push(format!("{} of WAL records carry a full page", percent(images / records)));

@@ -85,30 +85,3 @@ impl Difference {
         }
     }
 }
-
-/// The mean of several trials' budgets: what a cell's transaction is made of. None where there are none.
-impl Budget {
-    /// The mean of several budgets, part by part.
-    pub fn mean(budgets: &[Self]) -> Option<Self> {
-        let count = budgets.len() as f64;
-        let (first, rest) = budgets.split_first()?;
-        let mut mean = first.clone();
-        for budget in rest {
-            mean.latency_us += budget.latency_us;
-            mean.looks += budget.looks;
-            for part in &budget.parts {
-                match mean.parts.iter_mut().find(|other| (other.place, &other.of) == (part.place, &part.of)) {
-                    Some(other) => other.us += part.us,
-                    None => mean.parts.push(part.clone()),
-                }
-            }
-        }
-        mean.latency_us /= count;
-        mean.parts.iter_mut().for_each(|part| part.us /= count);
-        mean.parts.sort_by(|a, b| {
-            let last = |part: &Part| part.place == Place::Unexplained;
-            last(a).cmp(&last(b)).then(b.us.total_cmp(&a.us))
-        });
-        Some(mean)
-    }
-}

@@ -29,9 +29,7 @@ fn lag(observed: &Observation) -> Option<Found> {
     let (mut lag_us, mut transactions) = (0.0, 0.0);
     for interval in observed.measured() {
         transactions += interval.scripts.iter().map(|script| script.transactions as f64).sum::<f64>();
-        if let (Some(mean_us), Some(responses)) = (interval.lag_mean_us, interval.responses) {
-            lag_us += mean_us * responses as f64;
-        }
+        lag_us += interval.lag_us().unwrap_or_default();
     }
     let lag_us = lag_us / transactions;
     let (share, limit) = (lag_us / latency_us, observed.thresholds.driver_lag_share);

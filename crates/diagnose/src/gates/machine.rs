@@ -2,6 +2,8 @@
 
 use model::metrics::Series;
 
+use crate::cpu::CpuTime;
+
 use super::{Found, Gate, Observation, at_most, invalid, percent, suspect};
 
 pub(super) const GATES: [Gate; 6] = [
@@ -32,17 +34,14 @@ fn grown(series: &Series) -> Option<f64> {
     Some(known.next_back()? - first)
 }
 
-/// Where the machine's time goes, by proc(5), `/proc/stat`: those in which something runs, and the others.
-const BUSY: [&str; 3] = ["cpu.user_us", "cpu.nice_us", "cpu.system_us"];
-const OTHER: [&str; 5] = ["cpu.idle_us", "cpu.iowait_us", "cpu.irq_us", "cpu.softirq_us", "cpu.steal_us"];
-
-fn cpu_time(observed: &Observation, states: &[&str]) -> Option<f64> {
-    states.iter().map(|state| observed.growth(state, Some("all"))).sum()
+fn cpu_time(observed: &Observation) -> Option<CpuTime> {
+    let (from_us, to_us) = observed.window?;
+    CpuTime::of(observed.metrics, "all", from_us, to_us)
 }
 
 fn cpu_steal(observed: &Observation) -> Option<Found> {
-    let stolen = cpu_time(observed, &["cpu.steal_us"])?;
-    let share = stolen / (cpu_time(observed, &BUSY)? + cpu_time(observed, &OTHER)?);
+    let cpu = cpu_time(observed)?;
+    let share = cpu.steal_us / cpu.total_us;
     let limit = observed.thresholds.steal_share;
     if share.is_nan() || share <= limit {
         return None;
@@ -57,9 +56,7 @@ fn cpu_steal(observed: &Observation) -> Option<Found> {
 
 /// What processes ran that are neither the server's nor pgdyno's nor the kernel's.
 fn foreign_cpu(observed: &Observation) -> Option<Found> {
-    let all = cpu_time(observed, &BUSY)? + cpu_time(observed, &OTHER)?;
-    let (from_us, to_us) = observed.window?;
-    let share = observed.metrics.growth("role.run_us", Some("foreign"), from_us, to_us)? / all;
+    let share = observed.growth("role.run_us", Some("foreign"))? / cpu_time(observed)?.total_us;
     let limit = observed.thresholds.foreign_cpu_share;
     if share.is_nan() || share <= limit {
         return None;
