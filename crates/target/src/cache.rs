@@ -3,6 +3,7 @@
 //! ```text
 //! installations/18.1/         binaries, with installation.json
 //! builds/<id>/                a source, what is compiled of it, and build.log
+//! answers/<hash>              what a `configure` found out of this machine
 //! templates/18.1-scale-10-v2/ filled data directories
 //! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile
 //! servers/18/                 the same of a standing server
@@ -60,7 +61,9 @@ impl Cache {
         if let (false, Some(name)) = (user.can_reach(&root), user.name()) {
             return Err(TargetError::CacheOutOfReach { path: root, user: name.to_owned() });
         }
-        for part in ["installations", "builds", "templates", "clusters", "servers", "journals", "locks"] {
+        for part in
+            ["installations", "builds", "answers", "templates", "clusters", "servers", "journals", "locks"]
+        {
             make_open(&root.join(part))?;
         }
         // Servers and the kernel speak of places by their real names.
@@ -87,6 +90,10 @@ impl Cache {
 
     pub(crate) fn installations(&self) -> PathBuf {
         self.root.join("installations")
+    }
+
+    pub(crate) fn answers(&self) -> PathBuf {
+        self.root.join("answers")
     }
 
     pub(crate) fn builds(&self) -> PathBuf {

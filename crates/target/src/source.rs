@@ -67,7 +67,7 @@ pub(crate) fn build(
         return Ok(installation);
     }
     let runner = runner.of_version(version);
-    let recipe = Recipe::of(&how, &directory, &runner, progress)?;
+    let recipe = Recipe::of(&how, &directory, cache.answers(), &runner, progress)?;
     recipe.configure()?;
     recipe.compile()?;
     let record = Record {
@@ -88,11 +88,13 @@ pub(crate) fn build(
         }),
         installed: Timestamp::now(),
     };
-    put_in_place(cache, &identity, &record, |tree| {
+    let installation = put_in_place(cache, &identity, &record, |tree| {
         recipe.install(tree)?;
         let log = tree.join(LOG);
         fs::copy(runner.log(), &log).doing("copy the log to", &log).map(drop)
-    })
+    })?;
+    sync::clear(&directory)?;
+    Ok(installation)
 }
 
 /// How something is built, with all defaults filled in.

@@ -14,6 +14,8 @@ use support::{Quiet, as_child, role, settings};
 use target::{BuildRecord, Cluster, Progress, StopMode, TargetError};
 
 const EVERYTHING: [&str; 4] = ["compile main", "compile other", "configure", "install"];
+/// The same with what `configure` found out the time before.
+const ANEW: [&str; 5] = ["compile main", "compile other", "configure", "install", "know already"];
 
 #[test]
 fn it_is_built_once_and_a_server_like_any_other() {
@@ -80,12 +82,46 @@ fn after_a_change_only_what_follows_from_it_is_compiled() {
     assert_eq!((compiled(&first).as_str(), compiled(&second).as_str()), ("one", "two"));
     change("main.h", &["compile main", "compile other", "install"]);
     // What make can't be trusted with: new files.
-    change("new.c", &EVERYTHING);
+    change("new.c", &ANEW);
     // What was there before is there still.
     fs::remove_file(fake.path("postgresql/src/backend/new.c")).unwrap();
     fake.write("src/backend/main.h", "one");
     assert_eq!(fake.build().unwrap(), second);
     assert_eq!(fake.tally(), [""; 0]);
+}
+
+#[test]
+fn built_anew_the_copy_is_the_source_as_it_is_now() {
+    let fake = FakeSource::new();
+    fake.write("doc/one", "a file");
+    fake.write("src/old/only.c", "one");
+    let first = fake.build().unwrap();
+    fake.tally();
+    fs::remove_file(fake.path("postgresql/doc/one")).unwrap();
+    fake.write("doc/one/two", "in a directory now");
+    fs::remove_dir_all(fake.path("postgresql/src/old")).unwrap();
+    assert_ne!(fake.build().unwrap(), first);
+    assert_eq!(fake.tally(), ANEW);
+    let directory = fake.path("cache/builds").join(&names(&fake.path("cache/builds"))[0]);
+    assert_eq!(fs::read_to_string(directory.join("source/doc/one/two")).unwrap(), "in a directory now");
+    assert!(!directory.join("source/src/old").exists());
+    let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    let configure = fake.path("postgresql/configure");
+    assert_eq!(time(&directory.join("source/configure")), time(&configure));
+}
+
+#[test]
+fn what_configure_knew_is_asked_again_where_it_does_not_hold_any_more() {
+    let fake = FakeSource::new();
+    fake.build().unwrap();
+    fake.tally();
+    let answers = fake.path("cache/answers");
+    let kept = answers.join(&names(&answers)[0]);
+    fs::write(&kept, "exit 1\n").unwrap();
+    fake.write("src/backend/new.c", "new");
+    fake.build().unwrap();
+    assert_eq!(fake.tally(), ["compile main", "compile other", "configure", "configure", "install"]);
+    assert!(fs::read_to_string(&kept).unwrap().contains("know already"), "kept again");
 }
 
 #[test]
@@ -155,7 +191,8 @@ fn tarballs_are_built_however_they_are_compressed() {
     {
         fake.tar(name, compression);
         let built = fake.build_as(fake.build_of(name)).unwrap();
-        assert_eq!(fake.tally(), EVERYTHING, "{name}");
+        let expected: &[&str] = if compression.is_empty() { &EVERYTHING } else { &ANEW };
+        assert_eq!(fake.tally(), expected, "{name}");
         assert!(built.build().unwrap().content.starts_with("tarball:"));
         assert_eq!(compiled(&built), "one");
         assert_eq!(fake.build_as(fake.build_of(name)).unwrap(), built);

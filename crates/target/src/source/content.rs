@@ -149,7 +149,7 @@ fn is_file_or_link(path: &Path) -> bool {
 }
 
 /// Every file and link below a directory, in order.
-fn walk(root: &Path) -> Result<Vec<PathBuf>, TargetError> {
+pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, TargetError> {
     let mut found = Vec::new();
     let mut ahead = vec![root.to_owned()];
     while let Some(directory) = ahead.pop() {

@@ -1,6 +1,7 @@
 //! How PostgreSQL is configured, compiled and installed: as much of it as a server needs.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::available_parallelism;
@@ -8,10 +9,11 @@ use std::thread::available_parallelism;
 use model::server::BuildSystem;
 
 use super::run::Runner;
-use super::sync::{BUILD, SOURCE};
+use super::sync::{BUILD, SOURCE, unless_missing};
 use super::{How, refuse, tools};
 use crate::cache::remove_tree;
 use crate::error::{Doing, TargetError};
+use crate::hash::Fingerprint;
 use crate::installation::missing_program;
 use crate::progress::{Progress, unless_interrupted};
 
@@ -20,30 +22,8 @@ use crate::progress::{Progress, unless_interrupted};
 const PREFIX: &str = "/usr/local/pgsql";
 /// The library directory, seen from the programs and from the modules.
 const LIBRARIES: &str = "$ORIGIN/../lib";
-const BACKEND: &str = "src/backend";
-/// The target there that makes header files.
-const HEADERS: &str = "generated-headers";
-/// What `make` builds, in this order; not every major has each.
-const DIRECTORIES: [&str; 15] = [
-    BACKEND,
-    // What initdb loads.
-    "src/backend/utils/mb/conversion_procs",
-    "src/backend/snowball",
-    "src/timezone",
-    "src/pl/plpgsql",
-    // Replication.
-    "src/interfaces/libpq",
-    "src/backend/replication/libpqwalreceiver",
-    "src/backend/replication/pgoutput",
-    "src/bin/initdb",
-    "src/bin/pg_ctl",
-    "src/bin/pg_controldata",
-    "src/bin/pg_config",
-    // What a measurement asks.
-    "contrib/pg_buffercache",
-    "contrib/pg_prewarm",
-    "contrib/pg_stat_statements",
-];
+/// Says to `make` what a server needs.
+const SERVER: &str = include_str!("server.mk");
 /// The grammar, and what is generated from it: releases up to 16 have both in their tarballs.
 const GRAMMAR: &str = "src/backend/parser/gram.y";
 const PARSER: &str = "src/backend/parser/gram.c";
@@ -60,6 +40,8 @@ pub(super) struct Recipe<'a> {
     compiler_version: &'a str,
     source: PathBuf,
     build: PathBuf,
+    /// Where the answers that `configure` found are kept.
+    answers: PathBuf,
     runner: &'a Runner<'a>,
     progress: &'a dyn Progress,
 }
@@ -69,6 +51,7 @@ impl<'a> Recipe<'a> {
     pub(super) fn of(
         how: &'a How,
         directory: &Path,
+        answers: PathBuf,
         runner: &'a Runner<'a>,
         progress: &'a dyn Progress,
     ) -> Result<Self, TargetError> {
@@ -90,6 +73,7 @@ impl<'a> Recipe<'a> {
             compiler_version,
             source,
             build,
+            answers,
             runner,
             progress,
         })
@@ -108,45 +92,68 @@ impl<'a> Recipe<'a> {
         if fs::read_to_string(&mark).is_ok_and(|before| before == how) {
             return Ok(());
         }
-        remove_tree(&self.build)?;
-        fs::create_dir(&self.build).doing("make the directory", &self.build)?;
         self.step("configuring")?;
-        let mut command = match self.system {
-            BuildSystem::Configure => tools::command(&self.source.join("configure").to_string_lossy()),
+        match self.system {
+            BuildSystem::Configure => self.configure_with_answers(&how)?,
             BuildSystem::Meson => {
                 let mut meson = tools::command("meson");
                 meson.arg("setup").arg(&self.build).arg(&self.source).env("CC", &self.compiler);
-                meson
+                self.run_configure(meson)?;
             }
-        };
-        command.args(&self.arguments).current_dir(&self.build);
-        self.runner.run("configure", command)?;
+        }
         fs::write(&mark, how).doing("write", &mark)
+    }
+
+    /// Runs `configure` with what it found out before of this machine, when it was the same script that was run in the
+    /// same way: most of its time goes into asking.
+    fn configure_with_answers(&self, how: &str) -> Result<(), TargetError> {
+        let script = self.source.join("configure");
+        let mut of = Fingerprint::new();
+        of.add(how);
+        of.add_file(&script)?;
+        let kept = self.answers.join(of.finish());
+        let (own, site) = (self.build.with_file_name("answers"), self.build.with_file_name("config.site"));
+        // As an argument, it would be told by the server's pg_config.
+        fs::write(&site, format!("cache_file='{}'\n", own.display())).doing("write", &site)?;
+        let run = || {
+            let mut configure = tools::command(&script.to_string_lossy());
+            configure.env("CONFIG_SITE", &site);
+            self.run_configure(configure)
+        };
+        unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
+        if fs::copy(&kept, &own).is_ok() {
+            match run() {
+                // Perhaps the environment or the machine is another one now.
+                Err(TargetError::Build { .. }) => {
+                    unless_missing(fs::remove_file(&kept)).doing("remove", &kept)?;
+                    unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
+                }
+                outcome => return outcome,
+            }
+        }
+        run()?;
+        unless_missing(fs::rename(&own, &kept)).doing("keep", &kept)
+    }
+
+    /// In an empty directory.
+    fn run_configure(&self, mut command: Command) -> Result<(), TargetError> {
+        remove_tree(&self.build)?;
+        fs::create_dir(&self.build).doing("make the directory", &self.build)?;
+        command.args(&self.arguments).current_dir(&self.build);
+        self.runner.run("configure", command)
     }
 
     /// Compiles what is not up to date.
     pub(super) fn compile(&self) -> Result<(), TargetError> {
         self.step("compiling")?;
-        let jobs = available_parallelism().map_or(1, std::num::NonZero::get);
-        if self.system == BuildSystem::Meson {
-            let mut ninja = tools::command("ninja");
-            ninja.arg("-C").arg(&self.build).arg(format!("-j{jobs}"));
-            return self.runner.run("compile", ninja);
+        match self.system {
+            BuildSystem::Configure => self.make("compile", &["all"]),
+            BuildSystem::Meson => {
+                let mut ninja = tools::command("ninja");
+                ninja.arg("-C").arg(&self.build).arg(jobs());
+                self.runner.run("compile", ninja)
+            }
         }
-        // From 11 on, two rules of `src/backend` make these, each with a make of its own: in parallel they meet.
-        let makefile = fs::read_to_string(self.source.join(BACKEND).join("Makefile")).unwrap_or_default();
-        if makefile.lines().any(|line| line.starts_with(HEADERS) && line[HEADERS.len()..].starts_with(':')) {
-            let mut make = self.make(BACKEND);
-            make.arg(HEADERS);
-            self.runner.run("compile", make)?;
-        }
-        for directory in self.directories() {
-            let mut make = self.make(directory);
-            // Installing would compile, too, but not in parallel: rules meet there.
-            make.arg(format!("-j{jobs}")).arg("all");
-            self.runner.run("compile", make)?;
-        }
-        Ok(())
     }
 
     /// Installs as the new directory `tree`. Its parent is the caller's alone.
@@ -155,11 +162,7 @@ impl<'a> Recipe<'a> {
         let stage = tree.with_file_name("stage");
         match self.system {
             BuildSystem::Configure => {
-                for directory in self.directories() {
-                    let mut make = self.make(directory);
-                    make.arg("install").arg(format!("DESTDIR={}", stage.display()));
-                    self.runner.run("install", make)?;
-                }
+                self.make("install", &["install", &format!("DESTDIR={}", stage.display())])?;
             }
             BuildSystem::Meson => {
                 let mut meson = tools::command("meson");
@@ -181,17 +184,20 @@ impl<'a> Recipe<'a> {
         Ok(())
     }
 
-    fn directories(&self) -> impl Iterator<Item = &'static str> {
-        DIRECTORIES.into_iter().filter(|directory| self.source.join(directory).is_dir())
-    }
-
-    fn make(&self, directory: &str) -> Command {
+    fn make(&self, doing: &'static str, what: &[&str]) -> Result<(), TargetError> {
+        let makefile = self.build.join("pgdyno.mk");
+        fs::write(&makefile, SERVER).doing("write", &makefile)?;
         let mut make = tools::command("make");
-        make.arg("-C").arg(self.build.join(directory));
+        make.arg("-C").arg(&self.build).arg("-f").arg(&makefile).arg(jobs()).args(what);
         // Make and then the shell read it.
         make.arg(format!("rpathdir={}", LIBRARIES.replace('$', "$$")));
-        make
+        self.runner.run(doing, make)
     }
+}
+
+/// The option of `make` and `ninja` for as many jobs as there are processors.
+fn jobs() -> String {
+    format!("-j{}", available_parallelism().map_or(1, NonZero::get))
 }
 
 fn configure_arguments(

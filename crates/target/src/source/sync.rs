@@ -1,13 +1,15 @@
 //! Bringing a source into its build directory: `source` there becomes the source as it is now, and `build` stays where
 //! a compiler run on the changed files alone gives the same as a new build.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::content::Content;
+use super::content::{Content, walk};
 use super::refuse;
 use super::run::Runner;
 use crate::cache::remove_tree;
@@ -19,6 +21,8 @@ use crate::version::Version;
 pub(super) const SOURCE: &str = "source";
 /// Where it is built.
 pub(super) const BUILD: &str = "build";
+/// What one build has no use for at its end.
+const SCRATCH: &str = "scratch";
 /// The paths of all files of `source`, each ended by a zero. Without it, `source` is not whole.
 const FILES: &str = "files";
 
@@ -30,7 +34,7 @@ pub(super) fn bring(
     progress: &dyn Progress,
 ) -> Result<Version, TargetError> {
     let source = directory.join(SOURCE);
-    let scratch = directory.join("scratch");
+    let scratch = directory.join(SCRATCH);
     remove_tree(&scratch)?;
     fs::create_dir(&scratch).doing("make the directory", &scratch)?;
     let (from, files) = content.as_directory(&scratch, runner)?;
@@ -47,13 +51,18 @@ pub(super) fn bring(
                 opened.set_modified(SystemTime::now()).doing("set the time of", &to)?;
             }
         }
-        None => copy_all(&from, &files, directory, progress)?,
+        None => begin_anew(&from, &files, directory, progress)?,
     }
-    remove_tree(&scratch)?;
     match content.is(&source, &files)? {
         true => Ok(version),
         false => Err(refuse(&content.location, "it changed while it was read; try again")),
     }
+}
+
+/// Removes what is of no use any more once a build is done. Not before: on ext4, files are made slowly while as many
+/// have just been removed.
+pub(super) fn clear(directory: &Path) -> Result<(), TargetError> {
+    remove_tree(&directory.join(SCRATCH))
 }
 
 /// The files that have changed since the last time, where these are only C files and no file is new or gone; else
@@ -79,29 +88,49 @@ fn only_code_changed<'a>(
     Ok(Some(changed))
 }
 
-/// Begins anew, with nothing of what was built before. Files keep their times: by these make knows that what a tarball
-/// has of generated files is up to date.
-fn copy_all(
+/// Makes the copy the source as it is now, and puts what was built before aside. Files get the times they have in the
+/// source: by these make knows that what a tarball has of generated files is up to date.
+fn begin_anew(
     from: &Path,
     files: &[PathBuf],
     directory: &Path,
     progress: &dyn Progress,
 ) -> Result<(), TargetError> {
     let (list, source) = (directory.join(FILES), directory.join(SOURCE));
-    match fs::remove_file(&list) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        outcome => outcome.doing("remove", &list)?,
+    unless_missing(fs::remove_file(&list)).doing("remove", &list)?;
+    let (build, aside) = (directory.join(BUILD), directory.join(SCRATCH).join(BUILD));
+    unless_missing(fs::rename(&build, &aside)).doing("move away", &build)?;
+    fs::create_dir_all(&source).doing("make the directory", &source)?;
+    // What is gone first: where a file was there may be a directory now.
+    let wanted: HashSet<&PathBuf> = files.iter().collect();
+    for file in walk(&source)?.iter().filter(|file| !wanted.contains(file)) {
+        let gone = source.join(file);
+        fs::remove_file(&gone).doing("remove", &gone)?;
+        let above = file.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        // Up to the first that has something else in it.
+        above.map(|above| fs::remove_dir(source.join(above))).take_while(Result::is_ok).for_each(drop);
     }
-    remove_tree(&directory.join(BUILD))?;
-    remove_tree(&source)?;
     for file in files {
         unless_interrupted(progress)?;
-        let to = source.join(file);
+        let (from, to) = (from.join(file), source.join(file));
+        if alike(&from, &to)? {
+            take_time(&from, &to)?;
+            continue;
+        }
+        unless_missing(fs::remove_file(&to)).doing("remove", &to)?;
         let above = to.parent().unwrap_or(&source);
         fs::create_dir_all(above).doing("make the directory", above)?;
-        copy(&from.join(file), &to)?;
+        copy(&from, &to)?;
     }
     fs::write(&list, listed(files)).doing("write", &list)
+}
+
+/// Takes it as done that a file to remove or move is not there.
+pub(super) fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
 }
 
 fn listed(files: &[PathBuf]) -> Vec<u8> {
@@ -116,9 +145,18 @@ fn copy(from: &Path, to: &Path) -> Result<(), TargetError> {
         return symlink(target, to).doing("make the link", to);
     }
     fs::copy(from, to).doing("copy to", to)?;
+    take_time(from, to)
+}
+
+/// Gives a file the time of another, unless it is a link.
+fn take_time(from: &Path, to: &Path) -> Result<(), TargetError> {
+    let modified = |path| fs::symlink_metadata(path).and_then(|meta| meta.modified());
+    let (wanted, is) = (modified(from).doing("look at", from)?, modified(to).doing("look at", to)?);
+    if wanted == is || to.is_symlink() {
+        return Ok(());
+    }
     let opened = File::open(to).doing("open", to)?;
-    let modified = meta.modified().doing("look at", from)?;
-    opened.set_modified(modified).doing("set the time of", to)
+    opened.set_modified(wanted).doing("set the time of", to)
 }
 
 /// Whether two files, or links, are the same but for their times.

@@ -32,7 +32,10 @@ impl FakeSource {
             "configure",
             &format!(
                 "#!/bin/sh\nPACKAGE_VERSION='{}'\nset -e\necho configure >> {tally}\necho \"options: $*\"\n\
-                 mkdir -p src/backend\n\
+                 . \"$CONFIG_SITE\"\ntest ! -e \"$cache_file\" || . \"$cache_file\"\n\
+                 echo \"echo know already >> {tally}\" > \"$cache_file\"\n\
+                 mkdir -p src/backend src/interfaces/libpq src/bin/initdb\n\
+                 for other in src/interfaces/libpq src/bin/initdb; do echo 'all install:' > $other/Makefile; done\n\
                  sed \"s|@srcdir@|$(dirname \"$0\")|\" \"$(dirname \"$0\")/src/backend/Makefile.in\" \
                  > src/backend/Makefile\n",
                 server.version(),
