@@ -6,6 +6,7 @@ use model::metrics::Series;
 use model::record::TrialRecord;
 
 use crate::blocks::Switch;
+use crate::trial::{METRICS_HZ, WAITS_HZ};
 
 /// The collectors of one trial, and who worked for them while they were on.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Collectors {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Collector {
     pub(crate) readings: f64,
+    /// How many times as often as by default it has read.
+    pub(crate) times: f64,
     /// Time that passed while it read, in microseconds.
     pub(crate) spent_us: f64,
     /// That time as a share of the load's while they were on.
@@ -43,7 +46,9 @@ impl Collectors {
             let name = series.of.clone()?;
             let readings = last(series)?;
             let spent_us = last(metrics.get("collector.spent_us", Some(&name))?)?;
-            Some((name, Collector { readings, spent_us, share: spent_us / (warmup_us + on_us) }))
+            let default_hz = if name == "waits" { WAITS_HZ } else { METRICS_HZ };
+            let times = readings / ((warmup_us + on_us) / 1e6 * default_hz);
+            Some((name, Collector { readings, times, spent_us, share: spent_us / (warmup_us + on_us) }))
         });
         let growth = |role: &str| {
             let (from_us, to_us) = (warmup_us as i64, (warmup_us + window_us) as i64);
@@ -57,6 +62,11 @@ impl Collectors {
             Some(ours / (ours + (growth("driver")? + growth("load")?) / window_us))
         };
         Self { each: each.collect(), pgdyno_share, backends_share, share_of_all: share_of_all() }
+    }
+
+    /// How many times as often as by default that one has read which was left furthest behind what it was told.
+    pub(crate) fn times(&self) -> Option<f64> {
+        self.each.values().map(|collector| collector.times).reduce(f64::min)
     }
 }
 

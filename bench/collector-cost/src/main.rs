@@ -37,9 +37,13 @@ use trial::Load;
 /// and what differs between runs on a shared machine differs in both alike.
 ///
 /// Throughput is the bundle's, of the full seconds of each block but its first. A ratio is on over off of one pair; shown
-/// is their geometric mean with its 95 % confidence interval (Student's t of the pairs' logarithms). Collectors are to
-/// change throughput by less than 1 %: "met" where the whole interval is within 1 % of 1, "missed" where all of it is
-/// beyond, else "not decided", with the number of pairs that would decide if they spread alike.
+/// is their geometric mean with its 95 % confidence interval (Student's t of the pairs' logarithms).
+///
+/// One reading costs what it costs, and all of them so many times that. So collectors read ten times as often as by default
+/// (--times), which costs about ten times as much and is seen ten times as well, and the root of the ratio is what they cost
+/// by default: the tenth, or less where not as much more was read. Collectors are to change throughput by less than 1 %:
+/// "met" where the whole interval of that is within 1 % of 1, "missed" where all of it is beyond, else "not decided", with the
+/// number of pairs that would decide if they spread alike. With --times 1, nothing is concluded: it is what is measured.
 #[derive(Parser)]
 struct Options {
     /// The server: a major or full PostgreSQL version, downloaded where it is not cached
@@ -63,9 +67,9 @@ struct Options {
     /// Seconds of a block; the first of them is not counted
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(3..=20))]
     block: u32,
-    /// How often a second it is looked what sessions wait for; pgdyno's own default if not given
-    #[arg(long, value_name = "HZ")]
-    waits_hz: Option<f64>,
+    /// How many times as often as by default collectors read
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=50))]
+    times: u32,
     /// Of the order within the pairs
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -141,7 +145,7 @@ impl Options {
             scale: self.scale,
             clients: self.clients,
             seconds: 2 * self.pairs * self.block,
-            waits_hz: self.waits_hz,
+            times: self.times,
         }
     }
 }

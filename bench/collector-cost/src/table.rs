@@ -16,20 +16,26 @@ pub(crate) fn pairs(out: &mut impl Write, pairs: &[Pair]) -> io::Result<()> {
 }
 
 pub(crate) fn summary(out: &mut impl Write, pairs: &[Pair], collectors: &Collectors) -> io::Result<()> {
-    writeln!(out, "\non/off, geometric mean and 95 % confidence interval of {} pairs", pairs.len())?;
-    match Ratio::of(pairs.iter().map(|pair| pair.on / pair.off)) {
-        Some(ratio) => writeln!(out, "  TPS         {ratio}   within 1 %: {}", ratio.verdict())?,
-        None => writeln!(out, "  TPS         not known: there are fewer than two pairs")?,
+    writeln!(out, "\nTPS on/off, geometric mean and 95 % confidence interval of {} pairs", pairs.len())?;
+    let ratios = || pairs.iter().map(|pair| pair.on / pair.off);
+    match (Ratio::of(ratios()), collectors.times()) {
+        (Some(measured), Some(times)) => {
+            writeln!(out, "  {times:4.1} times the default rates   {measured}")?;
+            if let Some(ratio) = Ratio::of(ratios().map(|ratio| ratio.powf(1.0 / times))) {
+                writeln!(out, "  at the default rates           {ratio}   within 1 %: {}", ratio.verdict())?;
+            }
+        }
+        _ => writeln!(out, "  not known: there are fewer than two pairs, or there was no collector")?,
     }
     writeln!(
         out,
-        "\n{:12} {:>10} {:>12} {:>12} {:>10}   while it was on",
-        "collector", "readings", "spent, ms", "us/reading", "of time"
+        "\n{:12} {:>10} {:>8} {:>12} {:>12} {:>10}   while it was on",
+        "collector", "readings", "times", "spent, ms", "us/reading", "of time"
     )?;
-    for (name, Collector { readings, spent_us, share }) in &collectors.each {
+    for (name, Collector { readings, times, spent_us, share }) in &collectors.each {
         writeln!(
             out,
-            "{name:12} {readings:>10.0} {:>12.2} {:>12.0} {:>9.3}%",
+            "{name:12} {readings:>10.0} {times:>8.1} {:>12.2} {:>12.0} {:>9.3}%",
             spent_us / 1e3,
             spent_us / readings,
             share * 100.0

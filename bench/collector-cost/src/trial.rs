@@ -20,6 +20,10 @@ const SETTLING_US: i64 = 3_000_000;
 /// Seconds of the load besides the blocks: before them, and after them until it is over.
 const MORE_SECONDS: u32 = 8;
 
+/// How often a second collectors read by default.
+pub(crate) const METRICS_HZ: f64 = 1.0;
+pub(crate) const WAITS_HZ: f64 = 20.0;
+
 /// What the clients do, and beside what.
 #[derive(Clone)]
 pub(crate) struct Load {
@@ -29,8 +33,8 @@ pub(crate) struct Load {
     pub(crate) clients: u32,
     /// Of all blocks.
     pub(crate) seconds: u32,
-    /// pgdyno's default where it is none.
-    pub(crate) waits_hz: Option<f64>,
+    /// How many times as often as by default collectors read.
+    pub(crate) times: u32,
 }
 
 /// Runs a campaign of one trial, and switches its collectors. Gives the trial, and when each switch was done: by
@@ -147,8 +151,8 @@ fn sleep_until(at_us: i64, interrupted: &AtomicBool) -> Result<()> {
 impl Load {
     /// Nothing but the load and the collectors is to be at work: no vacuum, no checkpoint, no reading of blocks.
     fn campaign(&self) -> String {
-        let Self { server, workload, scale, clients, seconds, waits_hz } = self;
-        let collect = waits_hz.map(|hz| format!("waits_hz = {hz:?}\n")).unwrap_or_default();
+        let Self { server, workload, scale, clients, seconds, times } = self;
+        let (metrics_hz, waits_hz) = (f64::from(*times) * METRICS_HZ, f64::from(*times) * WAITS_HZ);
         let duration = seconds + MORE_SECONDS;
         format!(
             "name = \"collector-cost\"\n\
@@ -158,15 +162,16 @@ impl Load {
              [run]\nduration = \"{duration}s\"\nwarmup = \"1s\"\nrepeats = 1\nretries = 0\n\
              [settings.quiet]\nautovacuum = false\nshared_buffers = \"512MB\"\nmax_wal_size = \"16GB\"\n\
              checkpoint_timeout = \"1h\"\n\
-             [collect]\n{collect}"
+             [collect]\nmetrics_hz = {metrics_hz:?}\nwaits_hz = {waits_hz:?}\n"
         )
     }
 }
 
 impl fmt::Display for Load {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { server, workload, scale, clients, .. } = self;
-        write!(to, "PostgreSQL {server}, {workload}, scale {scale}, {clients} clients, prepared, unix")
+        let Self { server, workload, scale, clients, times, .. } = self;
+        write!(to, "PostgreSQL {server}, {workload}, scale {scale}, {clients} clients, prepared, unix, ")?;
+        write!(to, "collectors at {times} times their default rates")
     }
 }
 
@@ -185,13 +190,14 @@ mod tests {
             scale: 7,
             clients: 64,
             seconds: 480,
-            waits_hz: None,
+            times: 1,
         };
         let plan = |text: &str| Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
         let plain = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
         let ours = plan(&load.campaign());
         assert_eq!(ours.collect, plan(plain).collect);
         assert_eq!((ours.trials.len(), ours.cells[0].clients, ours.cells[0].scale), (1, 64, 7));
-        assert_eq!(plan(&Load { waits_hz: Some(100.0), ..load }.campaign()).collect.waits_hz, 100.0);
+        let often = plan(&Load { times: 10, ..load }.campaign()).collect;
+        assert_eq!((often.metrics_hz, often.waits_hz), (10.0, 200.0));
     }
 }

@@ -191,18 +191,19 @@ impl<'a> Checked<'a> {
 
     /// What is collected beside each load.
     pub(crate) fn collect(&self) -> Result<Collect, SpecError> {
-        let spec::Collect { metrics, waits_hz, statements, buffers } = &self.campaign.collect;
-        let waits_hz = match waits_hz {
-            None => 20.0,
-            Some(given) if (0.0..=1000.0).contains(given.get_ref()) => *given.get_ref(),
+        let spec::Collect { metrics_hz, waits_hz, statements, buffers } = &self.campaign.collect;
+        let rate = |name: &str, given: &Option<Spanned<f64>>, default: f64, most: f64| match given {
+            None => Ok(default),
+            Some(given) if (0.0..=most).contains(given.get_ref()) => Ok(*given.get_ref()),
             Some(given) => {
-                let message = format!("`waits_hz` is {}", given.get_ref());
-                return Err(SpecError::at(given, message, "expected looks a second, from 0 (never) to 1000"));
+                let message = format!("`{name}` is {}", given.get_ref());
+                let expected = format!("expected how often a second, from 0 (never) to {most}");
+                Err(SpecError::at(given, message, expected))
             }
         };
         Ok(Collect {
-            metrics: metrics.unwrap_or(true),
-            waits_hz,
+            metrics_hz: rate("metrics_hz", metrics_hz, 1.0, 100.0)?,
+            waits_hz: rate("waits_hz", waits_hz, 20.0, 1000.0)?,
             statements: statements.unwrap_or(true),
             buffers: buffers.unwrap_or(false),
         })

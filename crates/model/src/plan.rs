@@ -66,8 +66,8 @@ pub struct RunSettings {
 /// What is collected beside each load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Collect {
-    /// Figures of the machine and of the server, once a second.
-    pub metrics: bool,
+    /// How often a second figures of the machine and of the server are read; 0 for never.
+    pub metrics_hz: f64,
     /// How often a second it is looked what the server's sessions wait for; 0 for never.
     pub waits_hz: f64,
     /// What each statement cost, where the server can tell.

@@ -250,8 +250,8 @@ pub struct Pin {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collect {
-    /// Figures of the machine and of the server, once a second (default true).
-    pub metrics: Option<bool>,
+    /// How often a second figures of the machine and of the server are read (default 1; 0 for never).
+    pub metrics_hz: Option<Spanned<f64>>,
     /// How often a second it is looked what the server's sessions wait for (default 20; 0 for never).
     pub waits_hz: Option<Spanned<f64>>,
     /// What each statement cost, where the server has `pg_stat_statements` (default true).

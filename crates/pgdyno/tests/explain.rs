@@ -396,7 +396,7 @@ fn a_trial_beside_which_nothing_was_collected_says_so() {
     let bench = Bench::new(
         "name = 'bare'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
          [run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 1\n\
-         [collect]\nmetrics = false\nwaits_hz = 0\nstatements = false\n",
+         [collect]\nmetrics_hz = 0\nwaits_hz = 0\nstatements = false\n",
     );
     let run = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run));

@@ -17,8 +17,6 @@ use target::TargetError;
 
 use crate::serving::Serving;
 
-/// How often metrics are read.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a statement that is repeated may take; one that takes longer is a failed reading.
 const PATIENCE: Duration = Duration::from_millis(900);
 /// How long a statement before or after a load may take.
@@ -74,9 +72,10 @@ impl Beside {
             let period = Duration::from_secs_f64(1.0 / what.waits_hz);
             beside.looker = beside.noted("waits", begun).map(|sampler| Looker::start(sampler, period));
         }
-        if what.metrics {
+        if what.metrics_hz > 0.0 {
             let sources = beside.sources(serving, driver, &backends);
-            beside.sampler = Some(Sampler::start(sources, INTERVAL));
+            let interval = Duration::from_secs_f64(1.0 / what.metrics_hz);
+            beside.sampler = Some(Sampler::start(sources, interval));
         }
         beside
     }
