@@ -108,7 +108,7 @@ pub(super) fn gate(compared: &Compared, outcome: &GateOutcome) -> Vec<String> {
     }];
     if !undecided.is_empty() {
         lines.push(format!(
-            "gate {gate}: not decided for {}: it takes more usable runs",
+            "gate {gate}: not decided for {}: look at these runs, or take more",
             cells(undecided, true)
         ));
     }

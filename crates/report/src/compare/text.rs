@@ -26,27 +26,58 @@ pub fn text(compared: &Compared, format: Format, colours: bool) -> String {
 }
 
 fn page(compared: &Compared, colours: bool) -> String {
-    let mut out: String = compared.sides.iter().map(|side| side_lines(side).join("\n   ") + "\n").collect();
+    let sides = compared.sides.iter().flat_map(|side| {
+        let mut lines = side_lines(side);
+        lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "   "));
+        lines
+    });
+    let mut out: String = sides.map(|line| wrapped(&line)).collect();
     for of in &compared.metrics {
         for (at, pair) in compared.pairs.iter().enumerate() {
             let rows = Rows::of(of, at, pair);
-            out += &format!("\n{}\n", heading(compared, of, pair));
+            let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
+            out += &format!("\n{b} against {a}: {}\n", of.metric.in_words(of.kind));
+            out += &common(pair).map(|common| wrapped(&common)).unwrap_or_default();
             out += &rows.aligned(of.metric.better(), colours);
-            out += &format!("{}\n", sentence(of, at, &compared.pairs));
+            out += &wrapped(&sentence(of, at, &compared.pairs));
         }
-        out += &legend(of).iter().map(|line| format!("  {line}\n")).collect::<String>();
+        out += &legend(of).iter().map(|line| wrapped(&format!("  {line}"))).collect::<String>();
     }
     for lines in beside(compared).into_iter().filter(|lines| !lines.is_empty()) {
-        out += &format!("\n{}\n", lines.join("\n"));
+        out.push('\n');
+        out += &lines.iter().map(|line| wrapped(line)).collect::<String>();
     }
     out
+}
+
+/// A line broken before words that would go beyond 100 columns; what follows is indented.
+fn wrapped(line: &str) -> String {
+    const WIDTH: usize = 100;
+    let indent = line.len() - line.trim_start().len();
+    let mut out = " ".repeat(indent);
+    let mut column = indent;
+    for (at, word) in line.trim_start().split(' ').enumerate() {
+        let width = word.chars().count();
+        if at > 0 && column + 1 + width > WIDTH {
+            out += &format!("\n{}", " ".repeat(indent + 2));
+            column = indent + 2;
+        } else if at > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += width;
+    }
+    out + "\n"
 }
 
 fn markdown(compared: &Compared) -> String {
     let mut out = String::new();
     for of in &compared.metrics {
         for (at, pair) in compared.pairs.iter().enumerate() {
-            out += &format!("### {}\n\n", heading(compared, of, pair));
+            let (a, b) = (&compared.sides[0].selector, &compared.sides[pair.variant].selector);
+            out += &format!("### `{b}` against `{a}`: {}\n\n", of.metric.in_words(of.kind));
+            out += &common(pair).map(|common| format!("{common}\n\n")).unwrap_or_default();
             out += &format!("**{}**\n", sentence(of, at, &compared.pairs));
             let rows = Rows::of(of, at, pair);
             let (changed, unchanged) = rows.split();
@@ -104,12 +135,13 @@ fn side_lines(side: &Side) -> Vec<String> {
     lines
 }
 
-fn heading(compared: &Compared, of: &OfMetric, pair: &Pair) -> String {
-    let common = pair.cells.first().map(|levels| part(levels, &varied(pair.cells.iter()), false));
-    let common = common.filter(|_| pair.cells.len() > 1).or(pair.cells.first().cloned()).unwrap_or_default();
-    let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
-    let common = if common.is_empty() { String::new() } else { format!("\n{}", in_words(&common)) };
-    format!("{b} against {a}: {}{common}", of.metric.in_words(of.kind))
+/// What all cells of a pair have in common; of a single cell, what it is.
+fn common(pair: &Pair) -> Option<String> {
+    let levels = match pair.cells.as_slice() {
+        [only] => only.clone(),
+        cells => part(cells.first()?, &varied(cells.iter()), false),
+    };
+    (!levels.is_empty()).then(|| in_words(&levels))
 }
 
 /// What the marks and words of a table stand for, of those that are in it.
