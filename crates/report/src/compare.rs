@@ -7,6 +7,7 @@ mod figures;
 mod gate;
 mod judge;
 mod matching;
+mod rows;
 mod sentence;
 mod text;
 

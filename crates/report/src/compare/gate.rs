@@ -137,7 +137,7 @@ mod tests {
         }
         assert_eq!("tps<−5 %".parse::<Gate>().unwrap().to_string(), "tps < -5%");
         let bound = "tps < -5%".parse::<Gate>().unwrap();
-        assert!(bound.is_beyond(0.949) && !bound.is_beyond(0.95) && !bound.is_beyond(1.2));
+        assert!(bound.is_beyond(0.949) && !bound.is_beyond(0.951) && !bound.is_beyond(1.2));
     }
 
     #[test]

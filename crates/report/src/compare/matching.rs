@@ -155,9 +155,7 @@ const USUAL: [(Factor, &str); 7] = [
 
 /// A cell's levels for people, without those that go without saying.
 pub(super) fn in_words(levels: &[(Factor, String)]) -> String {
-    let is_usual = |factor: Factor, level: &str| {
-        factor == Factor::Warmup || USUAL.iter().any(|usual| *usual == (factor, level))
-    };
+    let is_usual = |factor: Factor, level: &str| factor == Factor::Warmup || USUAL.contains(&(factor, level));
     let said: Vec<String> = levels
         .iter()
         .filter(|(factor, level)| !is_usual(*factor, level))

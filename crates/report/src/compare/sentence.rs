@@ -10,6 +10,10 @@ use crate::metric::Better;
 pub(super) fn sentence(of: &OfMetric, pair: usize, pairs: &[Pair]) -> String {
     let better = of.metric.better();
     let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
+    if let [only] = rows.as_slice() {
+        let change = of_change(only).map(|change| format!(": {change}")).unwrap_or_default();
+        return format!("{}{change}", only.judged.outcome.name(better));
+    }
     let count = |is: &dyn Fn(Outcome) -> bool| rows.iter().filter(|row| is(row.judged.outcome)).count();
     let changed = match better {
         Better::Neither => [
@@ -32,8 +36,9 @@ pub(super) fn sentence(of: &OfMetric, pair: usize, pairs: &[Pair]) -> String {
     let others =
         others.map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase()));
     let [(first, first_word), (second, second_word)] = changed;
-    let mut parts = vec![match first {
-        0 => format!("none of {} {first_word}", counted(rows.len(), "cell")),
+    let mut parts = vec![match (first, better) {
+        (0, Better::Neither) if second == 0 => format!("none of {} changed", counted(rows.len(), "cell")),
+        (0, _) => format!("none of {} {first_word}", counted(rows.len(), "cell")),
         _ => format!("{first} of {} {first_word}", counted(rows.len(), "cell")),
     }];
     parts.extend((second > 0).then(|| format!("{second} {second_word}")));
@@ -67,18 +72,25 @@ pub(super) fn cell_of(row: &Row, pair: &Pair) -> String {
 }
 
 fn with_change(row: &Row, pair: &Pair) -> String {
-    let cell = cell_of(row, pair);
-    match (row.ratio(), interval(row)) {
-        (Some(ratio), Some(interval)) => format!("{cell}, {} ({interval})", change(ratio - 1.0)),
-        (Some(ratio), None) => format!("{cell}, {}", change(ratio - 1.0)),
-        (None, _) => cell,
-    }
+    let change = of_change(row).map(|change| format!(", {change}")).unwrap_or_default();
+    format!("{}{change}", cell_of(row, pair))
+}
+
+/// The change with its interval.
+fn of_change(row: &Row) -> Option<String> {
+    let change = change(row.ratio()? - 1.0);
+    Some(match interval(row) {
+        Some(interval) => format!("{change} ({interval})"),
+        None => change,
+    })
 }
 
 /// The 95% interval of the change.
 pub(super) fn interval(row: &Row) -> Option<String> {
     let interval = row.judged.comparison.as_ref()?.welch?.confidence_interval(0.95)?;
-    Some(format!("{} to {}", change(interval.low - 1.0), change(interval.high - 1.0)))
+    // Beyond this it says no more than that nothing is known.
+    let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
+    Some(format!("{} to {high}", change(interval.low - 1.0)))
 }
 
 /// What a gate comes to, one line for each thing to say.
