@@ -122,27 +122,47 @@ pub fn confounds<'f>(plan: &Plan, facts: impl Fn(&Cell) -> Option<&'f Facts>) ->
     for before in plan.cells.iter().filter(|cell| factor.level(cell) == baseline) {
         for after in plan.cells.iter().filter(|after| Factor::varied([before, after]) == [factor]) {
             let (Some(known), Some(other)) = (facts(before), facts(after)) else { continue };
-            for (what, value) in known {
-                let Some(changed) = other.get(what).filter(|changed| *changed != value) else { continue };
-                let (old, new) = match OPTIONS.contains(&what.as_str()) {
-                    true => (options_only_in(value, changed), options_only_in(changed, value)),
-                    false => (value.clone(), changed.clone()),
-                };
-                if old == new {
-                    continue;
-                }
+            for Undeclared { what, before: old, after: new } in undeclared((before, known), (after, other)) {
                 let confound = Confound {
                     factor,
                     baseline: baseline.clone(),
                     level: factor.level(after),
-                    what: what.clone(),
+                    what,
                     before: old,
                     after: new,
                 };
-                if !is_declared(factor, what, before, after) && !found.contains(&confound) {
+                if !found.contains(&confound) {
                     found.push(confound);
                 }
             }
+        }
+    }
+    found
+}
+
+/// A difference between two cells that none of the factors in which they differ asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undeclared {
+    /// What differs, such as `setting data_checksums`.
+    pub what: String,
+    /// At the first cell.
+    pub before: String,
+    /// At the second cell.
+    pub after: String,
+}
+
+/// What differs between two cells beside the factors in which they do. Facts that only one side has are left out.
+pub fn undeclared((before, known): (&Cell, &Facts), (after, other): (&Cell, &Facts)) -> Vec<Undeclared> {
+    let factors = Factor::varied([before, after]);
+    let mut found = Vec::new();
+    for (what, value) in known {
+        let Some(changed) = other.get(what).filter(|changed| *changed != value) else { continue };
+        let (old, new) = match OPTIONS.contains(&what.as_str()) {
+            true => (options_only_in(value, changed), options_only_in(changed, value)),
+            false => (value.clone(), changed.clone()),
+        };
+        if old != new && !factors.iter().any(|factor| is_declared(*factor, what, before, after)) {
+            found.push(Undeclared { what: what.clone(), before: old, after: new });
         }
     }
     found

@@ -10,7 +10,7 @@ mod explain;
 mod fitness;
 mod gates;
 
-pub use confound::{Confound, Facts, confounds, facts_of_settings, in_words};
+pub use confound::{Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, undeclared};
 pub use cpu::CpuTime;
 pub use explain::{
     Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,

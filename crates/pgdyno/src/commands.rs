@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod bench;
+mod compare;
 mod dataset;
 mod doctor;
 mod driver;
@@ -38,6 +39,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
+    Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
@@ -55,6 +57,7 @@ impl Cli {
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Compare(args) => args.run(),
             Command::Explain(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),

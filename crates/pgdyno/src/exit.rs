@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     Error,
     /// The command line or the campaign is wrong; nothing was started.
     Usage,
+    /// What was compared changed by more than it may.
+    RegressionGate,
     /// What was measured can't be used.
     InvalidMeasurement,
     /// A part was done, a part was not.
@@ -28,6 +30,7 @@ impl Exit {
             Self::Ok => 0,
             Self::Error => 1,
             Self::Usage => 2,
+            Self::RegressionGate => 3,
             Self::InvalidMeasurement => 4,
             Self::Partial => 5,
             Self::Interrupted => 130,

@@ -1,6 +1,6 @@
 //! What commands print: data to standard output. A reader that goes away (`| head`) is not an error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -51,6 +51,13 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()>
 /// Says something to the user on standard error. That it can't be said is no reason to stop.
 pub(crate) fn note(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Whether standard output takes colours: on a terminal, unless `NO_COLOR` is set (no-color.org) or it has none.
+pub(crate) fn in_colour() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let is_dumb = set("TERM").is_none_or(|term| term == "dumb");
+    io::stdout().is_terminal() && set("NO_COLOR").is_none() && !is_dumb
 }
 
 /// A length of time for people: `45 s`, `4 min`, `3 h 20 min`, `2 d 4 h`.

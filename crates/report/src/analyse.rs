@@ -137,7 +137,7 @@ impl Layout {
 }
 
 /// The cells that have trials: those of a plan as the plan has them, then others by version.
-fn in_order(trials: &[&Trial]) -> Vec<Cell> {
+pub(crate) fn in_order(trials: &[&Trial]) -> Vec<Cell> {
     let mut others: Vec<&Cell> = trials.iter().map(|trial| &trial.cell).collect();
     others.sort_by_cached_key(|cell| (version_key(&cell.server), (*cell).clone()));
     others.dedup();
@@ -190,7 +190,7 @@ fn run(trials: &[&Trial]) -> view::Run {
 }
 
 /// What a trial says of its server: the settings in force, and how it was built.
-fn facts_of(trial: &Trial, known: &Surroundings) -> Facts {
+pub(crate) fn facts_of(trial: &Trial, known: &Surroundings) -> Facts {
     let mut facts = diagnose::facts_of_settings(&known.settings);
     let config = known.environment.server.pg_config.as_ref();
     for (name, key) in [("build CFLAGS", "CFLAGS"), ("build configure", "CONFIGURE")] {

@@ -4,49 +4,40 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use diagnose::{Budget, Cause, Confidence, Difference, Explanation, Place, explain};
-use model::factor::Factor;
 use model::record::{Status, Trial};
 use serde::Serialize;
 use store::{Store, StoreError};
 
-use crate::source::{ReadError, Selection, select};
+use crate::selector::{SelectError, Selector, varied};
+use crate::source::Selection;
 use crate::table::{Format, Table};
-
-/// What is to be explained.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// The latest trial of a run that may be used.
-    Latest,
-    /// The trial whose id begins so.
-    Trial(String),
-    /// The trials of the cell that has these levels; the factors that are not named have but one.
-    Cell(BTreeMap<Factor, String>),
-}
 
 /// Why something can't be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// No such run.
+    /// Nothing is selected.
     #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store can't be read, or has no such trial.
+    Select(#[from] SelectError),
+    /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No trial has these levels.
-    #[error("no trial of the run has {levels}; it has{known}")]
-    NoCell {
+    /// No trial of the cell may be used.
+    #[error(
+        "all trials of {selector} are invalid: `pgdyno store show {id}` says why; name one by its id to explain it"
+    )]
+    Unusable {
         /// What was asked for.
-        levels: String,
-        /// The factors that vary and their levels, one a line.
-        known: String,
+        selector: String,
+        /// The last of them.
+        id: String,
     },
-    /// Several cells have these levels.
-    #[error("{count} cells have {levels}: name a level of{known}")]
+    /// Several cells are selected.
+    #[error("{count} cells have {selector}: name a level of{known}")]
     SeveralCells {
         /// How many.
         count: usize,
         /// What was asked for.
-        levels: String,
+        selector: String,
         /// The factors in which they differ, one a line.
         known: String,
     },
@@ -81,12 +72,12 @@ pub struct Explained {
     pub confidence: Confidence,
 }
 
-/// Explains something in a store; of the run that is selected where it is not a trial.
+/// Explains trials of a store; of the run `default` where the selector does not say where they are from.
 ///
 /// # Errors
-/// It is not there, or there is nothing to explain.
-pub fn explained(store: &Store, run: &Selection, what: &What) -> Result<Explained, ExplainError> {
-    let ids = selected(store, run, what)?;
+/// They are not there, or there is nothing to explain.
+pub fn explained(store: &Store, default: &Selection, what: &Selector) -> Result<Explained, ExplainError> {
+    let ids = selected(store, default, what)?;
     let mut trials = Vec::new();
     let mut explanations = Vec::new();
     for id in &ids {
@@ -102,75 +93,31 @@ pub fn explained(store: &Store, run: &Selection, what: &What) -> Result<Explaine
     })
 }
 
-/// The ids of what is selected, or the beginning of one; of the run where it is not a trial.
+/// The ids of the trials that are to be explained together, which are of one cell: those that are named; else the usable
+/// ones that have the levels; of a selector without levels, the latest usable one.
 ///
 /// # Errors
-/// It is not there.
-pub fn selected(store: &Store, run: &Selection, what: &What) -> Result<Vec<String>, ExplainError> {
-    Ok(match what {
-        What::Trial(prefix) => vec![prefix.clone()],
-        What::Latest => {
-            let trials = of_run(store, run)?;
-            let usable = trials.iter().rev().find(|trial| trial.validity.status != Status::Invalid);
-            usable.or(trials.last()).map(|trial| trial.id.clone()).into_iter().collect()
+/// They are not there, may not be used, or are of several cells.
+pub fn selected(store: &Store, default: &Selection, what: &Selector) -> Result<Vec<String>, ExplainError> {
+    let all = store.trials().map_err(SelectError::from)?;
+    let mut trials = what.trials(store, &all, default)?;
+    let last = trials.last().copied();
+    if !what.is_by_id() {
+        trials.retain(|trial| trial.validity.status != Status::Invalid);
+        if what.levels().is_empty() {
+            return Ok(trials.last().copied().or(last).map(|trial| trial.id.clone()).into_iter().collect());
         }
-        What::Cell(levels) => {
-            let trials = of_run(store, run)?;
-            of_cell(&trials, levels)?.into_iter().map(|trial| trial.id.clone()).collect()
-        }
-    })
-}
-
-fn of_run(store: &Store, run: &Selection) -> Result<Vec<Trial>, ExplainError> {
-    let trials = store.trials()?;
-    let id = select(trials.iter().map(|trial| &trial.run), run)?;
-    Ok(trials.into_iter().filter(|trial| trial.run.id == id).collect())
-}
-
-/// The usable trials of the one cell that has these levels.
-fn of_cell<'a>(
-    trials: &'a [Trial],
-    levels: &BTreeMap<Factor, String>,
-) -> Result<Vec<&'a Trial>, ExplainError> {
-    let asked = || {
-        levels
-            .iter()
-            .map(|(factor, level)| format!("{} = {level}", factor.name()))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let fits = |trial: &&Trial| levels.iter().all(|(factor, level)| factor.level(&trial.cell) == *level);
-    let found: Vec<&Trial> =
-        trials.iter().filter(fits).filter(|trial| trial.validity.status != Status::Invalid).collect();
-    let Some(first) = found.first() else {
-        return Err(ExplainError::NoCell { levels: asked(), known: varied(trials.iter()) });
-    };
-    let mut cells: Vec<_> = found.iter().map(|trial| &trial.cell).collect();
-    cells.dedup();
-    cells.sort_by_key(ToString::to_string);
-    cells.dedup();
-    if cells.iter().any(|cell| **cell != first.cell) {
-        return Err(ExplainError::SeveralCells {
-            count: cells.len(),
-            levels: asked(),
-            known: varied(found.iter().copied()),
-        });
     }
-    Ok(found)
-}
-
-fn varied<'a>(trials: impl Iterator<Item = &'a Trial>) -> String {
-    let cells: Vec<_> = trials.map(|trial| &trial.cell).collect();
-    Factor::varied(cells.iter().copied()).into_iter().fold(String::new(), |mut out, factor| {
-        // Trials are in the order of their run, which is random.
-        let mut levels = factor.levels(cells.iter().copied());
-        levels.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
-            (Ok(a), Ok(b)) => a.total_cmp(&b),
-            _ => a.cmp(b),
-        });
-        let _ = write!(out, "\n  {}: {}", factor.name(), levels.join(", "));
-        out
-    })
+    let mut cells: Vec<_> = trials.iter().map(|trial| &trial.cell).collect();
+    cells.sort();
+    cells.dedup();
+    match (cells.len(), last) {
+        (0, Some(last)) => Err(ExplainError::Unusable { selector: what.to_string(), id: last.id.clone() }),
+        (0 | 1, _) => Ok(trials.iter().map(|trial| trial.id.clone()).collect()),
+        (count, _) => {
+            Err(ExplainError::SeveralCells { count, selector: what.to_string(), known: varied(&trials) })
+        }
+    }
 }
 
 /// What trials of one cell say together.

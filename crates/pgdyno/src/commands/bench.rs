@@ -19,7 +19,6 @@ mod text;
 mod warnings;
 
 use std::fs::OpenOptions;
-use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::Context;
@@ -36,7 +35,7 @@ use self::plan::Plan;
 use self::report::Report;
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
-use crate::output::{note, print};
+use crate::output::{in_colour, note, print};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -174,10 +173,6 @@ impl BenchArgs {
 
 fn cannot_write(path: &Path) -> String {
     format!("the report can't be written to {}", path.display())
-}
-
-fn in_colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 fn exit(report: &Report) -> anyhow::Result<Exit> {

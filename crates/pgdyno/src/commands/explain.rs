@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use model::factor::Factor;
 use report::table::Format;
-use report::{ExplainDocument, Selection, What, difference_text, explained, explanation_text, selected};
+use report::{ExplainDocument, Selection, Selector, difference_text, explained, explanation_text, selected};
 use serde::Serialize;
 use store::Store;
 
@@ -33,9 +32,10 @@ Examples:
   pgdyno explain --timeline --format csv            the latest trial, second by second
   pgdyno explain --format json | jq -r '.explained[0].causes[] | [.name, .share] | @tsv'")]
 pub(crate) struct ExplainArgs {
-    /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,… [default: the latest trial]
+    /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,…, of another run with run:ID or campaign:NAME
+    /// [default: the latest trial]
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
-    what: Vec<String>,
+    what: Vec<Selector>,
 
     /// Of one trial, print a row for each second instead: transactions beside CPU, checkpoints, buffers written by whom,
     /// WAL, disks, and what happened
@@ -59,9 +59,9 @@ pub(crate) struct ExplainArgs {
 
 impl ExplainArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut what: Vec<What> = self.what.iter().map(|text| what_of(text)).collect::<Result<_, _>>()?;
+        let mut what = self.what;
         if what.is_empty() {
-            what.push(What::Latest);
+            what.push(Selector::default());
         }
         let run = match (&self.run, &self.campaign) {
             (Some(id), _) => Selection::Run(id.clone()),
@@ -83,7 +83,7 @@ impl ExplainArgs {
     }
 }
 
-fn timeline(store: &Store, run: &Selection, what: &[What], format: Format) -> anyhow::Result<Exit> {
+fn timeline(store: &Store, run: &Selection, what: &[Selector], format: Format) -> anyhow::Result<Exit> {
     let [what] = what else {
         return Err(Usage("error: --timeline shows one trial".to_owned()).into());
     };
@@ -112,25 +112,4 @@ struct TimelineDocument<'a> {
     trial: &'a str,
     /// Texts by the names of the columns.
     rows: Vec<BTreeMap<&'a str, &'a str>>,
-}
-
-fn what_of(text: &str) -> Result<What, Usage> {
-    if text == "latest" {
-        return Ok(What::Latest);
-    }
-    if !text.contains('=') {
-        return Ok(What::Trial(text.to_owned()));
-    }
-    let mut levels = BTreeMap::new();
-    for part in text.split(',') {
-        let (name, level) = part
-            .split_once('=')
-            .ok_or_else(|| Usage(format!("error: \"{part}\" is no FACTOR=LEVEL, such as clients=8")))?;
-        let factor = Factor::by_name(name.trim()).ok_or_else(|| {
-            let known: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
-            Usage(format!("error: there is no factor \"{}\"; there are {}", name.trim(), known.join(", ")))
-        })?;
-        levels.insert(factor, level.trim().to_owned());
-    }
-    Ok(What::Cell(levels))
 }

@@ -1,11 +1,12 @@
 //! The checks as people read them.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 
 use diagnose::{Check, State};
 use model::fitness::Facts;
 use rustix::termios::tcgetwinsize;
+
+use crate::output::in_colour;
 
 /// Select Graphic Rendition of ECMA-48.
 const BOLD: &str = "1";
@@ -29,12 +30,10 @@ impl Style {
     /// What fits standard output: colours on a terminal, unless `NO_COLOR` is set (no-color.org) or it has none.
     pub(super) fn of_stdout() -> Self {
         let stdout = std::io::stdout();
-        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let is_dumb = set("TERM").is_none_or(|term| term == "dumb");
         let columns = tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
         Self {
             width: if columns == 0 { WIDTH } else { columns.clamp(LEAST_WIDTH, WIDTH) },
-            colours: stdout.is_terminal() && set("NO_COLOR").is_none() && !is_dumb,
+            colours: in_colour(),
         }
     }
 

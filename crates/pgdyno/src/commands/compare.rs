@@ -1,0 +1,110 @@
+//! `pgdyno compare`: did it change?
+
+use clap::Args;
+use report::compare::{Compared, Document, Gate, Request, compare, text};
+use report::metric::Metric;
+use report::table::Format;
+use report::{Selection, Selector};
+use store::Store;
+
+use crate::exit::{Exit, Usage};
+use crate::output::{FormatArg, in_colour, note, print, print_json};
+use crate::store_arg::StoreArg;
+
+/// Say whether something changed between two selections of trials, cell by cell
+///
+/// The first selector is the baseline, each other one a variant that is compared with it. A selector is a list of
+/// FACTOR=LEVEL, run:ID, campaign:NAME (its latest run), tag:NAME and latest (the latest run), with commas between
+/// them; or of trials' ids. Cells stand side by side that are alike in all factors that the selectors do not name;
+/// those that only one side has are listed, and never averaged.
+///
+/// Each cell gets the ratio of geometric means with its 95% interval, p adjusted over all cells of the metric, the
+/// class of both sides, and a verdict; docs/statistics.md has the rules. Invalid trials are not used, suspect ones
+/// are; both are said.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pgdyno compare server=17 server=18                   of the latest run, all cells that both have
+  pgdyno compare server=18,settings=default server=18,settings=big server=18,settings=huge
+                                                       a baseline and two variants
+  pgdyno compare run:01KAK3 run:01KB7W --metric tps --metric latency.p99
+  pgdyno compare tag:before tag:after --fail 'tps < -5%' --fail 'latency.p99 > 10%'
+  pgdyno compare campaign:main campaign:patch --format markdown > comment.md
+  pgdyno compare server=17 server=18 --metric cpu_per_transaction --metric pg.wal.bytes
+  pgdyno compare server=17 server=18 --format json | jq '.metrics[].cells[] | {cell, ratio, verdict}'
+
+Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no trial that may be \
+used.")]
+pub(crate) struct CompareArgs {
+    /// What to compare with
+    #[arg(value_name = "BASELINE")]
+    baseline: Selector,
+
+    /// What to compare
+    #[arg(value_name = "VARIANT", required = true)]
+    variants: Vec<Selector>,
+
+    /// Compare this: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
+    /// cpu_per_transaction (the server's), wal_bytes_per_transaction, or a collected metric by its name in
+    /// docs/metrics.md, as in pg.wal.bytes or role.run_us{checkpointer}; may be given several times [default: tps]
+    #[arg(long = "metric", value_name = "METRIC")]
+    metrics: Vec<Metric>,
+
+    /// Exit with 3 where a cell changed beyond this, such as 'tps < -5%' or 'latency.p99 > 10%'; may be given several
+    /// times
+    #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true)]
+    gates: Vec<Gate>,
+
+    /// The run of selectors that do not say where their trials are from: its id, or the beginning of it [default: the
+    /// latest run]
+    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
+    run: Option<String>,
+
+    /// As --run, the latest run of this campaign
+    #[arg(long, value_name = "NAME")]
+    campaign: Option<String>,
+
+    #[command(flatten)]
+    format: FormatArg,
+
+    #[command(flatten)]
+    store: StoreArg,
+}
+
+impl CompareArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let run = match (self.run, self.campaign) {
+            (Some(id), _) => Selection::Run(id),
+            (None, Some(name)) => Selection::Campaign(name),
+            (None, None) => Selection::Latest,
+        };
+        let mut metrics = self.metrics;
+        if metrics.is_empty() {
+            metrics.push(Metric::Tps);
+        }
+        let selectors = std::iter::once(self.baseline).chain(self.variants).collect();
+        let request = Request { selectors, run, metrics, gates: self.gates };
+        let store = Store::existing(&self.store.root())?;
+        let compared = compare(&store, &request).map_err(|error| match error.is_usage() {
+            true => Usage(format!("error: {error}")).into(),
+            false => anyhow::Error::from(error),
+        })?;
+        match self.format.get() {
+            Format::Json => print_json(&Document::of(&compared))?,
+            format => print(&text(&compared, format, format == Format::Table && in_colour()))?,
+        }
+        if self.format.get() == Format::Csv {
+            // The others have it in their data.
+            note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
+        }
+        Ok(exit(&compared))
+    }
+}
+
+fn exit(compared: &Compared) -> Exit {
+    match () {
+        () if compared.hits_a_gate() => Exit::RegressionGate,
+        () if compared.is_invalid() => Exit::InvalidMeasurement,
+        () => Exit::Ok,
+    }
+}

@@ -1,0 +1,232 @@
+//! `compare --format json`.
+
+use std::collections::BTreeMap;
+
+use model::factor::Factor;
+use serde::Serialize;
+use stats::Cell;
+
+use super::sentence::{gate, sentence};
+use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
+
+/// Version of the document: it grows when a reader of an older one would read something wrong.
+const SCHEMA: u32 = 1;
+
+/// A comparison as data, schema 1.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    schema: u32,
+    sides: Vec<SideDocument>,
+    pairs: Vec<PairDocument>,
+    metrics: Vec<MetricDocument>,
+    gates: Vec<GateDocument>,
+}
+
+type LevelsByName = BTreeMap<&'static str, String>;
+
+#[derive(Debug, Serialize)]
+struct SideDocument {
+    name: char,
+    selector: String,
+    runs: Vec<RunDocument>,
+    trials: usize,
+    /// How many trials each gate made so.
+    invalid: BTreeMap<String, usize>,
+    suspect: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct RunDocument {
+    id: String,
+    campaign: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PairDocument {
+    baseline: char,
+    variant: char,
+    fixed: Vec<Factor>,
+    shared: usize,
+    only_baseline: Vec<LevelsByName>,
+    only_variant: Vec<LevelsByName>,
+    /// What differs beside the factors by which the two are compared.
+    differences: Vec<DifferenceDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceDocument {
+    what: String,
+    baseline: String,
+    variant: String,
+}
+
+#[derive(Debug, Serialize)]
+struct MetricDocument {
+    metric: String,
+    /// `higher`, `lower` or `neither`.
+    better: &'static str,
+    /// Over how many comparisons p is adjusted.
+    tested: usize,
+    /// One sentence for each pair, in their order.
+    sentences: Vec<String>,
+    cells: Vec<CellDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct CellDocument {
+    variant: char,
+    /// The levels of the factors that the selectors do not fix.
+    cell: LevelsByName,
+    a: RunsDocument,
+    b: RunsDocument,
+    /// Of geometric means, variant over baseline.
+    ratio: Option<f64>,
+    ci95_low: Option<f64>,
+    ci95_high: Option<f64>,
+    ratio_of_medians: Option<f64>,
+    p: Option<f64>,
+    p_holm: Option<f64>,
+    /// Where a side is unstable: of the exact permutation test.
+    p_permutation: Option<f64>,
+    verdict: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct RunsDocument {
+    n: usize,
+    class: Option<String>,
+    median: Option<f64>,
+    geometric_mean: Option<f64>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    values: Vec<f64>,
+    trials: Vec<String>,
+    suspect: usize,
+    invalid: usize,
+    without_figure: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct GateDocument {
+    gate: String,
+    is_hit: bool,
+    /// Cells that hit it, and cells that are not decided, by their place in the metric's `cells`.
+    hit: Vec<usize>,
+    undecided: Vec<usize>,
+    said: Vec<String>,
+}
+
+impl Document {
+    /// Of a comparison.
+    pub fn of(compared: &Compared) -> Self {
+        Self {
+            schema: SCHEMA,
+            sides: compared.sides.iter().map(side).collect(),
+            pairs: compared.pairs.iter().map(|of| pair(compared, of)).collect(),
+            metrics: compared.metrics.iter().map(|of| metric(compared, of)).collect(),
+            gates: compared
+                .gates
+                .iter()
+                .map(|outcome| GateDocument {
+                    gate: outcome.gate.to_string(),
+                    is_hit: !outcome.hit.is_empty(),
+                    hit: outcome.hit.clone(),
+                    undecided: outcome.undecided.clone(),
+                    said: gate(compared, outcome),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn side(side: &super::Side) -> SideDocument {
+    SideDocument {
+        name: side.name,
+        selector: side.selector.clone(),
+        runs: side
+            .runs
+            .iter()
+            .map(|(id, campaign)| RunDocument { id: id.clone(), campaign: campaign.clone() })
+            .collect(),
+        trials: side.trials,
+        invalid: side.invalid.iter().cloned().collect(),
+        suspect: side.suspect.iter().cloned().collect(),
+    }
+}
+
+fn pair(compared: &Compared, pair: &Pair) -> PairDocument {
+    PairDocument {
+        baseline: compared.sides[0].name,
+        variant: compared.sides[pair.variant].name,
+        fixed: pair.fixed.clone(),
+        shared: pair.cells.len(),
+        only_baseline: pair.only_baseline.iter().map(by_name).collect(),
+        only_variant: pair.only_variant.iter().map(by_name).collect(),
+        differences: pair
+            .differences
+            .iter()
+            .map(|difference| DifferenceDocument {
+                what: difference.what.clone(),
+                baseline: difference.before.clone(),
+                variant: difference.after.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {
+    MetricDocument {
+        metric: of.metric.to_string(),
+        better: of.metric.better().name(),
+        tested: of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count(),
+        sentences: (0..compared.pairs.len()).map(|pair| sentence(of, pair, &compared.pairs)).collect(),
+        cells: of
+            .rows
+            .iter()
+            .map(|row| {
+                let pair = &compared.pairs[row.pair];
+                cell(row, compared.sides[pair.variant].name, &pair.cells[row.cell], of)
+            })
+            .collect(),
+    }
+}
+
+fn cell(row: &Row, variant: char, levels: &Levels, of: &OfMetric) -> CellDocument {
+    let comparison = row.judged.comparison.as_ref();
+    let welch = comparison.and_then(|comparison| comparison.welch);
+    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    CellDocument {
+        variant,
+        cell: by_name(levels),
+        a: runs(&row.a, comparison.map(|comparison| &comparison.a)),
+        b: runs(&row.b, comparison.map(|comparison| &comparison.b)),
+        ratio: row.ratio(),
+        ci95_low: interval.map(|interval| interval.low),
+        ci95_high: interval.map(|interval| interval.high),
+        ratio_of_medians: comparison.map(|comparison| comparison.median_ratio()),
+        p: welch.map(|welch| welch.p),
+        p_holm: row.judged.p_holm,
+        p_permutation: comparison.and_then(|comparison| comparison.permutation_p),
+        verdict: row.judged.outcome.name(of.metric.better()),
+    }
+}
+
+fn runs(runs: &Runs, cell: Option<&Cell>) -> RunsDocument {
+    RunsDocument {
+        n: runs.values.len(),
+        class: cell.and_then(Cell::class).map(|class| class.to_string()),
+        median: cell.map(|cell| cell.median),
+        geometric_mean: cell.map(|cell| cell.geometric_mean),
+        minimum: cell.map(|cell| cell.minimum),
+        maximum: cell.map(|cell| cell.maximum),
+        values: runs.values.clone(),
+        trials: runs.trials.clone(),
+        suspect: runs.suspect,
+        invalid: runs.invalid,
+        without_figure: runs.without,
+    }
+}
+
+fn by_name(levels: &Levels) -> LevelsByName {
+    levels.iter().map(|(factor, level)| (factor.name(), level.clone())).collect()
+}

@@ -1,0 +1,162 @@
+//! The verdicts on a matrix of pairs of cells, in the words of what is compared.
+
+use stats::{Comparison, LEAST_RUNS, Verdict, holm, verdicts};
+
+use crate::metric::Better;
+
+/// What the runs of two cells come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The figures; none where a side has none, or one that is not above zero.
+    pub comparison: Option<Comparison>,
+    /// Welch's p, adjusted by Holm over the matrix; none with fewer than 3 runs on a side.
+    pub p_holm: Option<f64>,
+    /// The verdict.
+    pub outcome: Outcome,
+}
+
+/// Which way something changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It is less than in the baseline.
+    Lower,
+    /// It is more than in the baseline.
+    Higher,
+}
+
+/// The verdict on two cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It changed.
+    Change {
+        /// Which way.
+        direction: Direction,
+        /// Whether a side is unstable: it changed in spite of that.
+        unstable: bool,
+    },
+    /// It did not change by more than the margin.
+    Equivalent,
+    /// Neither is shown.
+    Inconclusive,
+    /// A side is unstable, and the difference is not clear in spite of that.
+    Unstable,
+    /// Fewer than 3 runs on a side.
+    Insufficient,
+    /// A side has no run with a figure that can be compared.
+    NoFigure,
+    /// A side has no trial that may be used.
+    Invalid,
+}
+
+/// Compares each second sample with the first one. All of them together are the matrix over which p is adjusted.
+pub fn judge(pairs: &[(&[f64], &[f64])]) -> Vec<Judged> {
+    let comparisons: Vec<Option<Comparison>> = pairs.iter().map(|(a, b)| Comparison::of(a, b)).collect();
+    let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
+    let mut verdicts = verdicts(&known).into_iter();
+    let adjusted = holm(&known.iter().filter_map(p).collect::<Vec<f64>>());
+    let mut adjusted = adjusted.into_iter();
+    comparisons
+        .into_iter()
+        .map(|comparison| Judged {
+            p_holm: comparison.as_ref().and_then(p).and_then(|_| adjusted.next()),
+            outcome: comparison.as_ref().and_then(|_| verdicts.next()).map_or(Outcome::NoFigure, Outcome::of),
+            comparison,
+        })
+        .collect()
+}
+
+/// The p that counts as tested, as [`stats::verdicts`] takes it.
+fn p(comparison: &Comparison) -> Option<f64> {
+    let least = comparison.a.n.min(comparison.b.n);
+    comparison.welch.filter(|_| least >= LEAST_RUNS).map(|welch| welch.p)
+}
+
+impl Outcome {
+    fn of(verdict: Verdict) -> Self {
+        let change = |direction, unstable| Self::Change { direction, unstable };
+        match verdict {
+            Verdict::Insufficient => Self::Insufficient,
+            Verdict::Unstable => Self::Unstable,
+            Verdict::Equivalent => Self::Equivalent,
+            Verdict::Inconclusive => Self::Inconclusive,
+            // The rules are of throughputs: there, less is worse. A ratio knows neither.
+            Verdict::Regression => change(Direction::Lower, false),
+            Verdict::Improvement => change(Direction::Higher, false),
+            Verdict::UnstableRegression => change(Direction::Lower, true),
+            Verdict::UnstableImprovement => change(Direction::Higher, true),
+        }
+    }
+
+    /// Which way it changed; none where no change is shown.
+    pub fn direction(self) -> Option<Direction> {
+        match self {
+            Self::Change { direction, .. } => Some(direction),
+            _ => None,
+        }
+    }
+
+    /// Its name. Of a metric of which nobody knows whether more is better, a change is `LOWER` or `HIGHER` and no
+    /// judgement.
+    pub fn name(self, better: Better) -> &'static str {
+        match self {
+            Self::Change { direction, unstable } => match (better, direction, unstable) {
+                (Better::Higher, Direction::Lower, false) | (Better::Lower, Direction::Higher, false) => {
+                    "REGRESSION"
+                }
+                (Better::Higher, Direction::Lower, true) | (Better::Lower, Direction::Higher, true) => {
+                    "REGRESSION*"
+                }
+                (Better::Neither, Direction::Lower, false) => "LOWER",
+                (Better::Neither, Direction::Lower, true) => "LOWER*",
+                (Better::Neither, Direction::Higher, false) => "HIGHER",
+                (Better::Neither, Direction::Higher, true) => "HIGHER*",
+                (_, _, false) => "IMPROVEMENT",
+                (_, _, true) => "IMPROVEMENT*",
+            },
+            Self::Equivalent => "EQUIVALENT",
+            Self::Inconclusive => "INCONCLUSIVE",
+            Self::Unstable => "UNSTABLE",
+            Self::Insufficient => "INSUFFICIENT",
+            Self::NoFigure => "NO FIGURE",
+            Self::Invalid => "INVALID",
+        }
+    }
+
+    /// Whether it is a change for the worse; none where no change is shown, or nobody can say.
+    pub fn is_worse(self, better: Better) -> Option<bool> {
+        match (better, self.direction()?) {
+            (Better::Neither, _) => None,
+            (Better::Higher, direction) => Some(direction == Direction::Lower),
+            (Better::Lower, direction) => Some(direction == Direction::Higher),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEADY: [f64; 5] = [100.0, 100.5, 99.5, 100.2, 99.8];
+    const HALF: [f64; 5] = [50.0, 50.5, 49.5, 50.2, 49.8];
+
+    #[test]
+    fn of_what_is_better_when_it_is_less_the_words_turn_round() {
+        let judged = judge(&[(&STEADY, &HALF), (&HALF, &STEADY)]);
+        let names = |better| [judged[0].outcome.name(better), judged[1].outcome.name(better)];
+        assert_eq!(names(Better::Higher), ["REGRESSION", "IMPROVEMENT"]);
+        assert_eq!(names(Better::Lower), ["IMPROVEMENT", "REGRESSION"]);
+        assert_eq!(names(Better::Neither), ["LOWER", "HIGHER"]);
+        assert_eq!(judged[0].outcome.is_worse(Better::Neither), None);
+    }
+
+    /// What can't be compared is not counted among the comparisons that p is adjusted for.
+    #[test]
+    fn a_pair_without_figures_keeps_its_place() {
+        let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
+        let judged = judge(&[(&STEADY, &[0.0; 3]), (&STEADY, &noisy), (&[1.0], &STEADY), (&[], &STEADY)]);
+        let names: Vec<&str> = judged.iter().map(|judged| judged.outcome.name(Better::Higher)).collect();
+        assert_eq!(names, ["NO FIGURE", "EQUIVALENT", "INSUFFICIENT", "NO FIGURE"]);
+        let alone = judged[1].comparison.as_ref().unwrap().welch.unwrap().p;
+        assert_eq!((judged[1].p_holm, judged[2].p_holm), (Some(alone), None));
+    }
+}

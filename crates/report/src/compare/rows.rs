@@ -1,0 +1,181 @@
+//! The cells of a pair as a table: each with the figures of both sides and its verdict.
+
+use model::factor::Factor;
+use stats::{Class, Sample};
+
+use super::judge::Outcome;
+use super::matching::{in_words, part, varied};
+use super::sentence::interval;
+use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
+use crate::figures;
+use crate::metric::Better;
+use crate::table::{Format, Table};
+
+/// Marks a cell that has a suspect trial among those used.
+pub(super) const SUSPECT: &str = "†";
+/// Marks a cell that has a trial which is not used.
+pub(super) const INVALID: &str = "‡";
+const GAP: &str = "–";
+
+/// The rows of one pair in one metric.
+pub(super) struct Rows<'a> {
+    pub(super) rows: Vec<&'a Row>,
+    pair: &'a Pair,
+    /// Baseline and variant.
+    names: [char; 2],
+    /// The factors that tell the cells apart.
+    varied: Vec<Factor>,
+}
+
+impl<'a> Rows<'a> {
+    /// Of the pair at this place.
+    pub(super) fn of(compared: &'a Compared, of: &'a OfMetric, at: usize) -> Self {
+        let pair = &compared.pairs[at];
+        Self {
+            rows: of.rows.iter().filter(|row| row.pair == at).collect(),
+            pair,
+            names: [compared.sides[0].name, compared.sides[pair.variant].name],
+            varied: varied(pair.cells.iter()),
+        }
+    }
+
+    /// Those that changed, and the others.
+    pub(super) fn split(self) -> (Self, Self) {
+        let Self { rows, pair, names, varied } = self;
+        let (changed, others) = rows.into_iter().partition(|row| row.judged.outcome.direction().is_some());
+        (
+            Self { rows: changed, pair, names, varied: varied.clone() },
+            Self { rows: others, pair, names, varied },
+        )
+    }
+
+    /// The factor that goes down the table: clients, where their number varies.
+    fn down(&self) -> Option<Factor> {
+        let clients = self.varied.iter().find(|factor| **factor == Factor::Clients);
+        clients.or(self.varied.last()).copied()
+    }
+
+    /// A row for each cell, with all factors that vary or with the one that goes down alone.
+    pub(super) fn table(&self, better: Better, all_factors: bool) -> Table {
+        let factors: Vec<Factor> =
+            if all_factors { self.varied.clone() } else { self.down().into_iter().collect() };
+        let mut heads: Vec<String> = factors
+            .iter()
+            .map(|factor| format!("{}{}", if factor.is_number() { "#" } else { "" }, factor.name()))
+            .collect();
+        heads.push("#n".to_owned());
+        heads.extend(self.names.map(|name| format!("#{name}")));
+        heads.extend(["#change", "#95% CI", "#p", "class", "verdict"].map(str::to_owned));
+        let mut table = Table::new(heads);
+        let marked = self.rows.iter().flat_map(|row| [&row.a, &row.b]).any(|runs| !marks(runs).is_empty());
+        for row in &self.rows {
+            let mut fields: Vec<String> = factors.iter().map(|factor| self.level(row, *factor)).collect();
+            let Row { a, b, judged, .. } = row;
+            let mut n = format!("{}/{}", a.values.len(), b.values.len());
+            if marked {
+                let marks: String = [SUSPECT, INVALID]
+                    .into_iter()
+                    .filter(|mark| marks(a).contains(mark) || marks(b).contains(mark))
+                    .collect();
+                // With room for both, so that digits stay below digits.
+                n += &format!("{marks:<2}");
+            }
+            let or_gap = |text: Option<String>| text.unwrap_or_else(|| GAP.to_owned());
+            fields.extend([
+                n,
+                or_gap(median(a)),
+                or_gap(median(b)),
+                or_gap(row.ratio().map(|ratio| figures::change(ratio - 1.0))),
+                or_gap(interval(row)),
+                or_gap(judged.p_holm.map(p)),
+                classes(row),
+                judged.outcome.name(better).to_owned(),
+            ]);
+            table.push(fields);
+        }
+        table
+    }
+
+    fn level(&self, row: &Row, factor: Factor) -> String {
+        let levels = &self.pair.cells[row.cell];
+        levels.iter().find(|(of, _)| *of == factor).map(|(_, level)| level.clone()).unwrap_or_default()
+    }
+
+    /// The table as text, with a line above each group of cells that differ in one factor only.
+    pub(super) fn aligned(&self, better: Better, colours: bool) -> String {
+        let table = self.table(better, false).render(Format::Table);
+        let mut lines = table.lines();
+        let mut out = format!("{}\n", lines.next().unwrap_or_default());
+        let others: Vec<Factor> =
+            self.varied.iter().copied().filter(|factor| Some(*factor) != self.down()).collect();
+        let mut group = Levels::new();
+        for (line, row) in lines.zip(&self.rows) {
+            let of_row = part(&self.pair.cells[row.cell], &others, true);
+            if of_row != group {
+                out += &format!("{}\n", in_words(&of_row));
+                group = of_row;
+            }
+            let name = row.judged.outcome.name(better);
+            match (colours, line.strip_suffix(name)) {
+                (true, Some(rest)) => {
+                    out += &format!("{rest}\x1b[{}m{name}\x1b[0m\n", colour(row.judged.outcome, better));
+                }
+                _ => out += &format!("{line}\n"),
+            }
+        }
+        out
+    }
+}
+
+fn marks(runs: &Runs) -> Vec<&'static str> {
+    let marks = [(runs.suspect > 0, SUSPECT), (runs.invalid > 0, INVALID)];
+    marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
+}
+
+fn median(runs: &Runs) -> Option<String> {
+    Some(figure(Sample::of(runs.values.iter().copied())?.median()))
+}
+
+/// A figure of any size with at least three digits.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 0.1 => format!("{value:.2e}"),
+        size if size < 1e7 => figures::tps(value),
+        size if size < 1e10 => format!("{}M", figures::tps(value / 1e6)),
+        _ => format!("{}G", figures::tps(value / 1e9)),
+    }
+}
+
+fn p(p: f64) -> String {
+    if p >= 0.001 || p == 0.0 { format!("{p:.3}") } else { format!("{p:.0e}") }
+}
+
+/// The classes of both sides, as one where they are the same.
+fn classes(row: &Row) -> String {
+    let Some(comparison) = &row.judged.comparison else { return GAP.to_owned() };
+    let short = |class: Option<Class>| match class {
+        None => GAP,
+        Some(Class::Stable) => "STABLE",
+        Some(Class::Noisy) => "NOISY",
+        Some(Class::Wide) => "WIDE",
+        Some(Class::Modes) => "MODES",
+    };
+    match (short(comparison.a.class()), short(comparison.b.class())) {
+        (a, b) if a == b => a.to_owned(),
+        (a, b) => format!("{a}/{b}"),
+    }
+}
+
+fn colour(outcome: Outcome, better: Better) -> &'static str {
+    const RED: &str = "1;31";
+    const GREEN: &str = "32";
+    const YELLOW: &str = "33";
+    const PLAIN: &str = "0";
+    match (outcome, outcome.is_worse(better)) {
+        (_, Some(true)) | (Outcome::Invalid, _) => RED,
+        (_, Some(false)) => GREEN,
+        (Outcome::Change { .. } | Outcome::Unstable | Outcome::NoFigure, _) => YELLOW,
+        _ => PLAIN,
+    }
+}

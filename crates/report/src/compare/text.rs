@@ -1,0 +1,240 @@
+//! A comparison for people: tables for a terminal of 100 columns, Markdown for a pull request.
+
+use stats::Class;
+
+use super::judge::Outcome;
+use super::matching::{in_words, part, varied};
+use super::rows::{INVALID, Rows, SUSPECT};
+use super::sentence::sentence;
+use super::{Compared, Levels, OfMetric, Pair, Row, Side, csv};
+use crate::figures::counted;
+use crate::table::Format;
+
+/// What is shown of a comparison: `Table` as aligned text, in colours where these are wanted; `Markdown` with the cells that
+/// did not change folded away; `Csv` is the long form, one row a metric and cell. JSON is [`super::Document`].
+pub fn text(compared: &Compared, format: Format, colours: bool) -> String {
+    match format {
+        Format::Csv => csv::table(compared).render(Format::Csv),
+        Format::Markdown => markdown(compared),
+        Format::Table | Format::Json => page(compared, colours),
+    }
+}
+
+fn page(compared: &Compared, colours: bool) -> String {
+    let sides = compared.sides.iter().flat_map(|side| {
+        let mut lines = side_lines(side);
+        lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "   "));
+        lines
+    });
+    let mut out: String = sides.map(|line| wrapped(&line)).collect();
+    for of in &compared.metrics {
+        for (at, pair) in compared.pairs.iter().enumerate() {
+            let rows = Rows::of(compared, of, at);
+            let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
+            out += &format!("\n{b} against {a}: {}\n", of.metric.in_words(of.kind));
+            out += &common(pair).map(|common| wrapped(&common)).unwrap_or_default();
+            out += &rows.aligned(of.metric.better(), colours);
+            out += &wrapped(&sentence(of, at, &compared.pairs));
+        }
+        out += &legend(of).iter().map(|line| wrapped(&format!("  {line}"))).collect::<String>();
+    }
+    for lines in beside(compared).into_iter().filter(|lines| !lines.is_empty()) {
+        out.push('\n');
+        out += &lines.iter().map(|line| wrapped(line)).collect::<String>();
+    }
+    out
+}
+
+/// A line broken before words that would go beyond 100 columns; what follows is indented.
+fn wrapped(line: &str) -> String {
+    const WIDTH: usize = 100;
+    let indent = line.len() - line.trim_start().len();
+    let mut out = " ".repeat(indent);
+    let mut column = indent;
+    for (at, word) in line.trim_start().split(' ').enumerate() {
+        let width = word.chars().count();
+        if at > 0 && column + 1 + width > WIDTH {
+            out += &format!("\n{}", " ".repeat(indent + 2));
+            column = indent + 2;
+        } else if at > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out += word;
+        column += width;
+    }
+    out + "\n"
+}
+
+fn markdown(compared: &Compared) -> String {
+    let mut out = String::new();
+    for of in &compared.metrics {
+        for (at, pair) in compared.pairs.iter().enumerate() {
+            let (a, b) = (&compared.sides[0].selector, &compared.sides[pair.variant].selector);
+            out += &format!("### `{b}` against `{a}`: {}\n\n", of.metric.in_words(of.kind));
+            out += &common(pair).map(|common| format!("{common}\n\n")).unwrap_or_default();
+            out += &format!("**{}**\n", sentence(of, at, &compared.pairs));
+            let rows = Rows::of(compared, of, at);
+            let (changed, unchanged) = rows.split();
+            if !changed.rows.is_empty() {
+                out += &format!("\n{}", changed.table(of.metric.better(), true).render(Format::Markdown));
+            }
+            if !unchanged.rows.is_empty() {
+                let n = counted(unchanged.rows.len(), "cell");
+                let table = unchanged.table(of.metric.better(), true).render(Format::Markdown);
+                out += &details(&format!("{n} without a change"), &table);
+            }
+            out.push('\n');
+        }
+        out += &format!("{}\n\n", legend(of).join("  \n"));
+    }
+    let [unshared, differences, gates] = beside(compared);
+    if !gates.is_empty() {
+        out += &format!("**{}**\n\n", gates.join("  \n"));
+    }
+    for lines in [unshared, differences] {
+        if let [title, rest @ ..] = lines.as_slice() {
+            let list: String = rest.iter().map(|line| format!("- {}\n", line.trim_start())).collect();
+            out += details(title, &list).trim_start();
+            out.push('\n');
+        }
+    }
+    let sides: Vec<String> = compared.sides.iter().map(|side| side_lines(side).join("; ")).collect();
+    out + &format!("{}\n", sides.join("  \n"))
+}
+
+fn details(summary: &str, content: &str) -> String {
+    format!("\n<details>\n<summary>{summary}</summary>\n\n{content}\n</details>\n")
+}
+
+/// Who a side is; then what of it is not used, or used with care.
+fn side_lines(side: &Side) -> Vec<String> {
+    let from = match side.runs.as_slice() {
+        [(run, campaign)] => format!("{campaign} (run {run})"),
+        runs => {
+            let mut campaigns: Vec<&str> = runs.iter().map(|(_, campaign)| campaign.as_str()).collect();
+            campaigns.dedup();
+            format!("{} of {}", counted(runs.len(), "run"), campaigns.join(", "))
+        }
+    };
+    let mut lines =
+        vec![format!("{}  {} · {} of {from}", side.name, side.selector, counted(side.trials, "trial"))];
+    for (reasons, what) in [(&side.invalid, "invalid, not used"), (&side.suspect, "suspect, used")] {
+        let count: usize = reasons.iter().map(|(_, count)| count).sum();
+        if count > 0 {
+            let reasons: Vec<String> =
+                reasons.iter().map(|(gate, count)| format!("{gate} {count}")).collect();
+            lines.push(format!("{count} {what}: {}", reasons.join(", ")));
+        }
+    }
+    lines
+}
+
+/// What all cells of a pair have in common; of a single cell, what it is.
+fn common(pair: &Pair) -> Option<String> {
+    let levels = match pair.cells.as_slice() {
+        [only] => only.clone(),
+        cells => part(cells.first()?, &varied(cells.iter()), false),
+    };
+    (!levels.is_empty()).then(|| in_words(&levels))
+}
+
+/// What the marks and words of a table stand for, of those that are in it.
+fn legend(of: &OfMetric) -> Vec<String> {
+    let any = |is: &dyn Fn(&Row) -> bool| of.rows.iter().any(is);
+    let tested = of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count();
+    let has_class = |row: &Row, wanted: Class| {
+        row.judged.comparison.as_ref().is_some_and(|comparison| {
+            [&comparison.a, &comparison.b].into_iter().any(|cell| cell.class() == Some(wanted))
+        })
+    };
+    let name_has = |end: &str| any(&|row| row.judged.outcome.name(of.metric.better()).ends_with(end));
+    let lines = [
+        (
+            true,
+            match tested {
+                0 | 1 => "medians; change: ratio of geometric means".to_owned(),
+                _ => {
+                    format!("medians; change: ratio of geometric means; p: by Holm over {tested} comparisons")
+                }
+            },
+        ),
+        (
+            any(&|row| has_class(row, Class::Wide) || has_class(row, Class::Modes)),
+            "WIDE, MODES: unstable, no single figure stands for such runs: look at them".to_owned(),
+        ),
+        (name_has("*"), "*: clear in spite of an unstable side".to_owned()),
+        (
+            any(&|row| row.judged.outcome == Outcome::Insufficient),
+            "INSUFFICIENT: it takes 3 runs on each side".to_owned(),
+        ),
+        (
+            any(&|row| row.judged.outcome == Outcome::NoFigure),
+            "NO FIGURE: no run of a side has one, or one of them is zero, which has no ratio".to_owned(),
+        ),
+        (
+            any(&|row| row.judged.outcome == Outcome::Invalid),
+            "INVALID: no trial of a side may be used (`pgdyno store show` says why)".to_owned(),
+        ),
+        (any(&|row| row.a.suspect + row.b.suspect > 0), format!("{SUSPECT} a suspect trial is used")),
+        (any(&|row| row.a.invalid + row.b.invalid > 0), format!("{INVALID} an invalid trial is not used")),
+        (
+            any(&|row| row.a.without + row.b.without > 0),
+            "trials without this figure are not counted in n".to_owned(),
+        ),
+    ];
+    lines.into_iter().filter_map(|(is, line)| is.then_some(line)).collect()
+}
+
+/// The cells that are not shared, what else differs, and the gates: each a title with its lines, where there are any.
+fn beside(compared: &Compared) -> [Vec<String>; 3] {
+    [unshared(compared), differences(compared), compared.gates_in_words()]
+}
+
+fn unshared(compared: &Compared) -> Vec<String> {
+    let mut lines = Vec::new();
+    for pair in &compared.pairs {
+        let all = pair.cells.iter().chain(&pair.only_baseline).chain(&pair.only_variant);
+        let factors = varied(all);
+        let sides = [(0, &pair.only_baseline, pair.variant), (pair.variant, &pair.only_variant, 0)];
+        for (side, cells, other) in sides {
+            let (name, other) = (compared.sides[side].name, compared.sides[other].name);
+            let line = |levels: &Levels| {
+                format!("  {name} has, {other} has not: {}", in_words(&part(levels, &factors, true)))
+            };
+            lines.extend(cells.iter().map(line));
+        }
+    }
+    titled("cells that are not on both sides, and not compared", lines)
+}
+
+fn differences(compared: &Compared) -> Vec<String> {
+    const LONGEST: usize = 30;
+    let shown = |value: &str| match value.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None if value.is_empty() => "(nothing)".to_owned(),
+        None => value.to_owned(),
+    };
+    let mut lines = Vec::new();
+    for pair in &compared.pairs {
+        let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
+        lines.extend(pair.differences.iter().map(|difference| {
+            let (before, after) = (shown(&difference.before), shown(&difference.after));
+            format!("  {a} → {b}: {}: {before} → {after}", difference.what)
+        }));
+    }
+    titled("what differs beside what the selectors name", lines)
+}
+
+/// At most so many lines, and how many more there are.
+fn titled(title: &str, mut lines: Vec<String>) -> Vec<String> {
+    const SHOWN: usize = 16;
+    if lines.is_empty() {
+        return lines;
+    }
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    lines.extend((more > 0).then(|| format!("  and {more} more: --format json has all")));
+    lines.insert(0, title.to_owned());
+    lines
+}

@@ -1,0 +1,464 @@
+//! What `pgdyno compare` finds, and what it says of what it can't compare.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+
+#[path = "fixture/bundles.rs"]
+mod bundles;
+
+use std::collections::BTreeMap;
+
+use bundles::{Bundles, cell, judged, record, run, with_metric, with_setting};
+use model::metrics::Kind;
+use model::record::Status;
+use report::compare::{Compared, Document, Outcome, Request, Row, compare, text};
+use report::metric::Better;
+use report::table::Format;
+use report::{Selection, Selector};
+
+const STEADY: [f64; 5] = [1000.0, 1005.0, 995.0, 1002.0, 998.0];
+
+fn times(factor: f64) -> [f64; 5] {
+    STEADY.map(|value| value * factor)
+}
+
+fn request(selectors: &[&str], metrics: &[&str], gates: &[&str]) -> Request {
+    Request {
+        selectors: selectors.iter().map(|text| text.parse::<Selector>().unwrap()).collect(),
+        run: Selection::Latest,
+        metrics: metrics.iter().map(|text| text.parse().unwrap()).collect(),
+        gates: gates.iter().map(|text| text.parse().unwrap()).collect(),
+    }
+}
+
+fn compared(bundles: &Bundles, selectors: &[&str]) -> Compared {
+    compare(&bundles.store, &request(selectors, &["tps"], &[])).unwrap()
+}
+
+fn refused(bundles: &Bundles, selectors: &[&str]) -> String {
+    compare(&bundles.store, &request(selectors, &["tps"], &[])).unwrap_err().to_string()
+}
+
+fn verdicts(compared: &Compared) -> Vec<&'static str> {
+    let of = &compared.metrics[0];
+    of.rows.iter().map(|row| row.judged.outcome.name(of.metric.better())).collect()
+}
+
+/// Two servers by two numbers of clients: 18 is slower with 8.
+fn sweep() -> Bundles {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("17", 1), &STEADY);
+    bundles.runs(&cell("17", 8), &times(4.0));
+    bundles.runs(&cell("18", 1), &times(1.001));
+    bundles.runs(&cell("18", 8), &times(3.4));
+    bundles
+}
+
+/// The rows of a file, each a map from a column's name to the field.
+fn rows(csv: &'static str) -> Vec<BTreeMap<&'static str, &'static str>> {
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines.map(|line| names.iter().copied().zip(line.split(',')).collect()).collect()
+}
+
+fn number(row: &BTreeMap<&str, &str>, column: &str) -> f64 {
+    row[column].parse().unwrap()
+}
+
+#[track_caller]
+fn equal(row: &BTreeMap<&str, &str>, column: &str, ours: f64) {
+    let theirs = number(row, column);
+    assert!((ours - theirs).abs() <= 1e-4 * theirs.abs(), "{column}: {ours} here, {theirs} in {row:?}");
+}
+
+/// The client sweep of 2008 as bundles, compared kernel by kernel: each pair of kernels is one command.
+#[test]
+fn the_client_sweep_of_2008_gets_the_expected_verdicts() {
+    let mut bundles = Bundles::new();
+    for row in rows(include_str!("../../stats/tests/data/client-sweep-2008.csv")) {
+        let mut cell = cell("8.3", row["clients"].parse().unwrap());
+        cell.kernel = Some(row["kernel"].to_owned());
+        bundles.write(record(cell, number(&row, "tps")));
+    }
+    let expected = rows(include_str!("../../stats/tests/data/client-sweep-2008.expected-compare.csv"));
+    let pairs: Vec<_> =
+        expected.chunk_by(|one, next| (one["a"], one["b"]) == (next["a"], next["b"])).collect();
+    assert_eq!((pairs.len(), expected.len()), (4, 52));
+    for pair in pairs {
+        let [a, b] = ["a", "b"].map(|side| format!("kernel={}", pair[0][side]));
+        let compared = compared(&bundles, &[&a, &b]);
+        let ours = &compared.metrics[0].rows;
+        assert_eq!(ours.len(), pair.len());
+        for (expected, row) in pair.iter().zip(ours) {
+            let levels = &compared.pairs[0].cells[row.cell];
+            let clients = levels.iter().find(|(factor, _)| factor.name() == "clients").unwrap();
+            assert_eq!(clients.1, expected["clients"]);
+            let comparison = row.judged.comparison.as_ref().unwrap();
+            assert_eq!(row.judged.outcome.name(Better::Higher), expected["verdict"], "{expected:?}");
+            assert_eq!(comparison.a.class().unwrap().to_string(), expected["cls_a"], "{expected:?}");
+            assert_eq!(comparison.b.class().unwrap().to_string(), expected["cls_b"], "{expected:?}");
+            equal(expected, "med_a", comparison.a.median);
+            equal(expected, "med_b", comparison.b.median);
+            equal(expected, "ratio_med", comparison.median_ratio());
+            equal(expected, "ratio_gm", row.ratio().unwrap());
+            equal(expected, "p_holm", row.judged.p_holm.unwrap());
+            let welch = comparison.welch.unwrap();
+            equal(expected, "p_welch", welch.p);
+            let interval = welch.confidence_interval(0.95).unwrap();
+            equal(expected, "ci95_lo", interval.low);
+            equal(expected, "ci95_hi", interval.high);
+        }
+    }
+}
+
+#[test]
+fn cells_are_matched_by_what_the_selectors_do_not_name() {
+    let mut bundles = sweep();
+    bundles.runs(&cell("17", 32), &STEADY);
+    bundles.runs(&cell("18", 64), &STEADY);
+    let compared = compared(&bundles, &["server=17", "server=18"]);
+    assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION"]);
+    let clients = |cells: &[report::compare::Levels]| {
+        let of = |levels: &report::compare::Levels| {
+            levels.iter().find(|(factor, _)| factor.name() == "clients").unwrap().1.clone()
+        };
+        cells.iter().map(of).collect::<Vec<_>>()
+    };
+    let pair = &compared.pairs[0];
+    assert_eq!(clients(&pair.cells), ["1", "8"]);
+    assert_eq!(
+        (clients(&pair.only_baseline), clients(&pair.only_variant)),
+        (vec!["32".into()], vec!["64".into()])
+    );
+}
+
+#[test]
+fn less_latency_is_better() {
+    let bundles = sweep();
+    let compared =
+        compare(&bundles.store, &request(&["server=17", "server=18"], &["latency.p99", "tps"], &[])).unwrap();
+    assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION"]);
+    assert!(compared.metrics[0].rows[1].ratio().unwrap() > 1.1);
+    assert!(compared.metrics[1].rows[1].ratio().unwrap() < 0.9);
+}
+
+/// Of the same trials, selected in all ways.
+#[test]
+fn runs_campaigns_tags_and_ids_select() {
+    let mut bundles = Bundles::new();
+    let second = "01KAK3W8XQ5T2M9HC4ZP7VRB0F";
+    let mut ids = [Vec::new(), Vec::new()];
+    for tps in STEADY {
+        let mut before = record(cell("mine", 4), tps);
+        before.trial.run.tags = vec!["before".to_owned()];
+        ids[0].push(bundles.write(before));
+        let mut after = record(cell("mine", 4), tps * 0.8);
+        after.trial.run = run(second, "again");
+        ids[1].push(bundles.write(after));
+    }
+    let [before, after] = ids.map(|ids| ids.join(","));
+    for selectors in [
+        ["run:01KAK3W8XQ5T2M9HC4ZP7VRB0E", "run:01KAK3W8XQ5T2M9HC4ZP7VRB0F"],
+        ["campaign:sweep", "latest"],
+        ["tag:before", "campaign:again,clients=4"],
+        ["campaign:sweep,server=mine", "server=mine"],
+        [&before, &after],
+    ] {
+        assert_eq!(verdicts(&compared(&bundles, &selectors)), ["REGRESSION"], "{selectors:?}");
+    }
+    assert!(
+        refused(&bundles, &["tag:befor", "latest"])
+            .contains("no trial is tagged \"befor\"; there are before")
+    );
+    assert!(refused(&bundles, &["campaign:x", "latest"]).starts_with("A (campaign:x): the store has no run"));
+    assert!(refused(&bundles, &["latest", "01KAK3W9"]).starts_with("B (01KAK3W9): "));
+}
+
+#[test]
+fn several_variants_are_each_compared_with_the_first() {
+    let mut bundles = sweep();
+    bundles.runs(&cell("19", 1), &times(1.3));
+    let compared = compared(&bundles, &["server=17", "server=18", "server=19"]);
+    assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION", "IMPROVEMENT"]);
+    assert_eq!(compared.pairs[1].only_baseline.len(), 1);
+    // One matrix: the largest p of three is the only one that is not multiplied.
+    let rows = &compared.metrics[0].rows;
+    let p = |row: &Row| row.judged.comparison.as_ref().unwrap().welch.unwrap().p;
+    assert_eq!(rows[0].judged.p_holm, Some(p(&rows[0])));
+    let smaller = f64::min(p(&rows[1]), p(&rows[2]));
+    assert!(rows[1..].iter().any(|row| row.judged.p_holm == Some(3.0 * smaller)));
+}
+
+#[test]
+fn what_is_invalid_is_left_out_and_what_is_suspect_is_not() {
+    let mut bundles = sweep();
+    bundles.write(judged(record(cell("18", 1), 1.0), Status::Invalid, "server-exited"));
+    bundles.write(judged(record(cell("18", 1), 1003.0), Status::Suspect, "steal"));
+    let compared = compared(&bundles, &["server=17", "server=18"]);
+    let row = &compared.metrics[0].rows[0];
+    assert_eq!((row.b.values.len(), row.b.suspect, row.b.invalid), (6, 1, 1));
+    assert_eq!(verdicts(&compared)[0], "EQUIVALENT");
+    assert!(!compared.is_invalid());
+    let page = text(&compared, Format::Table, false);
+    assert!(page.contains("1 invalid, not used: server-exited 1"), "{page}");
+    assert!(page.contains("1 suspect, used: steal 1"), "{page}");
+    assert!(page.contains("5/6†‡"), "{page}");
+}
+
+#[test]
+fn a_side_without_a_usable_trial_is_invalid_and_in_no_family() {
+    let mut bundles = sweep();
+    bundles.runs(&cell("17", 16), &STEADY);
+    bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
+    let compared = compared(&bundles, &["server=17", "server=18"]);
+    assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION", "INVALID"]);
+    assert!(compared.is_invalid());
+    assert_eq!(compared.metrics[0].rows[2].judged.p_holm, None);
+}
+
+#[test]
+fn fewer_than_three_runs_are_insufficient() {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("17", 1), &STEADY);
+    bundles.runs(&cell("18", 1), &[500.0, 501.0]);
+    assert_eq!(verdicts(&compared(&bundles, &["server=17", "server=18"])), ["INSUFFICIENT"]);
+}
+
+#[test]
+fn a_gate_takes_a_change_and_a_size() {
+    let mut bundles = sweep();
+    bundles.runs(&cell("17", 2), &STEADY);
+    bundles.runs(&cell("18", 2), &[700.0, 701.0]);
+    let gates = ["tps < -5%", "tps < -20%", "latency.mean > 10%", "tps > 5%"];
+    let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &gates)).unwrap();
+    let hit: Vec<&[usize]> = compared.gates.iter().map(|gate| gate.hit.as_slice()).collect();
+    // The cells are 1, 2 and 8 clients; a gate's metric is compared too.
+    assert_eq!(hit, [&[2][..], &[], &[2], &[]]);
+    assert!(compared.gates.iter().all(|gate| gate.undecided == [1]));
+    assert_eq!(compared.metrics.len(), 2);
+    let words = compared.gates_in_words();
+    assert_eq!(words[0], "gate tps < -5%: HIT by B at clients 8 (-15.0%)");
+    assert!(words[1].starts_with("gate tps < -5%: not decided for B at clients 2 (-29.9%, INSUFFICIENT)"));
+}
+
+#[test]
+fn nothing_shared_is_told_with_the_levels_of_both_sides() {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("17", 1), &STEADY);
+    bundles.runs(&cell("18", 2), &STEADY);
+    let error = refused(&bundles, &["server=17", "server=18"]);
+    assert!(error.contains("\n  clients: A has 1; B has 2\n"), "{error}");
+    assert!(error.contains("`server=17,clients=1` `server=18,clients=2`"), "{error}");
+    // And so it is.
+    assert_eq!(compared(&bundles, &["server=17,clients=1", "server=18,clients=2"]).pairs[0].cells.len(), 1);
+}
+
+#[test]
+fn what_selects_nothing_is_told_what_there_is() {
+    let bundles = sweep();
+    let error = refused(&bundles, &["server=17", "server=19"]);
+    assert!(
+        error.starts_with("B (server=19): no trial of run 01KAK3W8XQ5T2M9HC4ZP7VRB0E of campaign \"sweep\"")
+    );
+    assert!(error.ends_with("has server=19; there are\n  server: 17, 18"), "{error}");
+}
+
+#[test]
+fn what_would_be_compared_with_itself_is_refused() {
+    let bundles = sweep();
+    let error = compare(&bundles.store, &request(&["server=17", "server=17"], &["tps"], &[])).unwrap_err();
+    assert!(error.is_usage());
+    assert_eq!(
+        error.to_string(),
+        "A and B are the same selector, \"server=17\": there is nothing to compare"
+    );
+    let error = refused(&bundles, &["server=17", "latest"]);
+    assert!(error.contains("A (server=17) and B (latest) both have 10 of the trials"), "{error}");
+}
+
+#[test]
+fn of_a_side_that_has_several_levels_one_has_to_be_named() {
+    let mut bundles = sweep();
+    let mut big = cell("17", 1);
+    big.settings.name = "big".to_owned();
+    bundles.runs(&big, &STEADY);
+    let error = refused(&bundles, &["server=17", "server=18,settings=default"]);
+    assert!(error.starts_with("A (server=17) has settings default, big where one is needed"), "{error}");
+    // The other way round, the side that names none has but one.
+    assert_eq!(verdicts(&compared(&bundles, &["server=17,settings=big", "server=18"])), ["EQUIVALENT"]);
+}
+
+#[test]
+fn settings_of_one_name_and_another_content_are_not_one_cell() {
+    let mut bundles = Bundles::new();
+    let with = |value: &str, server: &str| {
+        let mut cell = cell(server, 1);
+        cell.settings.name = "big".to_owned();
+        cell.settings.values.insert("work_mem".to_owned(), value.to_owned());
+        cell
+    };
+    bundles.runs(&with("1GB", "17"), &STEADY);
+    bundles.runs(&with("2GB", "18"), &STEADY);
+    let error = refused(&bundles, &["server=17", "server=18"]);
+    assert!(error.contains("settings: A has big (work_mem = 1GB); B has big (work_mem = 2GB)"), "{error}");
+}
+
+#[test]
+fn what_else_differs_is_said() {
+    let mut bundles = Bundles::new();
+    for tps in STEADY {
+        let of = |server: &str, checksums: &str| {
+            let record = with_setting(record(cell(server, 1), tps), "data_checksums", checksums);
+            with_setting(record, "server_version", server)
+        };
+        bundles.write(of("17", "off"));
+        let mut newer = of("18", "on");
+        newer.environment.kernel = Some("Linux 6.12".to_owned());
+        bundles.write(newer);
+    }
+    let compared = compared(&bundles, &["server=17", "server=18"]);
+    let differences: Vec<&str> =
+        compared.pairs[0].differences.iter().map(|difference| difference.what.as_str()).collect();
+    // The version is what is compared; of the kernel one side knows nothing.
+    assert_eq!(differences, ["setting data_checksums"]);
+    assert!(text(&compared, Format::Table, false).contains("A → B: setting data_checksums: off → on"));
+}
+
+/// Server CPU, WAL, a sum over subjects, a gauge.
+#[test]
+fn collected_metrics_are_rates_means_and_sums() {
+    let mut bundles = Bundles::new();
+    for tps in STEADY {
+        for (server, factor) in [("17", 1.0), ("18", 1.5)] {
+            let grown = |amount: f64| [Some(5.0), Some(5.0 + amount * tps * 10.0 * factor)];
+            let mut of = record(cell(server, 1), tps);
+            for (metric, subject, each) in [
+                ("role.run_us", Some("load"), 40.0),
+                ("role.run_us", Some("checkpointer"), 10.0),
+                ("role.run_us", Some("driver"), 500.0),
+                ("pg.wal.bytes", None, 200.0),
+                ("disk.writes", Some("vda"), 1.0),
+                ("disk.writes", Some("vdb"), 2.0),
+                ("cpu.user_us", Some("all"), 8.0),
+                ("cpu.user_us", Some("cpu0"), 8.0),
+            ] {
+                of = with_metric(of, metric, subject, Kind::Counter, grown(each));
+            }
+            let ends = [Some(10.0 * factor), Some(30.0 * factor)];
+            bundles.write(with_metric(of, "memory.dirty_bytes", None, Kind::Gauge, ends));
+        }
+    }
+    let metrics = [
+        "cpu_per_transaction",
+        "wal_bytes_per_transaction",
+        "disk.writes",
+        "disk.writes{vdb}",
+        "cpu.user_us",
+        "memory.dirty_bytes",
+    ];
+    let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &metrics, &[])).unwrap();
+    let medians: Vec<f64> =
+        compared.metrics.iter().map(|of| of.rows[0].judged.comparison.as_ref().unwrap().a.median).collect();
+    for (ours, expected) in medians.iter().zip([50.0, 200.0, 3000.0, 2000.0, 8000.0, 20.0]) {
+        assert!((ours / expected - 1.0).abs() < 1e-6, "{medians:?}");
+    }
+    let names: Vec<&str> =
+        compared.metrics.iter().map(|of| of.rows[0].judged.outcome.name(of.metric.better())).collect();
+    assert_eq!(names, ["REGRESSION", "REGRESSION", "HIGHER", "HIGHER", "HIGHER", "HIGHER"]);
+    let error = |metric: &str| {
+        compare(&bundles.store, &request(&["server=17", "server=18"], &[metric], &[]))
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(error("disk.wites").ends_with("of disk there are disk.writes"), "{}", error("disk.wites"));
+    assert!(error("disk.writes{vdz}").contains("it was collected, but not of \"vdz\""));
+}
+
+/// Missing is not zero: trials without a figure are not counted, and said.
+#[test]
+fn a_trial_without_the_figure_is_left_out() {
+    let mut bundles = sweep();
+    for _ in 0..2 {
+        let mut without = record(cell("18", 1), 1000.0);
+        without.trial.summary.as_mut().unwrap().latency = None;
+        bundles.write(without);
+    }
+    let compared =
+        compare(&bundles.store, &request(&["server=17", "server=18"], &["latency.p50"], &[])).unwrap();
+    let row = &compared.metrics[0].rows[0];
+    assert_eq!((row.b.values.len(), row.b.without, row.judged.outcome), (5, 2, Outcome::Equivalent));
+}
+
+#[test]
+fn json_is_versioned_and_says_the_same() {
+    let bundles = sweep();
+    let compared =
+        compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &["tps < -5%"])).unwrap();
+    let json = serde_json::to_value(Document::of(&compared)).unwrap();
+    assert_eq!(json["schema"], 1);
+    let cell = &json["metrics"][0]["cells"][1];
+    assert_eq!(cell["verdict"], "REGRESSION");
+    assert_eq!(cell["cell"]["clients"], "8");
+    assert_eq!(cell["b"]["n"], 5);
+    assert_eq!(json["gates"][0]["is_hit"], true);
+    assert_eq!(
+        json["metrics"][0]["sentences"][0].as_str().unwrap().split(';').next(),
+        Some("1 of 2 cells regressed, 1 equivalent")
+    );
+}
+
+/// The page of a wide matrix, as people see it.
+fn wide() -> Compared {
+    let mut bundles = Bundles::new();
+    for (server, factor) in [("17", 1.0), ("18", 0.93)] {
+        for (workload, base) in [("select-only", 14.0), ("tpcb-like", 0.6)] {
+            for clients in [1_u32, 8, 128] {
+                let mut cell = cell(server, clients);
+                cell.workload = model::workload::Workload::by_name(workload).unwrap();
+                let grown = base * f64::from(clients).sqrt();
+                let factor = if workload == "select-only" { factor } else { 1.0 };
+                let unstable = if clients == 128 { [0.8, 1.0, 1.1, 0.9, 1.3] } else { [1.0; 5] };
+                let tps: Vec<f64> =
+                    STEADY.iter().zip(unstable).map(|(tps, u)| tps * grown * factor * u).collect();
+                for tps in tps {
+                    bundles.write(with_setting(
+                        record(cell.clone(), tps),
+                        "data_checksums",
+                        if server == "18" { "on" } else { "off" },
+                    ));
+                }
+            }
+        }
+    }
+    bundles.runs(&cell("17", 256), &STEADY);
+    let request = request(&["server=17", "server=18"], &["tps", "latency.p99"], &["tps < -5%"]);
+    compare(&bundles.store, &request).unwrap()
+}
+
+#[test]
+fn as_a_table_of_100_columns() {
+    let page = text(&wide(), Format::Table, false);
+    for line in page.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn colours_are_only_added() {
+    let compared = wide();
+    let mut coloured = text(&compared, Format::Table, true);
+    assert!(coloured.contains("\x1b[1;31mREGRESSION\x1b[0m"));
+    for code in ["1;31", "32", "33", "0"] {
+        coloured = coloured.replace(&format!("\x1b[{code}m"), "");
+    }
+    assert_eq!(coloured, text(&compared, Format::Table, false));
+}
+
+#[test]
+fn as_markdown() {
+    insta::assert_snapshot!(text(&wide(), Format::Markdown, false));
+}
+
+#[test]
+fn as_csv() {
+    insta::assert_snapshot!(text(&wide(), Format::Csv, false));
+}
