@@ -8,7 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::{
-    Cell, Comparison, Logs, Verdict, Welch, critical_split, runs_for_comparison, smallest_effect, verdicts,
+    Cell, Comparison, Logs, Verdict, Welch, change_points, critical_split, runs_for_comparison,
+    smallest_effect, verdicts,
 };
 
 const SEED: u64 = 2026;
@@ -124,4 +125,31 @@ fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
     assert!(found >= 0.95, "{found}");
     let found_by_five = share(10_000, || p(&runs.take(5, 1000.0, 0.02), &runs.take(5, 950.0, 0.02)) <= 0.01);
     assert!(found_by_five < 0.75, "{found_by_five}");
+}
+
+/// The level is what a permutation test keeps by itself: normal values and such that are often equal alike.
+#[test]
+fn a_series_without_change_hardly_ever_has_a_change_point() {
+    let mut runs = Runs::new();
+    for ties in [false, true] {
+        let falsely = share(1000, || {
+            let value = |value: f64| Some(if ties { (value / 20.0).round() } else { value });
+            let series: Vec<_> = runs.take(30, 1000.0, 0.02).into_iter().map(value).collect();
+            !change_points(&series).unwrap().is_empty()
+        });
+        // 1%, plus three standard errors.
+        assert!(falsely <= 0.0195, "ties {ties}: {falsely}");
+    }
+}
+
+/// A loss of 2.5 times the noise is found from ten points on at the end of a hundred.
+#[test]
+fn a_late_change_is_found() {
+    let mut runs = Runs::new();
+    let found = share(40, || {
+        let series = [runs.take(90, 1000.0, 0.02), runs.take(10, 950.0, 0.02)].concat();
+        let found = change_points(&series.into_iter().map(Some).collect::<Vec<_>>()).unwrap();
+        found.iter().any(|change| change.within.0 <= 90 && 89 <= change.within.1)
+    });
+    assert!(found >= 0.95, "{found}");
 }
