@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::{
-    Cell, Comparison, Logs, Verdict, Welch, change_points, critical_split, runs_for_comparison,
+    Cell, Comparison, Logs, Verdict, Welch, WindowMean, change_points, critical_split, runs_for_comparison,
     smallest_effect, verdicts,
 };
 
@@ -152,4 +152,28 @@ fn a_late_change_is_found() {
         found.iter().any(|change| change.within.0 <= 90 && 89 <= change.within.1)
     });
     assert!(found >= 0.95, "{found}");
+}
+
+/// Seconds of a run, each like the one before it: an interval that took them for independent would hold the mean in six
+/// of ten cases.
+#[test]
+fn the_interval_of_a_run_holds_its_mean() {
+    let mut runs = Runs::new();
+    let holds = |runs: &mut Runs| {
+        let mut deviation = 0.0;
+        let seconds: Vec<f64> = (0..600)
+            .map(|_| {
+                deviation = 0.7 * deviation + runs.take(1, 1.0, 0.05)[0].ln();
+                1000.0 * (1.0 + deviation)
+            })
+            .collect();
+        let window = WindowMean::of(&seconds).unwrap();
+        window.interval.map(|interval| interval.low <= 1000.0 && 1000.0 <= interval.high)
+    };
+    let held: Vec<Option<bool>> = (0..1000).map(|_| holds(&mut runs)).collect();
+    let (with, holding) =
+        (held.iter().flatten().count(), held.iter().flatten().filter(|held| **held).count());
+    assert!(with > 950, "{with} have one");
+    let share = holding as f64 / with as f64;
+    assert!((0.92..=0.97).contains(&share), "{share}");
 }
