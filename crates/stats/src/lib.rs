@@ -5,28 +5,42 @@
 //! - what one cell says: [`Cell`], from its [`Sample`], [`Logs`] and [`Split`];
 //! - how many runs: [`runs_for_cell`], [`runs_for_comparison`], [`runs_needed`], [`ci_half_width`];
 //! - what can be detected: [`smallest_effect`], [`runs_for_effect`];
-//! - what moved within a run: [`Trend`];
+//! - what one run says: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`];
+//! - how it scales with clients: [`Sweep`];
+//! - when it changed: [`change_points`] of a history, [`events`] of several;
 //! - what changed: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`].
 
 mod cell;
+mod change_points;
 mod compare;
+mod energy;
+mod events;
 mod holm;
 mod logs;
 mod modes;
 mod moments;
+mod percentiles;
 mod permutation;
 mod power;
 mod repeats;
 mod sample;
+mod shuffle;
+mod stalls;
 mod student;
+mod sweep;
 mod trend;
+mod warmup;
 mod welch;
+mod window;
 
 pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
+pub use change_points::{ChangePoint, change_points, medians, relative_to};
 pub use compare::{Comparison, MARGIN, Verdict, verdicts};
+pub use events::{Event, events};
 pub use holm::holm;
 pub use logs::{Interval, Logs};
 pub use modes::{Split, critical_split};
+pub use percentiles::{Percentile, percentiles};
 pub use permutation::permutation_p;
 pub use power::{runs_for_effect, smallest_effect};
 pub use repeats::{
@@ -34,5 +48,9 @@ pub use repeats::{
     runs_needed,
 };
 pub use sample::Sample;
+pub use stalls::{Stall, stalls};
+pub use sweep::{Step, Sweep, Usl};
 pub use trend::Trend;
+pub use warmup::warmup_cut;
 pub use welch::Welch;
+pub use window::{WindowMean, effective_sample_size};

@@ -1,6 +1,6 @@
 //! Does a sample fall into two modes? A mean or a median hides that.
 
-use crate::moments::Moments;
+use crate::moments::{Moments, suffixes};
 
 /// The split of a sample into a lower and an upper part that sets the two farthest apart.
 ///
@@ -68,21 +68,6 @@ const CRITICAL: [f64; 48] = [
     10.89, 10.98, 11.07, 11.17, 11.26, 11.35, 11.45, 11.54, 11.63, 11.72, 11.81, 11.90, 11.98, 12.08, 12.16,
     12.24,
 ];
-
-/// The moments of `values[k..]` for each k.
-fn suffixes(values: &[f64]) -> Vec<Moments> {
-    let mut moments = Moments::default();
-    let mut parts: Vec<Moments> = values
-        .iter()
-        .rev()
-        .map(|&value| {
-            moments.add(value);
-            moments
-        })
-        .collect();
-    parts.reverse();
-    parts
-}
 
 #[cfg(test)]
 mod tests {

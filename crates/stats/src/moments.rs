@@ -30,3 +30,18 @@ impl Moments {
         (self.n >= 2).then(|| self.squares / (self.n - 1) as f64)
     }
 }
+
+/// The moments of `values[k..]` for each k.
+pub(crate) fn suffixes(values: &[f64]) -> Vec<Moments> {
+    let mut moments = Moments::default();
+    let mut parts: Vec<Moments> = values
+        .iter()
+        .rev()
+        .map(|&value| {
+            moments.add(value);
+            moments
+        })
+        .collect();
+    parts.reverse();
+    parts
+}

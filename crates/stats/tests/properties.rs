@@ -5,8 +5,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stats::{
-    Cell, Comparison, Logs, MARGIN, MODE_RATIO, Verdict, Welch, holm, permutation_p, runs_for_effect,
-    smallest_effect, verdicts,
+    Cell, Comparison, Logs, MARGIN, MODE_RATIO, Verdict, Welch, change_points, holm, permutation_p,
+    runs_for_effect, smallest_effect, verdicts,
 };
 
 /// Throughputs of 2 to 8 runs, some of them equal.
@@ -110,5 +110,57 @@ proptest! {
         let n = runs_for_effect(log_sd, effect, alpha, power).unwrap();
         prop_assert!(smallest_effect(log_sd, n, alpha, power).unwrap() <= effect * (1.0 + 1e-9));
         prop_assert!(n == 3 || smallest_effect(log_sd, n - 1, alpha, power).unwrap() >= effect * (1.0 - 1e-9));
+    }
+}
+
+/// A series with a change or none, of values that are often equal.
+fn series() -> impl Strategy<Value = Vec<f64>> {
+    let part = |from: u32| vec((from..from + 6).prop_map(f64::from), 0..25);
+    (part(95), part(95_u32), part(105)).prop_map(|(a, b, c)| [a, b, c].concat())
+}
+
+fn known(values: &[f64]) -> Vec<Option<f64>> {
+    values.iter().copied().map(Some).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn change_points_are_the_same_in_any_unit(values in series(), unit in 1e-3_f64..1e6) {
+        let found = change_points(&known(&values)).unwrap();
+        let scaled: Vec<f64> = values.iter().map(|value| value * unit).collect();
+        let again = change_points(&known(&scaled)).unwrap();
+        prop_assert_eq!(found.len(), again.len());
+        for (one, other) in found.iter().zip(&again) {
+            prop_assert_eq!((one.before, one.after, one.within, one.p), (other.before, other.after, other.within, other.p));
+            prop_assert!((one.effect.ratio / other.effect.ratio - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn points_that_are_missing_only_shift_the_places(values in series(), gap in 0_usize..75) {
+        let mut with_gap = known(&values);
+        with_gap.insert(gap.min(values.len()), None);
+        let ratios = |series: &[Option<f64>]| -> Vec<f64> {
+            change_points(series).unwrap().iter().map(|change| change.effect.ratio).collect()
+        };
+        prop_assert_eq!(ratios(&known(&values)), ratios(&with_gap));
+    }
+
+    #[test]
+    fn equal_values_never_change(value in 1e-6_f64..1e9, n in 0_usize..200) {
+        prop_assert_eq!(change_points(&vec![Some(value); n]), Some(vec![]));
+        let verdict = verdicts(&[Comparison::of(&vec![value; n + 1], &vec![value; n + 1]).unwrap()])[0];
+        prop_assert!(matches!(verdict, Verdict::Equivalent | Verdict::Insufficient));
+    }
+
+    /// A place is always where it says: between two points that are there, and its interval holds it.
+    #[test]
+    fn a_change_point_is_within_its_interval(values in series()) {
+        for change in change_points(&known(&values)).unwrap() {
+            prop_assert!(change.within.0 <= change.before && change.before < change.after && change.after <= change.within.1);
+            prop_assert!(change.p > 0.0 && change.p <= 0.01);
+        }
     }
 }

@@ -8,7 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::{
-    Cell, Comparison, Logs, Verdict, Welch, critical_split, runs_for_comparison, smallest_effect, verdicts,
+    Cell, Comparison, Logs, Verdict, Welch, WindowMean, change_points, critical_split, runs_for_comparison,
+    smallest_effect, verdicts,
 };
 
 const SEED: u64 = 2026;
@@ -124,4 +125,55 @@ fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
     assert!(found >= 0.95, "{found}");
     let found_by_five = share(10_000, || p(&runs.take(5, 1000.0, 0.02), &runs.take(5, 950.0, 0.02)) <= 0.01);
     assert!(found_by_five < 0.75, "{found_by_five}");
+}
+
+/// The level is what a permutation test keeps by itself: normal values and such that are often equal alike.
+#[test]
+fn a_series_without_change_hardly_ever_has_a_change_point() {
+    let mut runs = Runs::new();
+    for ties in [false, true] {
+        let falsely = share(1000, || {
+            let value = |value: f64| Some(if ties { (value / 20.0).round() } else { value });
+            let series: Vec<_> = runs.take(30, 1000.0, 0.02).into_iter().map(value).collect();
+            !change_points(&series).unwrap().is_empty()
+        });
+        // 1%, plus three standard errors.
+        assert!(falsely <= 0.0195, "ties {ties}: {falsely}");
+    }
+}
+
+/// A loss of 2.5 times the noise is found from ten points on at the end of a hundred.
+#[test]
+fn a_late_change_is_found() {
+    let mut runs = Runs::new();
+    let found = share(40, || {
+        let series = [runs.take(90, 1000.0, 0.02), runs.take(10, 950.0, 0.02)].concat();
+        let found = change_points(&series.into_iter().map(Some).collect::<Vec<_>>()).unwrap();
+        found.iter().any(|change| change.within.0 <= 90 && 89 <= change.within.1)
+    });
+    assert!(found >= 0.95, "{found}");
+}
+
+/// Seconds of a run, each like the one before it: an interval that took them for independent would hold the mean in six
+/// of ten cases.
+#[test]
+fn the_interval_of_a_run_holds_its_mean() {
+    let mut runs = Runs::new();
+    let holds = |runs: &mut Runs| {
+        let mut deviation = 0.0;
+        let seconds: Vec<f64> = (0..600)
+            .map(|_| {
+                deviation = 0.7 * deviation + runs.take(1, 1.0, 0.05)[0].ln();
+                1000.0 * (1.0 + deviation)
+            })
+            .collect();
+        let window = WindowMean::of(&seconds).unwrap();
+        window.interval.map(|interval| interval.low <= 1000.0 && 1000.0 <= interval.high)
+    };
+    let held: Vec<Option<bool>> = (0..1000).map(|_| holds(&mut runs)).collect();
+    let (with, holding) =
+        (held.iter().flatten().count(), held.iter().flatten().filter(|held| **held).count());
+    assert!(with > 950, "{with} have one");
+    let share = holding as f64 / with as f64;
+    assert!((0.92..=0.97).contains(&share), "{share}");
 }

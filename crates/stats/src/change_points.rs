@@ -1,0 +1,245 @@
+//! Where the level of a series of measurements changed, and by how much.
+
+use crate::energy::{best_split, significant_split};
+use crate::moments::{Moments, suffixes};
+use crate::{Logs, Sample, Welch};
+
+/// Where the random orders of a series begin: the same series always has the same change points.
+const SEED: u64 = 20_160_628;
+/// −2 ln(1 − √0.95): a place is possible with 95% confidence as long as its likelihood ratio is no larger.
+const POSSIBLE: f64 = 7.35;
+
+/// A place where the level of a series changed. Its indices are those of the series, missing points counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangePoint {
+    /// The last point with the level before.
+    pub before: usize,
+    /// The first point with the level after. With points missing between, the change is anywhere between the two.
+    pub after: usize,
+    /// The latest point that has the level before, with 95% confidence, and the earliest that has the level after: the
+    /// change lies between these. Where the change is large beside the noise, they are `before` and `after`.
+    ///
+    /// Source: Hansen, "Sample Splitting and Threshold Estimation", Econometrica 68 (2000): the places where the sum of
+    /// squares about the two levels is not much larger than at the best of them.
+    pub within: (usize, usize),
+    /// The p-value of the hypothesis that the order of the points in the segment that was split here is chance, by
+    /// permutations: at most 0.01, at least 0.001, and of more than 200 points at least 0.0033.
+    pub p: f64,
+    /// The points of the segment after, up to the next change point, beside those of the segment before: the ratio of
+    /// their geometric means, with its interval.
+    pub effect: Welch,
+}
+
+/// The change points of a series of positive values in order, such as a throughput by version or date; a value that is
+/// missing is none. There are none among fewer than 10 values.
+///
+/// A point is one value, and all points are exchangeable where nothing changed. Runs of one version are not: what
+/// belongs to that version alone (its build, where its memory lies) is in all of them, and as points of their own they
+/// would make an event of it. Give one value for each version, by [`medians`].
+///
+/// The result is none where a value is zero, negative, NaN or infinite.
+///
+/// On logarithms, each segment is split in two where the parts differ most, as long as chance does so in at most 1% of
+/// orders of its points; with each change point that is found, its neighbours are placed again between theirs. A series
+/// without change gets a change point in at most 1% of cases, however its values are distributed; noise that goes on
+/// from one point to the next, as when a machine drifts, is not chance in this sense: divide by a
+/// [control](relative_to). Two points in a segment are the fewest, and 10 are needed to split it. What comes and soon goes again, so that the
+/// levels on both sides are alike, may be missed.
+///
+/// Source: E-divisive, by Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
+/// Multivariate Data", Journal of the American Statistical Association 109 (2014), with p as by Phipson and Smyth,
+/// "Permutation P-values Should Never Be Zero", Statistical Applications in Genetics and Molecular Biology 9 (2010);
+/// the repeated placing by Bai, "Estimating Multiple Breaks One at a Time", Econometric Theory 13 (1997).
+pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
+    let known: Vec<(usize, f64)> =
+        series.iter().enumerate().filter_map(|(index, value)| Some((index, (*value)?))).collect();
+    if known.iter().any(|(_, value)| !(*value > 0.0 && value.is_finite())) {
+        return None;
+    }
+    let values: Vec<f64> = known.iter().map(|(_, value)| value.ln()).collect();
+    let splits = divide(&values);
+    let ends: Vec<usize> =
+        [0].into_iter().chain(splits.iter().map(|split| split.at)).chain([values.len()]).collect();
+    let change = |(split, ends): (&Split, &[usize])| {
+        let (from, to) = (ends[0], ends[2]);
+        let logs = |points: &[(usize, f64)]| Logs::of(points.iter().map(|(_, value)| *value));
+        let (earliest, latest) = possible(&values[from..to], split.at - from);
+        Some(ChangePoint {
+            before: known[split.at - 1].0,
+            after: known[split.at].0,
+            within: (known[from + earliest - 1].0, known[from + latest].0),
+            p: split.p,
+            effect: Welch::of(&logs(&known[from..split.at])?, &logs(&known[split.at..to])?)?,
+        })
+    };
+    splits.iter().zip(ends.windows(3)).map(change).collect()
+}
+
+/// The median of the runs of each point; none for a point without runs, and none at all where a run is NaN or infinite.
+///
+/// The median, as one run of three that went astray must not make an event.
+pub fn medians<R: AsRef<[f64]>>(points: &[R]) -> Option<Vec<Option<f64>>> {
+    let median = |runs: &[f64]| match runs {
+        [] => Some(None),
+        runs => Some(Some(Sample::of(runs.iter().copied())?.median())),
+    };
+    points.iter().map(|runs| median(runs.as_ref())).collect()
+}
+
+/// Each value over that of the control at the same point, as far as there are both: what moves both alike, such as a
+/// machine that gets slower, is not in the ratio.
+pub fn relative_to(control: &[Option<f64>], series: &[Option<f64>]) -> Vec<Option<f64>> {
+    let control = control.iter().copied().chain(std::iter::repeat(None));
+    series.iter().zip(control).map(|(value, control)| Some((*value)? / control?)).collect()
+}
+
+/// A split of values, after `at` of them.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    at: usize,
+    p: f64,
+}
+
+/// The splits of these values, in order.
+fn divide(values: &[f64]) -> Vec<Split> {
+    let mut splits: Vec<Split> = Vec::new();
+    // Segments in which chance alone was found.
+    let mut whole: Vec<(usize, usize)> = Vec::new();
+    loop {
+        let starts = [0].into_iter().chain(splits.iter().map(|split| split.at));
+        let segments = starts.zip(splits.iter().map(|split| split.at).chain([values.len()]));
+        let Some((from, to)) = segments.into_iter().find(|segment| !whole.contains(segment)) else {
+            return splits;
+        };
+        match significant_split(&values[from..to], SEED ^ (from as u64) << 32 ^ to as u64) {
+            None => whole.push((from, to)),
+            Some(found) => {
+                let place = splits.partition_point(|split| split.at < from + found.at);
+                splits.insert(place, Split { at: from + found.at, p: found.p });
+                place_again(values, &mut splits, place);
+            }
+        }
+    }
+}
+
+/// Places the neighbours of a new split, and then it, where they are best between theirs.
+fn place_again(values: &[f64], splits: &mut [Split], new: usize) {
+    let last = splits.len() - 1;
+    for i in [new.saturating_sub(1), last.min(new + 1), new] {
+        let from = i.checked_sub(1).map_or(0, |i| splits[i].at);
+        let to = splits.get(i + 1).map_or(values.len(), |split| split.at);
+        if let Some(at) = best_split(&values[from..to]) {
+            splits[i].at = from + at;
+        }
+    }
+}
+
+/// The first and the last possible place of the split of these values that was found at `at`.
+fn possible(values: &[f64], at: usize) -> (usize, usize) {
+    let mut left = Moments::default();
+    let squares: Vec<f64> = values
+        .iter()
+        .zip(&suffixes(values)[1..])
+        .map(|(&value, right)| {
+            left.add(value);
+            left.squares + right.squares
+        })
+        .collect();
+    // squares[i] is of the split after i + 1 values.
+    let least = squares.iter().copied().fold(f64::INFINITY, f64::min);
+    let bound = least + POSSIBLE * least / (values.len() as f64 - 2.0);
+    let is_possible = |square: &f64| *square <= bound;
+    let first = squares.iter().position(is_possible).map_or(at, |i| i + 1);
+    let last = squares.iter().rposition(is_possible).map_or(at, |i| i + 1);
+    (first.min(at), last.max(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values that wobble by up to 1% about these levels, all differently.
+    fn series(levels: impl IntoIterator<Item = f64>) -> Vec<Option<f64>> {
+        let wobble = |i: usize| 1.0 + ((i * 37 % 101) as f64 - 50.0) / 5000.0;
+        levels.into_iter().enumerate().map(|(i, level)| Some(level * wobble(i))).collect()
+    }
+
+    fn levels(parts: &[(usize, f64)]) -> Vec<Option<f64>> {
+        series(parts.iter().flat_map(|&(n, level)| vec![level; n]))
+    }
+
+    fn places(series: &[Option<f64>]) -> Vec<(usize, usize)> {
+        change_points(series).unwrap().iter().map(|change| (change.before, change.after)).collect()
+    }
+
+    #[test]
+    fn what_has_no_logarithm_has_no_change_points() {
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(change_points(&[Some(1.0), Some(value)]), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn few_points_and_missing_ones_have_no_change() {
+        assert_eq!(change_points(&[]), Some(vec![]));
+        assert_eq!(change_points(&[None; 20]), Some(vec![]));
+        assert_eq!(places(&levels(&[(4, 100.0), (5, 10.0)])), []);
+        assert_eq!(places(&levels(&[(5, 100.0), (5, 10.0)])), [(4, 5)]);
+    }
+
+    #[test]
+    fn each_change_has_its_place_and_effect() {
+        let found = change_points(&levels(&[(20, 100.0), (15, 90.0), (30, 120.0)])).unwrap();
+        let is = |change: &ChangePoint, before: usize, ratio: f64| {
+            assert_eq!((change.before, change.after), (before, before + 1));
+            assert_eq!(change.within, (before, before + 1));
+            let interval = change.effect.confidence_interval(0.95).unwrap();
+            assert!(interval.low < ratio && ratio < interval.high, "{change:?}");
+            assert!(change.p <= 0.01);
+        };
+        assert_eq!(found.len(), 2);
+        is(&found[0], 19, 0.9);
+        is(&found[1], 34, 120.0 / 90.0);
+    }
+
+    #[test]
+    fn the_last_points_alone_can_show_a_change() {
+        assert_eq!(places(&levels(&[(60, 100.0), (2, 90.0)])), [(59, 60)]);
+    }
+
+    #[test]
+    fn a_change_beside_a_gap_lies_anywhere_in_it() {
+        let mut with_gap = levels(&[(20, 100.0), (20, 90.0)]);
+        with_gap[18..23].fill(None);
+        let change = change_points(&with_gap).unwrap()[0];
+        assert_eq!((change.before, change.after, change.within), (17, 23, (17, 23)));
+    }
+
+    /// A change no larger than the noise may be a few points off, and says so.
+    #[test]
+    fn a_small_change_has_an_uncertain_place() {
+        let change = change_points(&levels(&[(60, 100.0), (60, 99.2)])).unwrap()[0];
+        assert!(change.within.0 + 1 < change.within.1, "{change:?}");
+        assert!((change.within.0..=change.within.1).contains(&59), "{change:?}");
+    }
+
+    #[test]
+    fn a_control_takes_out_what_moves_both() {
+        let machine = |i: usize| if i < 25 { 1.0 } else { 0.8 };
+        let control: Vec<_> = (0..40).map(|i| Some(500.0 * machine(i))).collect();
+        let server = series((0..40).map(|i| 100.0 * machine(i)));
+        assert_eq!(places(&server), [(24, 25)]);
+        assert_eq!(places(&relative_to(&control, &server)), []);
+        assert_eq!(
+            relative_to(&[Some(2.0), None], &[Some(3.0), Some(1.0), Some(1.0)]),
+            [Some(1.5), None, None]
+        );
+    }
+
+    #[test]
+    fn a_point_is_the_median_of_its_runs() {
+        let runs = [vec![3.0, 1.0, 2.0], vec![], vec![5.0]];
+        assert_eq!(medians(&runs), Some(vec![Some(2.0), None, Some(5.0)]));
+        assert_eq!(medians(&[vec![1.0], vec![f64::NAN]]), None);
+    }
+}

@@ -1,0 +1,297 @@
+//! Where a series falls into two parts that differ most, and whether chance could do that.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use crate::shuffle::shuffle;
+
+/// Permutations after which a p that is far from the level is believed, of up to [`FEW`] values and of more. Where it is
+/// near, there are ten times as many.
+const PERMUTATIONS: (usize, usize) = (999, 299);
+/// Values whose permutations take next to no time.
+const FEW: usize = 200;
+/// A p that is smaller than the level by this factor is far from it, and so is one that is larger by it.
+const FAR: f64 = 3.0;
+/// p at or below this is a change.
+pub(crate) const ALPHA: f64 = 0.01;
+/// The fewest values on each side of a split: one has no spread.
+pub(crate) const LEAST_SIDE: usize = 2;
+/// The fewest values that are tested: of 9, no split is so rare among all orders that p could reach [`ALPHA`].
+pub(crate) const LEAST_VALUES: usize = 10;
+/// The most levels that values are told apart by.
+const MOST_LEVELS: usize = 128;
+/// Further from the ends than this, not each split is tried, but as many as lie within this share of the distance.
+const DENSE: usize = 16;
+
+/// A split that chance hardly makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Significant {
+    /// How many values are before it.
+    pub(crate) at: usize,
+    /// The share of all orders of the values whose best split is as good, as estimated from permutations.
+    pub(crate) p: f64,
+}
+
+/// The best split of these values, if p is at most [`ALPHA`]; none of fewer than 10 values.
+///
+/// The statistic is the energy distance of the parts, with the absolute difference for a distance, times mn/(m + n) for
+/// m and n values: the largest over all splits is compared with that of the values in random orders. A p is
+/// (1 + k)/(1 + R), with k of R permutations as good. Permutations end as soon as it cannot fall to [`ALPHA`], and early
+/// where it is far from it: there are 999 for up to 200 values and 299 for more, and ten times as many where p after
+/// these is between a third and three times the level.
+///
+/// Two things keep it fast, and leave the test exact, as they are done to the permutations alike: values are rounded to 128
+/// levels, each the mean of neighbours in size, where more than that differ; and far from both ends not every split is
+/// tried. The place is then the best of all splits.
+///
+/// Sources: Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
+/// Journal of the American Statistical Association 109 (2014), with α = 1 and all values after a split as its second
+/// part, as MongoDB has it (Daly, Brown, Ingo, O'Leary and Bradford, "The Use of Change Point Detection to Identify
+/// Software Performance Regressions in a Continuous Integration System", ICPE 2020); Phipson and Smyth, "Permutation
+/// P-values Should Never Be Zero", Statistical Applications in Genetics and Molecular Biology 9 (2010); Besag and
+/// Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991), and Gandy, "Sequential Implementation of Monte
+/// Carlo Tests With Uniformly Bounded Resampling Risk", Journal of the American Statistical Association 104 (2009), for
+/// ending early.
+pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant> {
+    if values.len() < LEAST_VALUES {
+        return None;
+    }
+    let (scale, mut levels) = Scale::of(values);
+    let places = places(values.len());
+    let observed = scale.best(&levels, &places).energy;
+    // The same split, turned round, does not add up to quite the same energy.
+    let as_good = observed - scale.rounding;
+    let at = scale.best(&levels, &all_places(values.len())).at;
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let p = p_of_chance(if values.len() <= FEW { PERMUTATIONS.0 } else { PERMUTATIONS.1 }, || {
+        shuffle(&mut levels, &mut random);
+        scale.best(&levels, &places).energy >= as_good
+    })?;
+    Some(Significant { at, p })
+}
+
+/// The p of what one permutation after the other is or is not as good as, if it is at most [`ALPHA`].
+fn p_of_chance(first: usize, mut next_is_as_good: impl FnMut() -> bool) -> Option<f64> {
+    let last = 10 * (first + 1) - 1;
+    // This many make p too large, even if no other follows.
+    let (far_too_many, too_many) =
+        ((FAR * ALPHA * (first + 1) as f64) as usize, (ALPHA * (last + 1) as f64) as usize);
+    let mut as_good = 0;
+    for permutation in 1..=last {
+        as_good += usize::from(next_is_as_good());
+        let p = (1 + as_good) as f64 / (1 + permutation) as f64;
+        match permutation {
+            _ if as_good >= too_many || permutation <= first && as_good >= far_too_many => return None,
+            _ if permutation == last || permutation == first && p <= ALPHA / FAR => return Some(p),
+            _ => (),
+        }
+    }
+    None
+}
+
+/// The best split of these values, whether or not it means anything; none of fewer than 4.
+pub(crate) fn best_split(values: &[f64]) -> Option<usize> {
+    if values.len() < 2 * LEAST_SIDE {
+        return None;
+    }
+    let (scale, levels) = Scale::of(values);
+    Some(scale.best(&levels, &all_places(values.len())).at)
+}
+
+fn all_places(n: usize) -> Vec<usize> {
+    (LEAST_SIDE..=n - LEAST_SIDE).collect()
+}
+
+/// The splits that are tried of `n` values.
+fn places(n: usize) -> Vec<usize> {
+    let mut lower = Vec::new();
+    let mut at = LEAST_SIDE;
+    while at <= n / 2 {
+        lower.push(at);
+        at += (at / DENSE).max(1);
+    }
+    let upper = lower.iter().rev().map(|at| n - at).filter(|at| at > lower.last().unwrap_or(&0));
+    lower.iter().copied().chain(upper).collect()
+}
+
+struct Split {
+    at: usize,
+    energy: f64,
+}
+
+/// The levels that values have, and what the energy of a split is reckoned from.
+///
+/// A sum of |x − y| over pairs is, with the levels in ascending order, a sum over the gaps between neighbouring levels:
+/// of n values, c of them below a gap, it counts c(n − c) times.
+struct Scale {
+    /// Number of values.
+    n: f64,
+    /// The distance of each level to the next.
+    gaps: Vec<f64>,
+    /// For each level, the sum of the gaps above it.
+    above: Vec<f64>,
+    /// For each level, the same sum, each gap times the number of values below it.
+    pairs_above: Vec<f64>,
+    /// The sum of all gaps, each times the number of values below it.
+    below: f64,
+    /// The sum of distances over all pairs.
+    total: f64,
+    /// Energies this close are equal.
+    rounding: f64,
+}
+
+impl Scale {
+    /// The scale of these values, and the level of each.
+    fn of(values: &[f64]) -> (Self, Vec<u8>) {
+        let n = values.len();
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+        // Equal values are of one level, whichever comes first.
+        let groups: Vec<&[usize]> = order.chunk_by(|&i, &j| values[i] == values[j]).collect();
+        let width = if groups.len() <= MOST_LEVELS { 0 } else { n.div_ceil(MOST_LEVELS) };
+        let mut levels = vec![0_u8; n];
+        let (mut centres, mut sizes): (Vec<f64>, Vec<usize>) = (Vec::new(), Vec::new());
+        for group in groups {
+            if sizes.last().is_none_or(|&size| size >= width) {
+                centres.push(0.0);
+                sizes.push(0);
+            }
+            let level = sizes.len() - 1;
+            sizes[level] += group.len();
+            // The mean so far, which of equal values is exactly their value.
+            centres[level] += (values[group[0]] - centres[level]) * group.len() as f64 / sizes[level] as f64;
+            group.iter().for_each(|&i| levels[i] = level as u8);
+        }
+        (Self::between(&centres, &sizes), levels)
+    }
+
+    fn between(centres: &[f64], sizes: &[usize]) -> Self {
+        let n = sizes.iter().sum::<usize>() as f64;
+        let mut gaps: Vec<f64> = centres.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // No gap above the last level, and no level to fill up eights.
+        gaps.resize(sizes.len().next_multiple_of(8), 0.0);
+        let (mut above, mut pairs_above) = (gaps.clone(), gaps.clone());
+        let (mut sum, mut below, mut total) = (0.0, 0.0, 0.0);
+        let mut count = n;
+        for level in (0..sizes.len()).rev() {
+            sum += gaps[level];
+            below += gaps[level] * count;
+            total += gaps[level] * count * (n - count);
+            (above[level], pairs_above[level]) = (sum, below);
+            count -= sizes[level] as f64;
+        }
+        Self { n, gaps, above, pairs_above, below, total, rounding: total / n * 1e-10 }
+    }
+
+    /// The best of the splits at these places, in ascending order; the first of equal ones.
+    fn best(&self, levels: &[u8], places: &[usize]) -> Split {
+        let mut best = Split { at: places[0], energy: f64::NEG_INFINITY };
+        let mut counts = [0_u32; MOST_LEVELS];
+        let (mut done, mut below, mut pairs) = (0, 0.0, 0.0);
+        for &at in places {
+            for level in levels[done..at].iter().map(|&level| usize::from(level)) {
+                counts[level] += 1;
+                below += self.above[level];
+                pairs += self.pairs_above[level];
+            }
+            done = at;
+            let energy = self.energy(at as f64, &counts, below, pairs);
+            if energy > best.energy + self.rounding {
+                best = Split { at, energy };
+            }
+        }
+        best
+    }
+
+    /// The energy of a split after `m` values, of which `counts` are of each level. With c of these below a gap and C of
+    /// all, `below` is the sum of c and `pairs` that of c · C over all gaps.
+    fn energy(&self, m: f64, counts: &[u32; MOST_LEVELS], below: f64, pairs: f64) -> f64 {
+        let k = self.n - m;
+        let squares = self.sum_of_squares(counts);
+        let all_squares = self.n * self.below - self.total;
+        let left = m * below - squares;
+        let right = k * (self.below - below) - (all_squares - 2.0 * pairs + squares);
+        let between = self.total - left - right;
+        m * k / self.n * 2.0 * (between / (m * k) - left / (m * (m - 1.0)) - right / (k * (k - 1.0)))
+    }
+
+    /// The sum over all gaps of the squared number of values below it.
+    fn sum_of_squares(&self, counts: &[u32; MOST_LEVELS]) -> f64 {
+        let mut below = [0_i32; MOST_LEVELS];
+        let mut sum = 0;
+        for (below, &count) in below.iter_mut().zip(counts).take(self.gaps.len()) {
+            sum += count as i32;
+            *below = sum;
+        }
+        // Several sums at a time, as each addition has to wait for the one before it.
+        let mut sums = [0.0; 8];
+        for (gaps, below) in self.gaps.chunks_exact(8).zip(below.chunks_exact(8)) {
+            for i in 0..8 {
+                let below = f64::from(below[i]);
+                sums[i] += gaps[i] * (below * below);
+            }
+        }
+        sums.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the definition, pair by pair.
+    fn energy(values: &[f64], at: usize) -> f64 {
+        let (left, right) = values.split_at(at);
+        let mean = |a: &[f64], b: &[f64], pairs: usize| {
+            a.iter().flat_map(|x| b.iter().map(move |y| (x - y).abs())).sum::<f64>() / pairs as f64
+        };
+        let (m, k) = (left.len(), right.len());
+        let distance =
+            2.0 * mean(left, right, m * k) - mean(left, left, m * (m - 1)) - mean(right, right, k * (k - 1));
+        (m * k) as f64 / (m + k) as f64 * distance
+    }
+
+    #[test]
+    fn the_best_split_is_the_definitions() {
+        let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0];
+        let (scale, levels) = Scale::of(&values);
+        for at in all_places(values.len()) {
+            let ours = scale.best(&levels, &[at]).energy;
+            assert!((ours - energy(&values, at)).abs() < 1e-12, "{at}: {ours}, {}", energy(&values, at));
+        }
+        let by_definition = all_places(values.len())
+            .into_iter()
+            .max_by(|&i, &j| energy(&values, i).total_cmp(&energy(&values, j)));
+        assert_eq!(best_split(&values), by_definition);
+    }
+
+    #[test]
+    fn near_the_ends_each_split_is_tried_and_of_many_values_not_all() {
+        assert_eq!(places(10), [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(places(11), [2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(places(64), all_places(64));
+        let many = places(10_000);
+        assert!(many.len() < 500 && many.is_sorted(), "{}", many.len());
+        assert_eq!((&many[..3], &many[many.len() - 3..]), (&[2, 3, 4][..], &[9996, 9997, 9998][..]));
+    }
+
+    #[test]
+    fn equal_values_have_no_split() {
+        assert_eq!(significant_split(&[0.1; 50], 1), None);
+    }
+
+    /// Of more than 128 values levels are rounded, which hardly moves the energy.
+    #[test]
+    fn many_values_are_rounded_little() {
+        let values: Vec<f64> = (0..1000_u64)
+            .map(|i| (i * i * 7919 % 1000) as f64 / 1000.0 + if i < 400 { 0.0 } else { 1.2 })
+            .collect();
+        let (scale, levels) = Scale::of(&values);
+        assert!(usize::from(*levels.iter().max().unwrap()) < MOST_LEVELS);
+        for at in [2, 10, 400, 998] {
+            let (ours, exact) = (scale.best(&levels, &[at]).energy, energy(&values, at));
+            assert!((ours - exact).abs() < 0.02 + 0.01 * exact.abs(), "{at}: {ours}, {exact}");
+        }
+        assert_eq!(significant_split(&values, 1), Some(Significant { at: 400, p: 1.0 / 300.0 }));
+    }
+}

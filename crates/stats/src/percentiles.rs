@@ -1,0 +1,166 @@
+//! How sure the percentiles of one run are.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use crate::logs::is_probability;
+use crate::shuffle::below;
+
+/// Where the random choices begin.
+const SEED: u64 = 19_890_901;
+/// Seconds in a block.
+const BLOCK: usize = 10;
+/// The most blocks: of more than an hour, they are longer.
+const MOST_BLOCKS: usize = 360;
+/// The fewest blocks that are drawn from.
+const LEAST_BLOCKS: usize = 6;
+/// How often blocks are drawn.
+const DRAWS: usize = 1000;
+/// The fewest values beyond a percentile that tell how sure it is.
+const LEAST_BEYOND: u64 = 10;
+
+/// A percentile of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percentile {
+    /// The smallest value that at least this share of all values do not exceed.
+    pub value: u64,
+    /// The lower and upper end of the interval that holds it with 95% confidence. None of less than a minute, and where
+    /// fewer than 10 values are beyond the percentile. It is of this run alone.
+    pub interval: Option<(u64, u64)>,
+}
+
+/// The percentiles (0.99 is the 99th) of values that are counted for each second: pairs of a value and how often it was
+/// there, in ascending order of value. A percentile is none where there are no values or it is not between 0 and 1.
+///
+/// Source: Carlstein, "The Use of Subseries Values for Estimating the Variance of a General Statistic from a Stationary
+/// Sequence", Annals of Statistics 14 (1986): as what one second does is not independent of the one before it, whole
+/// blocks of ten are drawn, here a thousand times with a fixed seed; the interval is Efron's, the 2.5% and 97.5%
+/// quantiles of what was drawn. The last block may be shorter; of more than an hour, there are 360 longer ones.
+pub fn percentiles<S: AsRef<[(u64, u64)]>>(seconds: &[S], shares: &[f64]) -> Vec<Option<Percentile>> {
+    let blocks = Blocks::of(seconds);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    // The same draws for all percentiles, so that their intervals are in order as they are.
+    let draws: Vec<Vec<u32>> = match blocks.n {
+        n if n < LEAST_BLOCKS => Vec::new(),
+        n => (0..DRAWS).map(|_| draw(n, &mut random)).collect(),
+    };
+    shares.iter().map(|&share| blocks.percentile(share, &draws)).collect()
+}
+
+/// How often each of `n` blocks is drawn.
+fn draw(n: usize, random: &mut Xoshiro256PlusPlus) -> Vec<u32> {
+    let mut weights = vec![0; n];
+    (0..n).for_each(|_| weights[below(n, random)] += 1);
+    weights
+}
+
+struct Blocks {
+    n: usize,
+    /// All values that occur, in ascending order.
+    values: Vec<u64>,
+    /// For each value, how many of each block do not exceed it.
+    cumulative: Vec<u64>,
+}
+
+impl Blocks {
+    fn of<S: AsRef<[(u64, u64)]>>(seconds: &[S]) -> Self {
+        let blocks: Vec<&[S]> = seconds.chunks(BLOCK.max(seconds.len().div_ceil(MOST_BLOCKS))).collect();
+        let counted = |block: &[S]| -> Vec<(u64, u64)> {
+            block.iter().flat_map(|second| second.as_ref()).filter(|(_, count)| *count > 0).copied().collect()
+        };
+        let mut values: Vec<u64> = Vec::new();
+        for block in &blocks {
+            values.extend(counted(block).iter().map(|(value, _)| *value));
+            values.sort_unstable();
+            values.dedup();
+        }
+        let n = blocks.len();
+        let mut cumulative = vec![0; n * values.len()];
+        for (number, block) in blocks.iter().enumerate() {
+            for (value, count) in counted(block) {
+                let place = values.partition_point(|other| *other < value);
+                cumulative[place * n + number] += count;
+            }
+        }
+        for i in n..cumulative.len() {
+            cumulative[i] += cumulative[i - n];
+        }
+        Self { n, values, cumulative }
+    }
+
+    /// How many values of blocks drawn so often do not exceed the one at `place`.
+    fn up_to(&self, place: usize, weights: &[u32]) -> u64 {
+        let counts = &self.cumulative[place * self.n..][..self.n];
+        counts.iter().zip(weights).map(|(count, weight)| count * u64::from(*weight)).sum()
+    }
+
+    /// The value of this share of blocks drawn so often, and how many are beyond it.
+    fn value(&self, share: f64, weights: &[u32]) -> Option<(u64, u64)> {
+        let all = self.up_to(self.values.len().checked_sub(1)?, weights);
+        let rank = ((share * all as f64).ceil() as u64).clamp(1, all.max(1));
+        let (mut low, mut high) = (0, self.values.len() - 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.up_to(middle, weights) >= rank { high = middle } else { low = middle + 1 }
+        }
+        Some((self.values[low], all - rank.min(all)))
+    }
+
+    fn percentile(&self, share: f64, draws: &[Vec<u32>]) -> Option<Percentile> {
+        let (value, beyond) = self.value(share, &vec![1; self.n]).filter(|_| is_probability(share))?;
+        let mut drawn: Vec<u64> =
+            draws.iter().filter_map(|weights| Some(self.value(share, weights)?.0)).collect();
+        drawn.sort_unstable();
+        let is_known = drawn.len() == DRAWS && beyond >= LEAST_BEYOND;
+        let interval = is_known.then(|| (drawn[DRAWS / 40 - 1], drawn[DRAWS - DRAWS / 40]));
+        Some(Percentile { value, interval })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 values a second, 1 to 100, and more where `slow` says how much.
+    fn seconds(n: usize, slow: impl Fn(usize) -> u64) -> Vec<Vec<(u64, u64)>> {
+        (0..n).map(|second| (1..=100).map(|value| (value + slow(second), 1)).collect()).collect()
+    }
+
+    #[test]
+    fn alike_seconds_are_sure() {
+        let found = percentiles(&seconds(60, |_| 0), &[0.5, 0.99]);
+        let exact = |value| Some(Percentile { value, interval: Some((value, value)) });
+        assert_eq!(found, [exact(50), exact(99)]);
+    }
+
+    /// One slow block of twelve makes the tail: it may be missing, or be there several times.
+    #[test]
+    fn what_happens_once_makes_the_tail_unsure_and_not_the_median() {
+        let found =
+            percentiles(&seconds(120, |second| if second < 10 { 1000 } else { 0 }), &[0.5, 0.95, 0.99]);
+        let [median, p95, p99] = [0, 1, 2].map(|i: usize| found[i].unwrap());
+        let (low, high) = median.interval.unwrap();
+        assert!(low >= 45 && high <= 75, "{median:?}");
+        let (low, high) = p99.interval.unwrap();
+        assert!(low <= 100 && high > 1050, "{p99:?}");
+        assert!(p95.value <= p99.value && p95.interval.unwrap().1 <= p99.interval.unwrap().1);
+    }
+
+    #[test]
+    fn too_little_has_no_interval() {
+        let interval =
+            |seconds: &[Vec<(u64, u64)>], share: f64| percentiles(seconds, &[share])[0].unwrap().interval;
+        assert_eq!(interval(&seconds(50, |_| 0), 0.5), None, "less than a minute");
+        assert_eq!(interval(&seconds(60, |_| 0), 0.9999), None, "nothing beyond");
+        assert_eq!(percentiles(&seconds(60, |_| 0), &[0.0, 1.0, f64::NAN]), [None; 3]);
+        assert_eq!(percentiles(&vec![Vec::new(); 100], &[0.5]), [None]);
+        assert_eq!(percentiles::<Vec<(u64, u64)>>(&[], &[0.5]), [None]);
+    }
+
+    #[test]
+    fn seconds_without_a_transaction_count_nothing() {
+        let mut with_empty = seconds(120, |_| 0);
+        with_empty[10..40].fill(Vec::new());
+        assert_eq!(percentiles(&with_empty, &[0.5])[0].unwrap().value, 50);
+    }
+}

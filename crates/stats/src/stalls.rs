@@ -1,0 +1,93 @@
+//! Seconds in which next to nothing was done.
+
+use std::collections::VecDeque;
+
+use crate::Sample;
+
+/// A second with less than this share of what is usual is a stall.
+const SHARE: f64 = 0.2;
+/// What is usual is the median of this many seconds before that were no stalls.
+const USUAL: usize = 60;
+/// The fewest seconds that say what is usual.
+const LEAST_SECONDS: usize = 10;
+
+/// Neighbouring seconds in which next to nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// The first of them, counted from 0.
+    pub from: usize,
+    /// How many there are.
+    pub seconds: usize,
+    /// What was usual before: the median of up to 60 seconds.
+    pub usual: f64,
+}
+
+/// The stalls of a run with this many transactions in each second: seconds below 20% of the median of the last 60 that
+/// were no stalls. What is usual in the first ten seconds is the median of these. None where fewer than 10 seconds are
+/// given, or one is NaN or infinite.
+///
+/// A median, as Tukey's running medians ("Exploratory Data Analysis" (1977), chapter 7), does not follow what happens in
+/// less than half of its seconds; as stalls are not in it, neither a long one nor many soon become what is usual.
+pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
+    let first = seconds.first_chunk::<LEAST_SECONDS>()?;
+    if seconds.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let at_first = Sample::of(first.iter().copied())?.median();
+    let mut usual: VecDeque<f64> = VecDeque::with_capacity(USUAL);
+    let mut stalls: Vec<Stall> = Vec::new();
+    for (second, &value) in seconds.iter().enumerate() {
+        let median = match usual.len() {
+            n if n < LEAST_SECONDS => at_first,
+            _ => Sample::of(usual.iter().copied())?.median(),
+        };
+        if value < SHARE * median {
+            match stalls.last_mut().filter(|stall| stall.from + stall.seconds == second) {
+                Some(stall) => stall.seconds += 1,
+                None => stalls.push(Stall { from: second, seconds: 1, usual: median }),
+            }
+            continue;
+        }
+        if usual.len() == USUAL {
+            usual.pop_front();
+        }
+        usual.push_back(value);
+    }
+    Some(stalls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(stalled: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
+        let seconds: Vec<f64> =
+            (0..300).map(|i| if stalled(i) { 15.0 } else { 100.0 + (i % 7) as f64 }).collect();
+        stalls(&seconds).unwrap().iter().map(|stall| (stall.from, stall.seconds)).collect()
+    }
+
+    #[test]
+    fn seconds_with_next_to_nothing_are_stalls() {
+        assert_eq!(run(|_| false), []);
+        assert_eq!(run(|i| (50..53).contains(&i) || i == 299), [(50, 3), (299, 1)]);
+        assert_eq!(run(|i| i < 4), [(0, 4)]);
+    }
+
+    #[test]
+    fn a_long_stall_stays_one() {
+        assert_eq!(run(|i| i >= 100), [(100, 200)]);
+    }
+
+    #[test]
+    fn throughput_that_goes_down_slowly_does_not_stall() {
+        let down: Vec<f64> = (0..600).map(|i| 1000.0 * 0.99_f64.powi(i)).collect();
+        assert_eq!(stalls(&down), Some(vec![]));
+    }
+
+    #[test]
+    fn too_few_seconds_tell_nothing() {
+        assert_eq!(stalls(&[1.0; 9]), None);
+        assert_eq!(stalls(&[f64::NAN; 20]), None);
+        assert_eq!(stalls(&[0.0; 20]), Some(vec![]));
+    }
+}

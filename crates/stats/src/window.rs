@@ -1,0 +1,167 @@
+//! The mean of one run, from what it did each second, and how sure it is.
+
+use crate::moments::Moments;
+use crate::{Interval, Trend, student};
+
+/// The fewest seconds that a mean is given a confidence.
+const LEAST_SECONDS: usize = 30;
+/// How many seconds are averaged before a trend is looked for: neighbouring seconds are alike.
+const SPAN: usize = 30;
+/// p up to which a trend is one, where it also moves the values by more than [`DRIFT`].
+const TREND_P: f64 = 0.01;
+/// How far the values may drift over the window, as a share of their mean.
+const DRIFT: f64 = 0.05;
+/// The confidence of the interval.
+const LEVEL: f64 = 0.95;
+/// Values this far apart are taken to have nothing to do with each other.
+const MOST_LAGS: usize = 1000;
+
+/// The mean of a window of one value a second. It is of this run alone: between runs, see [`Cell`](crate::Cell).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowMean {
+    /// Number of seconds.
+    pub n: usize,
+    /// The mean.
+    pub mean: f64,
+    /// How many independent values would tell the mean as surely. None of fewer than 30 seconds, and where what makes
+    /// neighbours alike goes on for so long that the window cannot tell.
+    pub effective_n: Option<f64>,
+    /// The trend of means over 30 seconds. None of fewer than ten of these.
+    pub trend: Option<Trend>,
+    /// The interval that holds the mean with 95% confidence. None where the window is not stationary or there is no
+    /// `effective_n` of at least 2.
+    pub interval: Option<Interval>,
+}
+
+impl WindowMean {
+    /// The mean of these values, one a second in order; none where there are none, or one is NaN or infinite.
+    ///
+    /// Sources: [`effective_sample_size`]; Student's t with as many degrees of freedom as that has, less one.
+    pub fn of(seconds: &[f64]) -> Option<Self> {
+        if seconds.is_empty() || seconds.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let moments = Moments::of(seconds);
+        let spans: Vec<f64> = seconds.chunks_exact(SPAN).map(|span| Moments::of(span).mean).collect();
+        let mut window = Self {
+            n: moments.n,
+            mean: moments.mean,
+            effective_n: if moments.n < LEAST_SECONDS { None } else { effective_sample_size(seconds) },
+            trend: Trend::of(&spans),
+            interval: None,
+        };
+        let usable = window.effective_n.filter(|n| *n >= 2.0 && window.is_stationary() != Some(false));
+        window.interval = usable.zip(moments.variance()).map(|(n, variance)| {
+            let half_width = student::upper_quantile((1.0 - LEVEL) / 2.0, n - 1.0) * (variance / n).sqrt();
+            Interval { low: moments.mean - half_width, high: moments.mean + half_width }
+        });
+        Some(window)
+    }
+
+    /// How far the values drifted over the window by their [trend](Self::trend), as a share of the mean: −0.05 is a
+    /// loss of 5%. None without trend or where the mean is not positive.
+    pub fn drift(&self) -> Option<f64> {
+        let steps = (self.n / SPAN) as f64 - 1.0;
+        self.trend.filter(|_| self.mean > 0.0).map(|trend| trend.slope * steps / self.mean)
+    }
+
+    /// Whether the mean is of something that stayed: not with a trend of p at most 0.01 that moves the values by more
+    /// than 5% over the window. None where there are less than five minutes to tell it from.
+    pub fn is_stationary(&self) -> Option<bool> {
+        let (trend, drift) = (self.trend?, self.drift()?);
+        Some(trend.p > TREND_P || drift.abs() <= DRIFT)
+    }
+}
+
+/// How many independent values would tell the mean of these as surely: n over the sum of all autocorrelations, at most n.
+///
+/// Autocorrelations are summed in neighbouring pairs as long as these are positive, and none is taken to be larger than
+/// the one before it. None of fewer than 10 values, where one is NaN or infinite, and where the sum goes on beyond a
+/// quarter of the values or a thousand. Equal values are as sure as n.
+///
+/// Source: Geyer, "Practical Markov Chain Monte Carlo", Statistical Science 7 (1992), the initial monotone sequence.
+pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
+    let n = values.len();
+    if n < 10 || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let moments = Moments::of(values);
+    if moments.squares == 0.0 {
+        return Some(n as f64);
+    }
+    let correlation = |lag: usize| {
+        let products =
+            values.iter().zip(&values[lag..]).map(|(a, b)| (a - moments.mean) * (b - moments.mean));
+        products.sum::<f64>() / moments.squares
+    };
+    let (mut sum, mut smallest) = (-1.0, f64::INFINITY);
+    for lag in (0..MOST_LAGS.min(n / 4)).step_by(2) {
+        let pair = correlation(lag) + correlation(lag + 1);
+        if pair <= 0.0 {
+            return Some((n as f64 / sum).min(n as f64));
+        }
+        smallest = pair.min(smallest);
+        sum += 2.0 * smallest;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds that differ by up to 5%, as if by chance.
+    fn seconds(n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..n).map(|i| level(i) * (1.0 + ((i * i * 37 % 101) as f64 - 50.0) / 1000.0)).collect()
+    }
+
+    #[test]
+    fn a_steady_run_has_an_interval() {
+        let window = WindowMean::of(&seconds(600, |_| 1000.0)).unwrap();
+        let interval = window.interval.unwrap();
+        assert_eq!(window.is_stationary(), Some(true));
+        assert!(interval.low > 990.0 && interval.low < window.mean && interval.high < 1010.0, "{window:?}");
+    }
+
+    #[test]
+    fn a_run_that_drifts_has_none() {
+        let window = WindowMean::of(&seconds(600, |i| 1000.0 - i as f64 / 4.0)).unwrap();
+        assert_eq!((window.is_stationary(), window.interval), (Some(false), None));
+        assert!((window.drift().unwrap() + 0.15).abs() < 0.02, "{window:?}");
+    }
+
+    #[test]
+    fn a_short_run_cannot_tell() {
+        assert_eq!(WindowMean::of(&[]), None);
+        assert_eq!(WindowMean::of(&[1.0, f64::NAN]), None);
+        let short = WindowMean::of(&seconds(29, |_| 1000.0)).unwrap();
+        assert_eq!((short.effective_n, short.is_stationary(), short.interval), (None, None, None));
+        let longer = WindowMean::of(&seconds(60, |_| 1000.0)).unwrap();
+        assert!(longer.is_stationary().is_none() && longer.interval.is_some());
+    }
+
+    #[test]
+    fn equal_seconds_are_sure() {
+        let window = WindowMean::of(&[5.0; 40]).unwrap();
+        assert_eq!(
+            (window.effective_n, window.interval),
+            (Some(40.0), Some(Interval { low: 5.0, high: 5.0 }))
+        );
+    }
+
+    /// Each value four times tells no more than each once.
+    #[test]
+    fn seconds_that_are_alike_count_less() {
+        let once = seconds(400, |_| 1000.0);
+        let alike: Vec<f64> = once[..100].iter().flat_map(|value| [*value; 4]).collect();
+        let (n, fewer) = (effective_sample_size(&once).unwrap(), effective_sample_size(&alike).unwrap());
+        assert!(n > 250.0 && (60.0..140.0).contains(&fewer), "{n} {fewer}");
+    }
+
+    /// Half of the run at another level: that goes on for too long to say anything of the mean.
+    #[test]
+    fn what_lasts_as_long_as_the_run_leaves_no_confidence() {
+        let halves = seconds(200, |i| if i < 100 { 1000.0 } else { 2000.0 });
+        assert_eq!(effective_sample_size(&halves), None);
+    }
+}
