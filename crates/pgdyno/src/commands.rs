@@ -5,6 +5,7 @@ mod dataset;
 mod doctor;
 mod driver;
 mod explain;
+mod import;
 pub(crate) mod pgbench;
 mod plan;
 mod report;
@@ -39,6 +40,7 @@ enum Command {
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
     Explain(explain::ExplainArgs),
+    Import(import::ImportArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
@@ -56,6 +58,7 @@ impl Cli {
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Import(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),
