@@ -134,28 +134,25 @@ fn server_version(text: &str) -> Option<String> {
     version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
 }
 
-/// Up to 9.5, scripts have other names; a script of somebody's own had none.
+/// The workload of a run with one script; up to 9.5, a script of somebody's own had no name.
 fn workload(text: &str) -> Option<String> {
-    let builtin = |workload: Workload| Some(workload.name().to_owned());
     match text {
-        "<builtin: TPC-B (sort of)>" | "TPC-B (sort of)" => builtin(Workload::TpcbLike),
-        "<builtin: simple update>" | "Update only pgbench_accounts" | "Update only accounts" => {
-            builtin(Workload::SimpleUpdate)
-        }
-        "<builtin: select only>" | "SELECT only" => builtin(Workload::SelectOnly),
         "Custom query" | "multiple scripts" | "" => None,
-        file => Some(script_name(file)),
+        script => Some(script_name(script)),
     }
 }
 
 /// A built-in script's name, or that of a file without its directories.
 fn script_name(text: &str) -> String {
-    match text.starts_with('<') {
-        true => {
-            workload(text).filter(|name| Workload::by_name(name).is_some()).unwrap_or_else(|| text.to_owned())
+    let builtin = match text {
+        "<builtin: TPC-B (sort of)>" | "TPC-B (sort of)" => Workload::TpcbLike,
+        "<builtin: simple update>" | "Update only pgbench_accounts" | "Update only accounts" => {
+            Workload::SimpleUpdate
         }
-        false => text.rsplit('/').next().unwrap_or(text).to_owned(),
-    }
+        "<builtin: select only>" | "SELECT only" => Workload::SelectOnly,
+        file => return file.rsplit('/').next().unwrap_or(file).to_owned(),
+    };
+    builtin.name().to_owned()
 }
 
 #[cfg(test)]
