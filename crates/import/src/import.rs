@@ -168,8 +168,7 @@ impl Import {
 /// It may be used: nothing speaks against it, for nothing is known that could.
 fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
     let file = imported.files.first().map_or("a file", |file| file.name.as_str());
-    let line = imported.line.map(|line| format!(", line {line}")).unwrap_or_default();
-    let known = format!("imported from {file}{line}: nothing but its figures is known");
+    let known = format!("imported from {file}: nothing but its figures is known");
     let finding = |evidence| Finding {
         gate: GATE.to_owned(),
         status: Status::Valid,
