@@ -26,7 +26,7 @@ use crate::store_arg::StoreArg;
                         pgdyno import csv sweep.csv --factor kernel --factor clients --repeat run\n  \
                         pgdyno import pgbench run1.out run2.out run3.out --set server=14 --name before\n  \
                         pgdyno import pgbench run.out --progress run.err --log pgbench_log.4711*\n  \
-                        psql results -c '\\copy tests to tests.csv csv header' && pgdyno import pgbench-tools tests.csv\n\n\
+                        pgdyno import pgbench-tools tests.csv --testset testset.csv\n\n\
                         Then: pgdyno report -o report.html")]
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
@@ -48,7 +48,7 @@ enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno import pgbench run1.out run2.out run3.out --set server=14 --tag before\n  \
-                        pgdyno import pgbench run.out --progress run.err --log pgbench_log.4711 --log pgbench_log.4711.1\n  \
+                        pgdyno import pgbench run.out --progress run.err --log pgbench_log.4711*\n  \
                         pgbench -c 8 -T 60 -P 1 2>&1 | pgdyno import pgbench - --name smoke")]
 struct PgbenchArgs {
     /// What pgbench printed (- is standard input)
@@ -73,8 +73,8 @@ struct PgbenchArgs {
 /// nothing is imported.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-                        pgdyno import csv sweep.csv --factor kernel --factor clients --repeat run --set workload=select-only\n  \
-                        pgdyno import csv runs.csv --factor workload=mode --factor clients=sessions --metric tps_median --latency-ms lat")]
+                        pgdyno import csv sweep.csv --factor kernel --factor clients --repeat run\n  \
+                        pgdyno import csv runs.csv --factor clients=sessions --metric median --set server=14")]
 struct CsvArgs {
     /// The table (- is standard input)
     #[arg(value_name = "FILE")]
