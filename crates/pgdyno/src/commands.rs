@@ -6,6 +6,7 @@ mod dataset;
 mod doctor;
 mod driver;
 mod explain;
+mod import;
 pub(crate) mod pgbench;
 mod plan;
 mod report;
@@ -41,6 +42,7 @@ enum Command {
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
+    Import(import::ImportArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
@@ -59,6 +61,7 @@ impl Cli {
             Command::Report(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Import(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),
