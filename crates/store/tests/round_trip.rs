@@ -144,9 +144,9 @@ fn what_a_newer_release_added_is_ignored_and_another_format_is_refused() {
     replace_head(&head.replacen('{', "{\n  \"added_later\": [1],", 1));
     assert_eq!(store.load(&record.trial.id).unwrap(), record);
 
-    replace_head(&head.replace("\"format\": 2", "\"format\": 3"));
+    replace_head(&head.replace("\"format\": 2", "\"format\": 4"));
     let error = store.load(&record.trial.id).unwrap_err().to_string();
-    assert!(error.contains("bundle format 3") && error.contains("newer release"), "{error}");
+    assert!(error.contains("bundle format 4") && error.contains("newer release"), "{error}");
 }
 
 #[test]
