@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,88 @@ fn is_whole(bench: &Bench) {
     assert_eq!(positions, (1..=299).collect());
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+/// The rows of a file of what is expected, by column.
+fn expected(name: &str) -> Vec<BTreeMap<String, String>> {
+    let file =
+        format!("{}/../stats/tests/data/client-sweep-2008.expected-{name}.csv", env!("CARGO_MANIFEST_DIR"));
+    let mut rows = csv::Reader::from_path(file).unwrap();
+    rows.deserialize().map(Result::unwrap).collect()
+}
+
+/// That a figure is the expected one to 4 digits, in units of the one over the other.
+#[track_caller]
+fn is_alike(ours: &serde_json::Value, theirs: &str, unit: f64) {
+    let (ours, theirs) = (ours.as_f64().unwrap() * unit, theirs.parse::<f64>().unwrap());
+    assert!((ours - theirs).abs() <= 5e-5 * theirs.abs(), "{ours} is not {theirs}");
+}
+
+/// The sweep of five kernels, imported and compared by two commands, against what the rules say of it by an
+/// implementation of their own.
+#[test]
+fn the_sweep_of_2008_is_compared_as_expected() {
+    let bench = Bench::new("");
+    assert_eq!(pgdyno(&bench, &sweep(&[])).0, 0);
+    let verdicts = expected("compare");
+    let cells = expected("cells");
+    let (mut compared, mut classed) = (0, BTreeSet::new());
+    // The last pair is for the kernel that is in no other: it has runs from another machine.
+    for (a, b) in [
+        ("2.6.22.19", "2.6.24.4"),
+        ("2.6.22.19", "2.6.25"),
+        ("2.6.24.4", "2.6.25"),
+        ("2.6.25", "2.6.26-rc2"),
+        ("2.6.25", "2.6.25-remote"),
+    ] {
+        let ended =
+            bench.pgdyno(&["compare", &format!("kernel={a}"), &format!("kernel={b}"), "--format", "json"]);
+        assert_eq!(ended.status.code(), Some(0), "{}", text(&ended));
+        let document: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+        for cell in document["metrics"][0]["cells"].as_array().unwrap() {
+            let clients = cell["cell"]["clients"].as_str().unwrap();
+            assert!(cell["cell"]["scale"].is_null(), "nobody said it");
+            if let Some(row) =
+                verdicts.iter().find(|row| row["a"] == a && row["b"] == b && row["clients"] == clients)
+            {
+                compared += 1;
+                assert_eq!(cell["verdict"], row["verdict"].as_str(), "{row:?}");
+                for (ours, theirs) in [
+                    ("ratio", "ratio_gm"),
+                    ("ratio_of_medians", "ratio_med"),
+                    ("ci95_low", "ci95_lo"),
+                    ("ci95_high", "ci95_hi"),
+                    ("p", "p_welch"),
+                    ("p_holm", "p_holm"),
+                ] {
+                    is_alike(&cell[ours], &row[theirs], 1.0);
+                }
+            }
+            for (kernel, side) in [(a, &cell["a"]), (b, &cell["b"])] {
+                let row =
+                    cells.iter().find(|row| row["kernel"] == kernel && row["clients"] == clients).unwrap();
+                classed.insert((kernel, clients.to_owned()));
+                assert_eq!(side["class"], row["cls"].as_str(), "{row:?}");
+                for (ours, theirs, unit) in [
+                    ("minimum", "min", 1.0),
+                    ("median", "median", 1.0),
+                    ("maximum", "max", 1.0),
+                    ("geometric_mean", "gmean", 1.0),
+                    ("log_sd", "logsd_pct", 100.0),
+                    ("ci95_low", "ci95_lo", 1.0),
+                    ("ci95_high", "ci95_hi", 1.0),
+                    ("n", "n", 1.0),
+                    ("runs_needed", "runs_for_2pct", 1.0),
+                ] {
+                    is_alike(&side[ours], &row[theirs], unit);
+                }
+                for (ours, theirs) in [("lower", "split_lo"), ("t", "split_T"), ("ratio", "mode_ratio")] {
+                    is_alike(&side["modes"][ours], &row[theirs], 1.0);
+                }
+            }
+        }
+    }
+    assert_eq!((compared, classed.len()), (verdicts.len(), cells.len()), "each of them once at least");
 }
 
 #[test]

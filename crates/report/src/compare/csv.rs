@@ -1,6 +1,6 @@
 //! A comparison for a spreadsheet: one row a metric and cell, figures in full precision.
 
-use model::factor::Factor;
+use model::factor::{Factor, UNKNOWN};
 
 use super::{Compared, Pair, Row};
 use crate::table::Table;
@@ -47,7 +47,8 @@ pub(super) fn table(compared: &Compared) -> Table {
 
 fn level(pair: &Pair, row: &Row, factor: Factor) -> String {
     let levels = &pair.cells[row.cell];
-    levels.iter().find(|(of, _)| *of == factor).map(|(_, level)| level.clone()).unwrap_or_default()
+    let known = levels.iter().find(|(of, level)| *of == factor && level != UNKNOWN);
+    known.map(|(_, level)| level.clone()).unwrap_or_default()
 }
 
 fn row_figures(row: &Row) -> Vec<String> {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use model::factor::Factor;
+use model::factor::{Factor, UNKNOWN};
 use serde::Serialize;
-use stats::Cell;
+use stats::{Cell, Logs, runs_needed};
 
 use super::sentence::{gate, sentence};
 use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
 
 /// Version of the document: it grows when a reader of an older one would read something wrong.
 const SCHEMA: u32 = 1;
+/// How far the interval of a cell with enough runs reaches to either side, relatively.
+const PRECISION: f64 = 0.02;
 
 /// A comparison as data, schema 1.
 #[derive(Debug, Serialize)]
@@ -22,7 +24,8 @@ pub struct Document {
     gates: Vec<GateDocument>,
 }
 
-type LevelsByName = BTreeMap<&'static str, String>;
+/// Null where an imported trial does not say it.
+type LevelsByName = BTreeMap<&'static str, Option<String>>;
 
 #[derive(Debug, Serialize)]
 struct SideDocument {
@@ -97,13 +100,28 @@ struct RunsDocument {
     class: Option<String>,
     median: Option<f64>,
     geometric_mean: Option<f64>,
+    ci95_low: Option<f64>,
+    ci95_high: Option<f64>,
+    log_sd: Option<f64>,
     minimum: Option<f64>,
     maximum: Option<f64>,
+    modes: Option<ModesDocument>,
+    /// For an interval of 2% to either side of the geometric mean.
+    runs_needed: Option<usize>,
     values: Vec<f64>,
     trials: Vec<String>,
     suspect: usize,
     invalid: usize,
     without_figure: usize,
+}
+
+/// The best split of the runs in two.
+#[derive(Debug, Serialize)]
+struct ModesDocument {
+    lower: usize,
+    t: f64,
+    critical: Option<f64>,
+    ratio: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -212,13 +230,24 @@ fn cell(row: &Row, variant: char, levels: &Levels, of: &OfMetric) -> CellDocumen
 }
 
 fn runs(runs: &Runs, cell: Option<&Cell>) -> RunsDocument {
+    let logs = cell.and_then(|_| Logs::of(runs.values.iter().copied()));
+    let interval = logs.as_ref().and_then(|logs| logs.confidence_interval(0.95));
+    let modes = |cell: &Cell| {
+        let (split, critical, ratio) = (cell.split?, cell.critical, cell.mode_ratio());
+        Some(ModesDocument { lower: split.lower, t: split.t, critical, ratio })
+    };
     RunsDocument {
         n: runs.values.len(),
         class: cell.and_then(Cell::class).map(|class| class.to_string()),
         median: cell.map(|cell| cell.median),
         geometric_mean: cell.map(|cell| cell.geometric_mean),
+        ci95_low: interval.map(|interval| interval.low),
+        ci95_high: interval.map(|interval| interval.high),
+        log_sd: cell.and_then(|cell| cell.log_sd),
         minimum: cell.map(|cell| cell.minimum),
         maximum: cell.map(|cell| cell.maximum),
+        modes: cell.and_then(modes),
+        runs_needed: logs.and_then(|logs| runs_needed(&logs, PRECISION)),
         values: runs.values.clone(),
         trials: runs.trials.clone(),
         suspect: runs.suspect,
@@ -228,5 +257,6 @@ fn runs(runs: &Runs, cell: Option<&Cell>) -> RunsDocument {
 }
 
 fn by_name(levels: &Levels) -> LevelsByName {
-    levels.iter().map(|(factor, level)| (factor.name(), level.clone())).collect()
+    let known = |level: &String| (level != UNKNOWN).then(|| level.clone());
+    levels.iter().map(|(factor, level)| (factor.name(), known(level))).collect()
 }

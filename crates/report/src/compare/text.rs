@@ -1,5 +1,6 @@
 //! A comparison for people: tables for a terminal of 100 columns, Markdown for a pull request.
 
+use model::factor::UNKNOWN;
 use stats::Class;
 
 use super::judge::Outcome;
@@ -132,10 +133,11 @@ fn side_lines(side: &Side) -> Vec<String> {
 
 /// What all cells of a pair have in common; of a single cell, what it is.
 fn common(pair: &Pair) -> Option<String> {
-    let levels = match pair.cells.as_slice() {
+    let mut levels = match pair.cells.as_slice() {
         [only] => only.clone(),
         cells => part(cells.first()?, &varied(cells.iter()), false),
     };
+    levels.retain(|(_, level)| level != UNKNOWN);
     (!levels.is_empty()).then(|| in_words(&levels))
 }
 
