@@ -11,6 +11,7 @@ pub use crate::environment::Environment;
 use crate::message::{Interval, Latency};
 use crate::metrics::Metrics;
 use crate::plan::Cell;
+use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
 
 /// Everything that one trial leaves.
@@ -168,6 +169,8 @@ pub struct Summary {
     pub driver_engine: Option<String>,
     /// Why it was not io_uring; none where it was, or where epoll was asked for.
     pub driver_engine_reason: Option<String>,
+    /// How steady the window was, and how sure its figures are; none in bundles that were made before it was told.
+    pub statistics: Option<Statistics>,
 }
 
 /// The transactions as both sides counted them, over the whole load.

@@ -10,7 +10,7 @@ use model::workload::{Protocol, Transport, Workload};
 use model::{message, record::Trial as Model};
 use serde::{Deserialize, Serialize};
 
-use super::{VERSION, from_json, known, to_json};
+use super::{Statistics, VERSION, from_json, known, to_json};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -210,6 +210,9 @@ pub struct Summary {
     /// Why it was not `io_uring`; null where it was.
     #[serde(default)]
     pub driver_engine_reason: Option<String>,
+    /// How steady the window was, and how sure its figures are; null in bundles that were made before it was told.
+    #[serde(default)]
+    pub statistics: Option<Statistics>,
 }
 
 /// A latency distribution in figures, all in microseconds.
@@ -435,6 +438,7 @@ impl From<&record::Summary> for Summary {
             driver_lag_max_us: summary.driver_lag_max_us,
             driver_engine: summary.driver_engine.clone(),
             driver_engine_reason: summary.driver_engine_reason.clone(),
+            statistics: summary.statistics.clone().map(Statistics::from),
         }
     }
 }
@@ -454,6 +458,7 @@ impl Summary {
             driver_lag_max_us: self.driver_lag_max_us,
             driver_engine: self.driver_engine,
             driver_engine_reason: self.driver_engine_reason,
+            statistics: self.statistics.map(Into::into),
         }
     }
 }

@@ -6,6 +6,7 @@ use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
 use model::message::{Interval, Latency};
 use model::plan::Cell;
 use model::record::{Environment, Event, Finding, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
+use model::statistics::Statistics;
 use serde::Serialize;
 use store::{Check, Listing, Problem, Reindexed};
 
@@ -101,6 +102,7 @@ struct SummaryDocument<'a> {
     driver_cpu_us: u64,
     driver_busy_max: f64,
     driver_lag_max_us: f64,
+    statistics: Option<&'a Statistics>,
 }
 
 #[derive(Serialize)]
@@ -294,6 +296,7 @@ impl<'a> SummaryDocument<'a> {
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
             driver_lag_max_us: summary.driver_lag_max_us,
+            statistics: summary.statistics.as_ref(),
         }
     }
 }
