@@ -10,6 +10,7 @@ mod explained;
 mod figures;
 mod html;
 pub mod metric;
+mod scalability;
 mod selector;
 mod source;
 pub mod table;
