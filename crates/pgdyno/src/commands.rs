@@ -8,6 +8,7 @@ mod driver;
 mod explain;
 pub(crate) mod pgbench;
 mod plan;
+mod power;
 mod report;
 mod resume;
 mod run;
@@ -41,6 +42,7 @@ enum Command {
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
+    Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
@@ -59,6 +61,7 @@ impl Cli {
             Command::Report(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Power(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),
