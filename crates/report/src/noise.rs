@@ -1,6 +1,7 @@
 //! How much the runs of a cell spread on a machine: what a comparison has to see through.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use model::plan::Cell;
 use model::record::{Status, Trial};
@@ -60,10 +61,9 @@ pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError>
     // A run is of one host, unless a factor of it says otherwise.
     let mut hosts: BTreeMap<(&str, Option<&str>), bool> = BTreeMap::new();
     for trial in &trials {
-        let key = (trial.run.id.as_str(), trial.cell.host.as_deref());
-        if !hosts.contains_key(&key) {
+        if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), trial.cell.host.as_deref())) {
             let hostname = store.load(&trial.id)?.environment.hostname;
-            hosts.insert(key, hostname.as_deref() == Some(host));
+            vacant.insert(hostname.as_deref() == Some(host));
         }
     }
     let is_here =

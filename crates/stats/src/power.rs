@@ -80,8 +80,8 @@ pub fn runs_for_effect(log_sd: f64, effect: f64, alpha: f64, power: f64) -> Opti
 /// below 0.10.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoStages {
-    /// The probability that it finds the change.
-    pub power: f64,
+    /// A probability with which it finds the change at least. Near 1 it is close; far from 1 it says little.
+    pub least_power: f64,
     /// How many runs a side it takes on average.
     pub mean_runs: f64,
 }
@@ -90,7 +90,7 @@ impl TwoStages {
     /// Of a relative change `effect`, as [`runs_for_effect`] has it, tested at level `alpha`.
     ///
     /// It is of the tests alone, and what the first stage misses is taken never to be what the second one would miss
-    /// (Bonferroni): 0.971 for a loss of 5% at 2% noise. Of verdicts 0.96 is simulated (`tests/simulation.rs`), as a few
+    /// (Bonferroni), which is on the safe side: 0.971 for a loss of 5% at 2% noise. Of verdicts 0.96 is simulated (`tests/simulation.rs`), as a few
     /// of them are "equivalent" or "unstable" before the test is asked. None where an argument is not what
     /// [`runs_for_effect`] takes.
     pub fn of(log_sd: f64, effect: f64, alpha: f64) -> Option<Self> {
@@ -99,14 +99,14 @@ impl TwoStages {
         (is_shift && is_answerable(log_sd, alpha, 0.5)).then(|| Stages::new(alpha).of(shift / log_sd))
     }
 
-    /// The smallest increase of throughput that is found so with probability `power`, as [`smallest_effect`]; none where an
+    /// The smallest increase of throughput that is found so with probability `power` at least, as [`smallest_effect`]; none where an
     /// argument is not what that takes.
     pub fn smallest_effect(log_sd: f64, alpha: f64, power: f64) -> Option<f64> {
         if !is_answerable(log_sd, alpha, power) {
             return None;
         }
         let stages = Stages::new(alpha);
-        Some((smallest(|shift| stages.of(shift).power >= power) * log_sd).exp_m1())
+        Some((smallest(|shift| stages.of(shift).least_power >= power) * log_sd).exp_m1())
     }
 }
 
@@ -126,7 +126,7 @@ impl Stages {
         let noncentrality = |n: usize| shift * (n as f64 / 2.0).sqrt();
         let goes_on = self.first.power(noncentrality(STAGE));
         let found = self.second.power(noncentrality(2 * STAGE));
-        TwoStages { power: (goes_on + found - 1.0).max(0.0), mean_runs: STAGE as f64 * (1.0 + goes_on) }
+        TwoStages { least_power: (goes_on + found - 1.0).max(0.0), mean_runs: STAGE as f64 * (1.0 + goes_on) }
     }
 }
 
@@ -267,11 +267,11 @@ mod tests {
     fn two_stages_find_about_what_is_simulated() {
         // tests/simulation.rs: a loss of 5% at 2% noise is found in 96% of cases, by verdicts.
         let found = TwoStages::of(0.02, -0.05, 0.01).unwrap();
-        assert!((0.96..0.98).contains(&found.power), "{found:?}");
+        assert!((0.96..0.98).contains(&found.least_power), "{found:?}");
         assert!((9.5..10.0).contains(&found.mean_runs), "{found:?}");
         // Where next to nothing has changed, the first stage is mostly enough.
         let nothing = TwoStages::of(0.02, 1e-9, 0.01).unwrap();
-        assert!((5.4..5.6).contains(&nothing.mean_runs) && nothing.power < 0.01, "{nothing:?}");
+        assert!((5.4..5.6).contains(&nothing.mean_runs) && nothing.least_power < 0.01, "{nothing:?}");
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
         for (log_sd, power) in [(0.005, 0.95), (0.02, 0.8), (0.04, 0.95)] {
             let effect = TwoStages::smallest_effect(log_sd, 0.01, power).unwrap();
             let found = TwoStages::of(log_sd, effect, 0.01).unwrap();
-            assert!((found.power - power).abs() < 1e-6, "{found:?}");
+            assert!((found.least_power - power).abs() < 1e-6, "{found:?}");
             assert!(
                 effect >= smallest_effect(log_sd, 10, 0.01, power).unwrap(),
                 "ten runs at once find more"
