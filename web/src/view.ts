@@ -50,6 +50,30 @@ export interface Panel {
   conditions: string[];
   database_bytes: number | null;
   rows: Row[];
+  scalability: (Scalability | null)[];
+}
+
+export interface Scalability {
+  knee: number;
+  peak_clients: number;
+  peak: number;
+  steepest: Step | null;
+  usl: Usl | null;
+  unstable: number[];
+}
+
+export interface Step {
+  from: number;
+  to: number;
+  change: number;
+}
+
+export interface Usl {
+  lambda: number;
+  sigma: number;
+  kappa: number;
+  peak_clients: number | null;
+  rms: number;
 }
 
 export interface Row {

@@ -1,14 +1,17 @@
 //! Validity gates: whether a trial may be used, judged from its own records alone; the confound guard: whether cells may be
-//! compared; whether a machine is fit to measure on; and where the time of a transaction goes.
+//! compared; whether a machine is fit to measure on; how sure the figures of one run are; and where the time of a
+//! transaction goes.
 //!
 //! Pure functions: [`judge`] takes what was observed and says what each gate found, with the evidence in figures;
-//! [`fitness()`] does so with what is known of a machine, [`explain()`] with everything that a trial has left.
+//! [`fitness()`] does so with what is known of a machine, [`explain()`] with everything that a trial has left;
+//! [`within_run`] with the seconds of a load.
 
 mod confound;
 mod cpu;
 mod explain;
 mod fitness;
 mod gates;
+mod within;
 
 pub use confound::{Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, undeclared};
 pub use cpu::CpuTime;
@@ -18,3 +21,4 @@ pub use explain::{
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};
 pub use model::validity::Thresholds;
+pub use within::within_run;

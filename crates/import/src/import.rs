@@ -87,6 +87,7 @@ impl Draft {
                 driver_lag_max_us: None,
                 driver_engine: None,
                 driver_engine_reason: None,
+                statistics: None,
             },
             intervals: Vec::new(),
             metrics: Metrics::default(),

@@ -31,10 +31,12 @@ impl Changes {
             kept: new.cells.iter().filter(|cell| old.cells.contains(cell)).count(),
             ..Self::default()
         };
-        let RunSettings { repeats, order, seed, compare, retries, vacuum, checkpoint, settle } = new.run;
+        let RunSettings { repeats, order, seed, compare, effect, retries, vacuum, checkpoint, settle } =
+            new.run;
         note(&mut changes.settled, "repeats", &old.run.repeats, &repeats);
         note(&mut changes.settled, "order", &old.run.order, &order);
         note(&mut changes.settled, "compare", &old.run.compare, &compare);
+        note(&mut changes.settled, "effect", &old.run.effect, &effect);
         note(&mut changes.settled, "retries", &old.run.retries, &retries);
         note(&mut changes.conflicting, "seed", &old.run.seed, &seed);
         note(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);

@@ -30,6 +30,9 @@ const LEAST_ADAPTIVE: i64 = 3;
 /// Trials of each cell to begin with, and at most, where their number is found while the campaign runs.
 const ADAPTIVE: (u32, u32) = (5, 20);
 
+/// The change that a comparison is to show: those within it count as equivalent (`stats::MARGIN`).
+const EFFECT: f64 = 0.05;
+
 /// A campaign under examination: what its cells have in common has been checked.
 pub(crate) struct Checked<'a> {
     campaign: &'a Campaign,
@@ -132,6 +135,7 @@ impl<'a> Checked<'a> {
                 Some(given) => whole(given, "seed", 0, i64::MAX)? as u64,
             },
             compare,
+            effect: run.effect.as_ref().map_or(EFFECT, |given| given.get_ref().0),
             retries: match &run.retries {
                 None => 2,
                 Some(given) => whole(given, "retries", 0, 100)? as u32,

@@ -3,7 +3,8 @@
 //! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
 //! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
-//! the [`metrics`] that were read beside the load and the [`waits`] that the server was seen in. [`fitness`] is what is
+//! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, and the [`statistics`] of the
+//! run itself. [`fitness`] is what is
 //! looked at to judge a machine.
 
 pub mod changes;
@@ -20,6 +21,7 @@ pub mod secret;
 pub mod server;
 pub mod shuffle;
 pub mod spec;
+pub mod statistics;
 pub mod units;
 pub mod validity;
 pub mod waits;

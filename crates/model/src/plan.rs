@@ -54,6 +54,8 @@ pub struct RunSettings {
     pub seed: u64,
     /// The factor whose levels are to be compared with its first; none where there is nothing to compare.
     pub compare: Option<Factor>,
+    /// The change of throughput that the comparison is to show, as a share.
+    pub effect: f64,
     /// How often an invalid trial is run again.
     pub retries: u32,
     /// What is vacuumed or analyzed before each trial.

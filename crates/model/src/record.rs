@@ -11,6 +11,7 @@ pub use crate::environment::Environment;
 use crate::message::{self, Interval};
 use crate::metrics::Metrics;
 use crate::plan::Cell;
+use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
 
 /// Everything that one trial leaves.
@@ -195,6 +196,8 @@ pub struct Summary {
     pub driver_engine: Option<String>,
     /// Why it was not io_uring; none where it was, or where epoll was asked for.
     pub driver_engine_reason: Option<String>,
+    /// How steady the window was, and how sure its figures are; none in bundles that were made before it was told.
+    pub statistics: Option<Statistics>,
 }
 
 /// A latency distribution in figures, microseconds. Of what pgdyno measured all are known; of what was imported, those

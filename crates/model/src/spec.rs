@@ -162,6 +162,8 @@ pub struct Run {
     /// The factor whose levels are to be compared, the first level being the baseline (default: the first factor of
     /// `server`, `settings`, `kernel`, `host` that has several).
     pub compare: Option<Spanned<String>>,
+    /// The change of throughput that the campaign is to show (default 5%): `plan` warns where it can't.
+    pub effect: Option<Spanned<Share>>,
     /// How often an invalid trial is run again (default 2).
     pub retries: Option<Spanned<i64>>,
     /// What is vacuumed or analyzed before each trial (default `none`: the data set is both when it is filled).

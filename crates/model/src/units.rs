@@ -187,6 +187,23 @@ impl<'de> Deserialize<'de> for Rate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
+/// A share that could not be read; says what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a share: expected a percentage up to 100, such as \"2%\"")]
+pub struct NotAShare(String);
+
+impl FromStr for Share {
+    type Err = NotAShare;
+
+    fn from_str(text: &str) -> Result<Self, NotAShare> {
+        let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        match number {
+            Some(percent) if percent > 0.0 && percent <= 100.0 => Ok(Self(percent / 100.0)),
+            _ => Err(NotAShare(text.to_owned())),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Share {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
@@ -198,11 +215,7 @@ impl<'de> Deserialize<'de> for Share {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Share, E> {
-                let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-                match number {
-                    Some(percent) if percent > 0.0 && percent <= 100.0 => Ok(Share(percent / 100.0)),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-                }
+                text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
         deserializer.deserialize_str(Text)

@@ -9,6 +9,7 @@ mod explain;
 mod import;
 pub(crate) mod pgbench;
 mod plan;
+mod power;
 mod report;
 mod resume;
 mod run;
@@ -43,6 +44,7 @@ enum Command {
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
     Import(import::ImportArgs),
+    Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
@@ -62,6 +64,7 @@ impl Cli {
             Command::Compare(args) => args.run(),
             Command::Explain(args) => args.run(),
             Command::Import(args) => args.run(),
+            Command::Power(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),

@@ -7,7 +7,7 @@ use clap::Args;
 /// `--store`, for every command that reads or writes trials.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArg {
-    /// Directory of the store [default: .pgdyno in the current directory; for `run`, beside the campaign]
+    /// Directory of the store [default: .pgdyno in the current directory; for `run` and `plan`, beside the campaign]
     #[arg(long, env = "PGDYNO_STORE", value_name = "DIR", hide_env_values = true)]
     store: Option<PathBuf>,
 }

@@ -7,9 +7,11 @@ use model::factor::Factor;
 use model::plan::{Cell, Pin, Plan, SettingsVariant};
 use model::record::{Environment, Setting, Status, Trial};
 use model::spec::Campaign;
+use model::units::Rate;
 use stats::Sample;
 
 use crate::environment;
+use crate::scalability;
 use crate::view::{self, View};
 
 /// What is known of a trial beside its figures.
@@ -308,6 +310,9 @@ fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
     let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
     clients.sort_unstable();
     clients.dedup();
+    let rows: Vec<view::Row> = clients.into_iter().map(|clients| row(clients, layout, &trials)).collect();
+    // With a rate, throughput is the schedule's.
+    let sweep = |column: usize| if key.0.rate == Rate::MAX { scalability::of(&rows, column) } else { None };
     view::Panel {
         workload: Factor::Workload.known_level(&key.0),
         scale: Factor::Scale.known_level(&key.0).map(|_| key.0.scale),
@@ -315,7 +320,8 @@ fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
         transport: Factor::Transport.known_level(&key.0),
         conditions: key.conditions(&layout.panels),
         database_bytes: trials.iter().filter_map(|trial| trial.database_bytes).max(),
-        rows: clients.into_iter().map(|clients| row(clients, layout, &trials)).collect(),
+        scalability: (0..layout.columns.len()).map(sweep).collect(),
+        rows,
     }
 }
 

@@ -1,15 +1,19 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
 //! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
 //! and [`timeline()`] what went on in each second of it. [`mod@compare`] says whether something changed between two selections
-//! of trials.
+//! of trials, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a plan.
 
 mod analyse;
 pub mod compare;
 mod environment;
 mod explained;
 mod figures;
+mod foresight;
 mod html;
 pub mod metric;
+mod noise;
+pub mod power;
+mod scalability;
 mod selector;
 mod source;
 pub mod table;
@@ -22,7 +26,9 @@ pub use explained::text as explanation_text;
 pub use explained::{
     Document as ExplainDocument, ExplainError, Explained, difference_text, explained, selected,
 };
+pub use foresight::{ALPHA, Foresight, POWER, foresee};
 pub use html::html;
+pub use noise::{CellNoise, median_noise, noise_of, noise_on};
 pub use selector::{SelectError, Selector, SelectorError};
 pub use source::{ReadError, Selection, of_run, read};
 pub use tables::tables;

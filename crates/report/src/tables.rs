@@ -1,6 +1,7 @@
 //! The view as text: one table a panel for people, one row a trial for a spreadsheet, or the whole of it as JSON.
 
 use crate::figures::{self, counted};
+use crate::scalability;
 use crate::table::{Format, Table};
 use crate::view::{Confound, Panel, Point, Run, Trial, View};
 
@@ -37,6 +38,11 @@ fn page(view: &View, format: Format) -> String {
         let shown: Vec<usize> = (0..view.columns.len()).filter(|column| has_trials(panel, *column)).collect();
         out.push_str(&table(view, panel, &shown).render(format));
         out.push_str(&legend(view, panel, &shown, format));
+        if let Some(sweeps) = scalability::table(panel, &view.columns) {
+            out.push('\n');
+            out.push_str(&sweeps.render(format));
+            out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
+        }
     }
     out.push_str(&confounds(view, format));
     out
@@ -174,6 +180,11 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
             }
         }
     }
+    below(&lines, format)
+}
+
+/// Lines that explain the table above them.
+fn below(lines: &[String], format: Format) -> String {
     match format {
         Format::Markdown => format!("\n{}\n", lines.join("  \n")),
         _ => lines.iter().map(|line| format!("  {line}\n")).collect(),

@@ -116,6 +116,52 @@ pub struct Panel {
     pub database_bytes: Option<u64>,
     /// Ascending by clients.
     pub rows: Vec<Row>,
+    /// How each of [`View::columns`] grows with the clients; null where it has fewer than three numbers of them, or a rate
+    /// was set.
+    pub scalability: Vec<Option<Scalability>>,
+}
+
+/// What becomes of throughput with more clients, told from the medians.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scalability {
+    /// The fewest clients with at least 95% of the peak.
+    pub knee: u32,
+    /// The number of clients with the largest throughput; the fewest of several.
+    pub peak_clients: u32,
+    /// That throughput.
+    pub peak: f64,
+    /// The greatest loss from one number of clients to the next; null where throughput never falls.
+    pub steepest: Option<Step>,
+    /// The universal scalability law; null where it does not fit, or of fewer than four numbers of clients.
+    pub usl: Option<Usl>,
+    /// Numbers of clients whose runs are unstable: their median may be nobody's throughput.
+    pub unstable: Vec<u32>,
+}
+
+/// A change from one number of clients to the next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// The smaller number of clients.
+    pub from: u32,
+    /// The larger one.
+    pub to: u32,
+    /// Throughput with the larger number over that with the smaller, less 1.
+    pub change: f64,
+}
+
+/// Gunther's universal scalability law: with N clients, throughput is λN / (1 + σ(N − 1) + κN(N − 1)).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Usl {
+    /// λ: what one client would do alone, in transactions per second.
+    pub lambda: f64,
+    /// σ: contention.
+    pub sigma: f64,
+    /// κ: coherency.
+    pub kappa: f64,
+    /// The number of clients with the largest throughput by the law; null where more are never worse.
+    pub peak_clients: Option<f64>,
+    /// The root of the mean squared residual of logarithms: 0.05 is 5%.
+    pub rms: f64,
 }
 
 /// One number of clients.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use model::metrics::Metrics;
 use model::record::{Status, Trial, TrialRecord};
+use model::units::Rate;
 use report::table::Format;
 use report::view::Point;
 use report::{Selection, Surroundings, View, analyse, of_run, read, tables};
@@ -68,6 +69,46 @@ fn an_invalid_trial_is_shown_and_in_no_figure() {
 fn a_suspect_trial_is_used() {
     let view = fixture::view();
     assert_eq!(point(&view, "select-only", 4, 1).unwrap().n, 3);
+}
+
+#[test]
+fn a_sweep_has_its_knee_its_steepest_step_and_a_law_only_where_that_fits() {
+    let view = fixture::view();
+    let [reads, writes] = view.panels.as_slice() else { panic!("two panels") };
+    let reading = reads.scalability[1].as_ref().unwrap();
+    assert_eq!((reading.knee, reading.peak_clients), (8, 16));
+    assert_eq!(Some(reading.peak), point(&view, "select-only", 16, 1).unwrap().median);
+    assert!(reading.usl.as_ref().unwrap().rms <= 0.05);
+    let writing = writes.scalability[0].as_ref().unwrap();
+    assert_eq!((writing.knee, &writing.unstable[..]), (8, &[16][..]), "sixteen clients are unsteady");
+    let step = writing.steepest.as_ref().unwrap();
+    let median = |clients| point(&view, "tpcb-like", clients, 0).unwrap().median.unwrap();
+    assert_eq!((step.from, step.to, step.change), (8, 16, median(16) / median(8) - 1.0));
+}
+
+#[test]
+fn a_sweep_that_follows_no_law_has_none() {
+    let (mut trials, _) = fixture::trials();
+    for trial in trials.iter_mut().filter(|trial| trial.cell.clients == 4) {
+        trial.summary.as_mut().unwrap().tps /= 3.0;
+    }
+    let view = analyse(&trials, &BTreeMap::new());
+    let sweep = view.panels[0].scalability[0].as_ref().unwrap();
+    assert_eq!(sweep.usl, None);
+    assert_eq!(sweep.steepest.as_ref().map(|step| (step.from, step.to)), Some((2, 4)));
+}
+
+#[test]
+fn two_numbers_of_clients_or_a_rate_are_no_sweep() {
+    let (mut trials, _) = fixture::trials();
+    trials.retain(|trial| trial.cell.clients <= 4);
+    let sweeps = |trials: &[Trial]| analyse(trials, &BTreeMap::new()).panels[0].scalability.clone();
+    assert!(sweeps(&trials).iter().all(Option::is_some));
+    let mut with_rate = trials.clone();
+    with_rate.iter_mut().for_each(|trial| trial.cell.rate = Rate::per_second(100.0).unwrap());
+    assert_eq!(sweeps(&with_rate), [None, None]);
+    trials.retain(|trial| trial.cell.clients <= 2);
+    assert_eq!(sweeps(&trials), [None, None]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
 //! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial, with the user's [`hooks`];
-//! [`load`] talks to the driver process, and [`beside`] collects meanwhile. What happens is told to a [`progress::Observer`].
+//! [`load`] talks to the driver process, and [`beside`] collects meanwhile; [`summary`] is what a load came to. What happens is told to a [`progress::Observer`].
 
 mod beside;
 pub mod campaign;
@@ -15,6 +15,7 @@ mod repeats;
 mod schedule;
 mod servers;
 mod serving;
+mod summary;
 mod trial;
 
 pub use error::RunError;

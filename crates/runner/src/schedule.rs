@@ -319,6 +319,7 @@ mod tests {
                 driver_lag_max_us: Some(0.0),
                 driver_engine: None,
                 driver_engine_reason: None,
+                statistics: None,
             }),
             accounting: Accounting::default(),
             imported: None,

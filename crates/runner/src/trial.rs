@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use collect::{Host, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
-use model::message::{Connection, Interval, Load, Outcome, Phase};
+use model::message::{Connection, Interval, Load, Outcome};
 use model::plan::{CacheState, Cell, Plan, cpu_list};
-use model::record::{
-    Accounting, Clocks, Event, Latency, Log, Run, Setting, Summary, Trial, TrialRecord, Validity,
-};
+use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
 use target::TargetError;
@@ -23,6 +21,7 @@ use crate::load::{self, Driven, Heard, drive};
 use crate::schedule::Next;
 use crate::servers::{Running, Servers};
 use crate::serving::Serving;
+use crate::summary;
 
 /// Length of one record of a load.
 const INTERVAL_US: u64 = 1_000_000;
@@ -152,7 +151,7 @@ pub(crate) fn run(
     // Not before the load, so that the kernel's log has what happened during it.
     logs.extend(setup.host.logs());
 
-    let summary = driven.outcome.as_ref().map(|outcome| summarise(&driven, outcome));
+    let summary = driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome));
     let clocks = driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended });
     let ended = Timestamp::now();
     let mut events =
@@ -319,25 +318,6 @@ fn account(server: &Serving, before: Option<u64>, ours: u64, outcome: Option<&Ou
     let after = outcome.and_then(|_| server.commits(expected()).ok());
     let server_commits = before.zip(after).and_then(|(before, after)| after.checked_sub(before));
     Accounting { driver_transactions, other_commits, server_commits }
-}
-
-fn summarise(driven: &Driven, outcome: &Outcome) -> Summary {
-    let window = || driven.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
-    let seconds = outcome.window_us as f64 / 1e6;
-    Summary {
-        window_us: Some(outcome.window_us),
-        transactions: Some(outcome.window_transactions),
-        failed: Some(outcome.failed_transactions),
-        tps: if seconds > 0.0 { outcome.window_transactions as f64 / seconds } else { 0.0 },
-        latency: outcome.latency.clone().map(Latency::from),
-        service: outcome.service.clone().map(Latency::from),
-        connect_us: Some(driven.connect_us),
-        driver_cpu_us: Some(outcome.cpu_us),
-        driver_busy_max: window().filter_map(|interval| interval.busy).reduce(f64::max),
-        driver_lag_max_us: window().filter_map(|interval| interval.lag_max_us).reduce(f64::max),
-        driver_engine: Some(outcome.engine.clone()),
-        driver_engine_reason: outcome.engine_reason.clone(),
-    }
 }
 
 /// How the server ended; none where it is up. One in doubt is asked, and where it does not answer it is given the time

@@ -4,7 +4,7 @@
 //!
 //! - what one cell says: [`Cell`], from its [`Sample`], [`Logs`] and [`Split`];
 //! - how many runs: [`runs_for_cell`], [`runs_for_comparison`], [`runs_needed`], [`ci_half_width`];
-//! - what can be detected: [`smallest_effect`], [`runs_for_effect`];
+//! - what can be detected: [`smallest_effect`], [`runs_for_effect`], [`TwoStages`];
 //! - what one run says: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`];
 //! - how it scales with clients: [`Sweep`];
 //! - when it changed: [`change_points`] of a history, [`events`] of several;
@@ -42,7 +42,7 @@ pub use logs::{Interval, Logs};
 pub use modes::{Split, critical_split};
 pub use percentiles::{Percentile, percentiles};
 pub use permutation::permutation_p;
-pub use power::{runs_for_effect, smallest_effect};
+pub use power::{TwoStages, runs_for_effect, smallest_effect};
 pub use repeats::{
     Reason, SECOND_STAGE_P, STAGE, UNSTABLE_RUNS, ci_half_width, runs_for_cell, runs_for_comparison,
     runs_needed,

@@ -42,11 +42,13 @@ macro_rules! mirrors {
 pub(crate) mod environment;
 pub(crate) mod event;
 pub(crate) mod setting;
+mod statistics;
 pub(crate) mod trial;
 
 pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, ServerFacts};
 pub use event::Event;
 pub use setting::Setting;
+pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
     Accounting, Cell, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Run, SettingsVariant,
     Summary, Trial, Validity,

@@ -80,6 +80,25 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
     Ok(lines)
 }
 
+/// The latencies of all scripts in an interval, in nanoseconds, each with how often it was recorded; none where a
+/// histogram can't be read.
+pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
+    let histograms = interval.scripts.iter().filter(|script| !script.latency_ns.is_empty());
+    let values = histograms.map(|script| values(&script.latency_ns).ok());
+    Some(values.collect::<Option<Vec<_>>>()?.concat())
+}
+
+/// The values of a compressed histogram in nanoseconds, ascending, each with how often it was recorded. A value stands for
+/// all that the histogram does not tell from it, and is the largest of these, as in its percentiles.
+/// What is no such histogram is told why, in words.
+fn values(payload: &str) -> Result<Vec<(u64, u64)>, String> {
+    let histogram = decode(payload)?;
+    Ok(histogram
+        .iter_recorded()
+        .map(|at| (histogram.highest_equivalent(at.value_iterated_to()), at.count_since_last_iteration()))
+        .collect())
+}
+
 /// How many values the histogram of a line holds.
 pub(crate) fn count(payload: &str) -> Result<u64, String> {
     Ok(decode(payload)?.len())
@@ -198,6 +217,7 @@ impl Seconds {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
     use proptest::prelude::*;
 
     use super::*;
@@ -226,5 +246,25 @@ mod tests {
     fn a_name_that_looks_like_a_phase_is_not_one() {
         assert_eq!(tag("a:drain", Phase::Measure), "a%3Adrain");
         assert_eq!(tag("tpcb-like", Phase::Warmup), "tpcb-like:warmup");
+    }
+
+    #[test]
+    fn the_values_of_a_histogram_have_its_percentiles() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        (0..5000_u64).for_each(|i| histogram.record(i * i * 40 + 100).unwrap());
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
+        let values = values(&STANDARD.encode(bytes)).unwrap();
+        assert_eq!(values.iter().map(|(_, count)| count).sum::<u64>(), 5000);
+        for percent in [1_u64, 50, 95, 99, 100] {
+            let mut left = 5000 * percent / 100;
+            let found = values.iter().find(|(_, count)| {
+                left = left.saturating_sub(*count);
+                left == 0
+            });
+            let wanted = histogram.value_at_quantile(percent as f64 / 100.0);
+            assert_eq!(found.unwrap().0, wanted, "{percent} %");
+        }
+        assert!(super::values("no histogram").is_err());
     }
 }

@@ -167,6 +167,21 @@ fn a_bundle_from_before_the_environment_was_kept_whole_is_read() {
 }
 
 #[test]
+fn a_bundle_from_before_the_run_told_of_itself_is_read() {
+    let (_root, store) = store();
+    let record = record(&new_id());
+    let bundle = store.write(&record).unwrap();
+    let file = bundle.join("trial.json");
+    let mut head: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert!(head["summary"].as_object_mut().unwrap().remove("statistics").is_some());
+    fs::write(file, head.to_string()).unwrap();
+    sign(&bundle);
+    let read = store.load(&record.trial.id).unwrap().trial.summary.unwrap();
+    assert_eq!(read.statistics, None);
+    assert_eq!(read.tps, record.trial.summary.unwrap().tps);
+}
+
+#[test]
 fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
     let (root, store) = store();
     let mut records = vec![record("not-an-id"), record("../../escape")];

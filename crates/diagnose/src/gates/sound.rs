@@ -177,6 +177,7 @@ pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {
         driver_lag_max_us: Some(10.0),
         driver_engine: None,
         driver_engine_reason: None,
+        statistics: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `pgdyno plan`: what a campaign comes to, without running it.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use clap::Args;
 use diagnose::{Confound, Facts, confounds, in_words};
@@ -8,13 +9,17 @@ use model::factor::Factor;
 use model::plan::{Cell, Plan, PlannedTrial, RunSettings};
 use model::server::{ServerSpec, Source};
 use report::table::{Format, Table};
+use report::{Foresight, foresee, noise_on};
 use serde::Serialize;
+use store::Store;
 use target::{Cache, Installation, Origin};
 
 use crate::campaign_file::CampaignArg;
+use crate::campaign_run::here;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, about, note, print, print_json};
 use crate::preparation::Bar;
+use crate::store_arg::StoreArg;
 
 /// The JSON schema of campaign files.
 const SCHEMA: &str = include_str!("../../../../docs/campaign.schema.json");
@@ -22,8 +27,9 @@ const SCHEMA: &str = include_str!("../../../../docs/campaign.schema.json");
 /// Show what a campaign comes to, without running it
 ///
 /// Prints the cells (combinations of factor levels), the trials in the order in which they would run, and about how
-/// long they would take; and what else differs, as far as it is known before, between the levels that are to be
-/// compared. Nothing is downloaded, built or started.
+/// long they would take; what else differs, as far as it is known before, between the levels that are to be
+/// compared; and whether the repeats are too few for the change that is to be shown (run.effect), at the noise that
+/// trials in the store have on this host. Nothing is downloaded, built or started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno plan campaigns/quick.toml\n  \
                         pgdyno plan campaigns/versions.toml --set scale=100 --strict\n  \
@@ -44,6 +50,9 @@ pub(crate) struct PlanArgs {
     strict: bool,
 
     #[command(flatten)]
+    store: StoreArg,
+
+    #[command(flatten)]
     format: FormatArg,
 }
 
@@ -60,6 +69,8 @@ struct PlanDocument<'a> {
     cells: &'a [Cell],
     trials: &'a [PlannedTrial],
     confounds: Vec<ConfoundDocument<'a>>,
+    /// What the comparisons can show; null where nothing is compared, or the noise is not known.
+    power: Option<&'a Foresight>,
 }
 
 #[derive(Serialize)]
@@ -83,12 +94,16 @@ impl PlanArgs {
         };
         let plan = campaign.read(None)?.plan;
         let confounds = known_confounds(&plan)?;
+        let foresight = foreseen_power(&plan, &self.store.root_beside(campaign.directory()));
         match self.format.get() {
-            Format::Json => print_json(&document(&plan, &confounds))?,
+            Format::Json => print_json(&document(&plan, &confounds, foresight.as_ref()))?,
             Format::Table => {
                 print(&format!("{}\n{}", headline(&plan), table(&plan).render(Format::Table)))?;
             }
             format => print(&table(&plan).render(format))?,
+        }
+        if let Some(warning) = foresight.and_then(|foresight| foresight.warning()) {
+            note(&format!("\n{warning}\n"));
         }
         if confounds.is_empty() {
             return Ok(Exit::Ok);
@@ -102,7 +117,7 @@ impl PlanArgs {
     }
 }
 
-fn document<'a>(plan: &'a Plan, confounds: &'a [Confound]) -> PlanDocument<'a> {
+fn document<'a>(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a Foresight>) -> PlanDocument<'a> {
     PlanDocument {
         schema: 2,
         campaign: &plan.campaign,
@@ -123,7 +138,15 @@ fn document<'a>(plan: &'a Plan, confounds: &'a [Confound]) -> PlanDocument<'a> {
                 after,
             })
             .collect(),
+        power,
     }
+}
+
+/// What a plan's comparisons can show at the noise that the store knows of this host. A store that is not there or can't be
+/// read knows nothing: nobody asked for it.
+pub(crate) fn foreseen_power(plan: &Plan, store: &Path) -> Option<Foresight> {
+    let store = Store::existing(store).ok()?;
+    foresee(plan, &noise_on(&store, &here().host).ok()?)
 }
 
 /// What is known of the servers before they are there: from what is in the cache, and of PostgreSQL itself.

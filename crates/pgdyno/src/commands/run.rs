@@ -6,7 +6,7 @@ use store::Store;
 
 use crate::campaign_file::CampaignArg;
 use crate::campaign_run::{CampaignRun, has_servers};
-use crate::commands::plan::headline;
+use crate::commands::plan::{foreseen_power, headline};
 use crate::exit::Exit;
 use crate::output::{FormatArg, note};
 use crate::store_arg::StoreArg;
@@ -57,6 +57,9 @@ impl RunArgs {
             notes: file.plan.notes.clone(),
         };
         note(&headline(&file.plan));
+        if let Some(warning) = foreseen_power(&file.plan, store.root()).and_then(|power| power.warning()) {
+            note(&format!("{warning}\n"));
+        }
         CampaignRun { plan: &file.plan, run: &run, trials: &[], store: &store, strict: self.strict }
             .execute(self.format.get())
     }

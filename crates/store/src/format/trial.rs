@@ -13,7 +13,7 @@ use model::units::{Rate, Span};
 use model::workload::{Protocol, Transport, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED, MEASURED, from_json, known, to_json};
+use super::{IMPORTED, MEASURED, Statistics, from_json, known, to_json};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -244,6 +244,9 @@ pub struct Summary {
     /// Why it was not `io_uring`; null where it was.
     #[serde(default)]
     pub driver_engine_reason: Option<String>,
+    /// How steady the window was, and how sure its figures are; null in bundles that were made before it was told.
+    #[serde(default)]
+    pub statistics: Option<Statistics>,
 }
 
 /// A latency distribution in figures, all in microseconds.
@@ -532,6 +535,7 @@ impl From<&record::Summary> for Summary {
             driver_lag_max_us: summary.driver_lag_max_us,
             driver_engine: summary.driver_engine.clone(),
             driver_engine_reason: summary.driver_engine_reason.clone(),
+            statistics: summary.statistics.clone().map(Statistics::from),
         }
     }
 }
@@ -551,6 +555,7 @@ impl Summary {
             driver_lag_max_us: self.driver_lag_max_us,
             driver_engine: self.driver_engine,
             driver_engine_reason: self.driver_engine_reason,
+            statistics: self.statistics.map(Into::into),
         }
     }
 }

@@ -18,6 +18,7 @@ use model::record::{
     Accounting, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run,
     Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
+use model::statistics::{Percentile, Stall, Statistics};
 use model::units::{Rate, Span};
 use model::waits::{Session, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
@@ -140,6 +141,22 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 driver_lag_max_us: Some(17.25),
                 driver_engine: Some("epoll".to_owned()),
                 driver_engine_reason: Some("io_uring cannot be used".to_owned()),
+                statistics: Some(Statistics {
+                    seconds: 2,
+                    tps_mean: Some(1.0 / 3.0),
+                    tps_interval: Some((0.1, 0.7)),
+                    effective_seconds: None,
+                    stationary: Some(true),
+                    drift_share: Some(-0.01),
+                    trend_p: Some(0.3),
+                    warmup_cut_us: Some(0),
+                    stalls: Some(vec![Stall { start_us: 3, length_us: 4, usual_tps: 0.1 }]),
+                    percentiles: vec![
+                        Percentile { share: 0.5, value_us: 0.7, interval_us: Some((0.1, 0.9)) },
+                        Percentile { share: 0.999, value_us: 7.1, interval_us: None },
+                    ],
+                    missing: facts("p99.9", "too few"),
+                }),
             }),
             accounting: Accounting {
                 driver_transactions: Some(11),
@@ -350,6 +367,7 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
             driver_lag_max_us: None,
             driver_engine: None,
             driver_engine_reason: None,
+            statistics: None,
         }),
         validity: Validity { status: Status::Valid, findings: Vec::new() },
         imported: Some(Imported {

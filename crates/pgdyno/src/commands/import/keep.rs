@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use diagnose::within_run;
 use import::Import;
 use jiff::Timestamp;
 use model::record::{Run, Trial};
@@ -76,7 +77,10 @@ pub(super) fn keep(import: &Import, to: &ToArgs) -> anyhow::Result<Exit> {
         if there.contains(&u32::try_from(nth + 1)?) {
             continue;
         }
-        if let Some(record) = import.record(nth, store::new_id(), &run, at) {
+        if let Some(mut record) = import.record(nth, store::new_id(), &run, at) {
+            if let Some(summary) = record.trial.summary.as_mut().filter(|_| !record.intervals.is_empty()) {
+                summary.statistics = Some(within_run(&record.intervals, store::hlog::latencies));
+            }
             store.write(&record)?;
         }
     }

@@ -9,6 +9,7 @@ use model::record::{
     Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run, Setting, Summary, Trial,
     TrialRecord, Validity,
 };
+use model::statistics::Statistics;
 use serde::Serialize;
 use store::{Check, Listing, Problem, Reindexed};
 
@@ -120,6 +121,7 @@ struct SummaryDocument<'a> {
     driver_cpu_us: Option<u64>,
     driver_busy_max: Option<f64>,
     driver_lag_max_us: Option<f64>,
+    statistics: Option<&'a Statistics>,
 }
 
 #[derive(Serialize)]
@@ -327,6 +329,7 @@ impl<'a> SummaryDocument<'a> {
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
             driver_lag_max_us: summary.driver_lag_max_us,
+            statistics: summary.statistics.as_ref(),
         }
     }
 }

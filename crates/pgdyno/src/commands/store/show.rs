@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use model::record::{Environment, Trial, TrialRecord};
+use model::statistics::Percentile;
 use report::table::{Format, Table};
 
 /// Names and values under a heading.
@@ -39,7 +40,14 @@ pub(super) fn table(record: &TrialRecord) -> Table {
 
 fn sections(record: &TrialRecord) -> Vec<Section> {
     let trial = &record.trial;
-    let mut sections = vec![about(record), validity(trial), load(trial), latency(trial), accounting(trial)];
+    let mut sections = vec![
+        about(record),
+        validity(trial),
+        load(trial),
+        steadiness(trial),
+        latency(trial),
+        accounting(trial),
+    ];
     sections.push(machine(&record.environment));
     sections.push(settings(record));
     sections.push(events(record));
@@ -143,6 +151,64 @@ fn load(trial: &Trial) -> Section {
     section.push_known("driver CPU, whole load", &summary.driver_cpu_us.map(seconds));
     section.push_known("driver busy, at most", &busy);
     section.push_known("driver lag, at most", &lag);
+    section
+}
+
+/// What the run says of itself alone. A figure that there is not has its reason.
+fn steadiness(trial: &Trial) -> Section {
+    let mut section = Section::new("Within this run, with 95% confidence (other runs may differ by more)");
+    let Some(of) = trial.summary.as_ref().and_then(|summary| summary.statistics.as_ref()) else {
+        return section;
+    };
+    let seconds = |us: u64| format!("{} s", us as f64 / 1e6);
+    let why = |name: &str| of.missing.get(name).map_or("–".to_owned(), |why| format!("– ({why})"));
+    let interval = of.tps_interval.map(|(low, high)| {
+        let effective = of.effective_seconds.unwrap_or_default();
+        format!("{low:.1} to {high:.1} ({} seconds are worth {effective:.0})", of.seconds)
+    });
+    section.push("transactions per second", interval.unwrap_or_else(|| why("tps_interval")));
+    let drift = || format!("a drift of {:+.1} %", of.drift_share.unwrap_or_default() * 100.0);
+    section.push(
+        "throughput",
+        match of.stationary {
+            Some(true) => format!("stationary ({})", drift()),
+            Some(false) => {
+                format!("NON-STATIONARY ({}, p = {:.2e})", drift(), of.trend_p.unwrap_or_default())
+            }
+            None => why("stationary"),
+        },
+    );
+    let cut = of
+        .warmup_cut_us
+        .map(|us| format!("{}; {} were left out", seconds(us), seconds(trial.cell.warmup.us())));
+    section.push("MSER-5 would leave out", cut.unwrap_or_else(|| why("warmup_cut_us")));
+    section.push(
+        "stalls",
+        match &of.stalls {
+            None => why("stalls"),
+            Some(stalls) => {
+                let all: Vec<String> = stalls
+                    .iter()
+                    .map(|stall| {
+                        let (length, start) = (seconds(stall.length_us), seconds(stall.start_us));
+                        format!("{length} at {start} (usual: {:.0}/s)", stall.usual_tps)
+                    })
+                    .collect();
+                if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+            }
+        },
+    );
+    for percentile in &of.percentiles {
+        let name = Percentile::name(percentile.share);
+        let interval = percentile
+            .interval_us
+            .map(|(low, high)| format!("{:.3} to {:.3} ms", low / 1e3, high / 1e3))
+            .unwrap_or_else(|| match of.missing.contains_key(&name) {
+                true => why(&name),
+                false => why("percentiles.interval_us"),
+            });
+        section.push(&format!("latency, {name}"), interval);
+    }
     section
 }
 

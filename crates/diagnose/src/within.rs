@@ -1,0 +1,257 @@
+//! How steady one run was, and how sure its figures are, from its seconds. The methods are those of `stats`.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use model::message::{Interval, Phase};
+use model::statistics::{Percentile, Stall, Statistics};
+use stats::WindowMean;
+
+/// The percentiles of latency that are told.
+const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+/// Intervals of such a length are a full second. The last one of a phase is mostly shorter.
+const SECOND_US: RangeInclusive<u64> = 990_000..=1_010_000;
+
+/// The statistics of a load with these intervals, in order of time. `latencies` gives those of an interval: each value in
+/// nanoseconds with how often it was there; none where they can't be read.
+///
+/// The methods: [`stats::WindowMean`], [`stats::warmup_cut`] of warm-up and window, [`stats::stalls`] and
+/// [`stats::percentiles`]. Each figure that is none has its reason in [`Statistics::missing`].
+pub fn within_run(
+    intervals: &[Interval],
+    latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
+) -> Statistics {
+    let is_full = |interval: &&Interval| SECOND_US.contains(&interval.width_us);
+    let in_window = |interval: &&Interval| interval.phase == Phase::Measure;
+    let load = Seconds::of(intervals.iter().filter(is_full).filter(|i| i.phase != Phase::Drain));
+    let window = Seconds::of(intervals.iter().filter(is_full).filter(in_window));
+    let mean = WindowMean::of(&window.tps);
+    let mut missing = Missing::default();
+
+    let n = window.tps.len();
+    let short =
+        |takes: usize| (n < takes).then(|| format!("the window has {n} full seconds: it takes {takes}"));
+    let tps_interval = mean.and_then(|mean| mean.interval).map(|interval| (interval.low, interval.high));
+    missing.unless(tps_interval.is_some(), "tps_interval", || why_no_interval(mean.as_ref(), short(30)));
+    let stationary = mean.and_then(|mean| mean.is_stationary());
+    missing.unless(stationary.is_some(), "stationary", || {
+        short(300).unwrap_or_else(|| "there were no transactions".to_owned())
+    });
+    let cut = stats::warmup_cut(&load.tps);
+    missing.unless(cut.is_some(), "warmup_cut_us", || match load.tps.len() {
+        n if n < 50 => format!("the load has {n} full seconds: it takes 50"),
+        _ => "the load had not settled in its first half".to_owned(),
+    });
+    let stalls = stats::stalls(&window.tps);
+    missing.unless(stalls.is_some(), "stalls", || short(10).unwrap_or_default());
+
+    Statistics {
+        seconds: n as u64,
+        tps_mean: mean.map(|mean| mean.mean),
+        tps_interval,
+        // Seconds that go up and down in turn would be worth more than there are.
+        effective_seconds: mean.and_then(|mean| mean.effective_n).filter(|n| n.is_finite() && *n > 0.0),
+        stationary,
+        drift_share: mean.and_then(|mean| mean.drift()),
+        trend_p: mean.and_then(|mean| mean.trend).map(|trend| trend.p),
+        warmup_cut_us: cut.and_then(|cut| load.start_us.get(cut).copied()),
+        stalls: stalls.map(|stalls| stalls.iter().filter_map(|stall| window.stall(stall)).collect()),
+        percentiles: percentiles(intervals.iter().filter(in_window).map(latencies), &mut missing),
+        missing: missing.0,
+    }
+}
+
+/// Seconds with their transactions.
+#[derive(Default)]
+struct Seconds {
+    start_us: Vec<u64>,
+    tps: Vec<f64>,
+}
+
+impl Seconds {
+    fn of<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Self {
+        let mut seconds = Self::default();
+        for interval in intervals {
+            let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
+            seconds.start_us.push(interval.start_us);
+            seconds.tps.push(transactions as f64 / interval.width_us as f64 * 1e6);
+        }
+        seconds
+    }
+
+    fn stall(&self, stall: &stats::Stall) -> Option<Stall> {
+        let start_us = *self.start_us.get(stall.from)?;
+        Some(Stall { start_us, length_us: stall.seconds as u64 * 1_000_000, usual_tps: stall.usual })
+    }
+}
+
+/// Why figures are none, by their names.
+#[derive(Default)]
+struct Missing(BTreeMap<String, String>);
+
+impl Missing {
+    fn unless(&mut self, is_there: bool, name: &str, why: impl FnOnce() -> String) {
+        if !is_there {
+            self.0.insert(name.to_owned(), why());
+        }
+    }
+}
+
+fn why_no_interval(mean: Option<&WindowMean>, too_short: Option<String>) -> String {
+    match (too_short, mean) {
+        (Some(short), _) => short,
+        (None, Some(mean)) if mean.is_stationary() == Some(false) => {
+            let drift = mean.drift().unwrap_or_default() * 100.0;
+            format!("NON-STATIONARY: throughput drifted by {drift:+.1}% over the window")
+        }
+        _ => "what makes seconds alike lasts too long for this window to tell".to_owned(),
+    }
+}
+
+fn percentiles(
+    seconds: impl Iterator<Item = Option<Vec<(u64, u64)>>>,
+    missing: &mut Missing,
+) -> Vec<Percentile> {
+    let Some(seconds) = seconds.collect::<Option<Vec<_>>>() else {
+        missing.unless(false, "percentiles", || "the histograms of some seconds can't be read".to_owned());
+        return Vec::new();
+    };
+    let of_shares = stats::percentiles(&seconds, &SHARES);
+    let found: Vec<Percentile> = SHARES
+        .into_iter()
+        .zip(of_shares)
+        .filter_map(|(share, found)| {
+            let found = found?;
+            let us = |ns: u64| ns as f64 / 1e3;
+            let interval_us = found.interval.map(|(low, high)| (us(low), us(high)));
+            Some(Percentile { share, value_us: us(found.value), interval_us })
+        })
+        .collect();
+    missing.unless(!found.is_empty(), "percentiles", || "there are no latencies".to_owned());
+    // Where the window is too short, none has an interval, and one reason is enough.
+    let too_short = seconds.len() <= LEAST_SECONDS_OF_BLOCKS;
+    missing.unless(found.is_empty() || !too_short, "percentiles.interval_us", || {
+        format!("the window has {} seconds: it takes 60", seconds.len())
+    });
+    for percentile in found.iter().filter(|percentile| percentile.interval_us.is_none() && !too_short) {
+        missing.unless(false, &Percentile::name(percentile.share), || {
+            "fewer than 10 transactions took longer".to_owned()
+        });
+    }
+    found
+}
+
+/// Up to so many seconds, there are fewer than six blocks of ten.
+const LEAST_SECONDS_OF_BLOCKS: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use model::message::ScriptInterval;
+
+    use super::*;
+
+    fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interval {
+        let script = ScriptInterval {
+            script: "simple-update".to_owned(),
+            transactions,
+            failed: 0,
+            latency_ns: String::new(),
+            service_ns: None,
+        };
+        Interval {
+            start_us,
+            width_us: 1_000_000,
+            phase,
+            scripts: vec![script],
+            busy: 0.5,
+            lag_max_us: 10.0,
+            lag_mean_us: None,
+            responses: None,
+            send_lag_max_us: None,
+        }
+    }
+
+    /// A load of so many seconds of warm-up and window with these transactions each, then a drain.
+    fn load(warmup: u64, window: u64, transactions: impl Fn(u64) -> u64) -> Vec<Interval> {
+        let phase = |second| if second < warmup { Phase::Warmup } else { Phase::Measure };
+        let mut load: Vec<Interval> = (0..warmup + window)
+            .map(|second| interval(second * 1_000_000, phase(second), transactions(second)))
+            .collect();
+        load.push(interval((warmup + window) * 1_000_000, Phase::Drain, 3));
+        load
+    }
+
+    fn wobbling(second: u64) -> u64 {
+        1000 + second * 37 % 101
+    }
+
+    /// A hundred transactions between 1 and 2 ms.
+    fn latencies(_: &Interval) -> Option<Vec<(u64, u64)>> {
+        Some((0..100).map(|i| (1_000_000 + i * 10_000, 1)).collect())
+    }
+
+    #[test]
+    fn a_steady_window_has_a_mean_that_is_sure_and_no_stalls() {
+        let of = within_run(&load(30, 300, wobbling), latencies);
+        assert_eq!((of.seconds, of.stationary, of.stalls.as_deref()), (300, Some(true), Some(&[][..])));
+        let (mean, (low, high)) = (of.tps_mean.unwrap(), of.tps_interval.unwrap());
+        assert!(low < mean && mean < high && (1045.0..1055.0).contains(&mean) && high - low < 20.0, "{of:?}");
+        assert!(of.warmup_cut_us.unwrap() < 30_000_000);
+        assert_eq!(of.percentiles.len(), 5);
+        assert_eq!(of.percentiles[0].value_us, 1490.0);
+        assert_eq!(of.percentiles[0].interval_us, Some((1490.0, 1490.0)), "all seconds are alike");
+        assert!(of.missing.is_empty(), "{of:?}");
+    }
+
+    #[test]
+    fn a_drifting_window_is_called_so_and_its_mean_has_no_interval() {
+        let of = within_run(&load(0, 300, |second| 1000 + second), latencies);
+        assert_eq!((of.stationary, of.tps_interval), (Some(false), None));
+        assert!(of.drift_share.unwrap() > 0.2 && of.trend_p.unwrap() < 0.01);
+        assert!(of.missing["tps_interval"].starts_with("NON-STATIONARY: throughput drifted by +2"), "{of:?}");
+    }
+
+    #[test]
+    fn a_slow_beginning_beyond_the_warm_up_is_seen() {
+        let slow = |second| if second < 20 { 50 * second } else { wobbling(second) };
+        assert_eq!(within_run(&load(10, 100, slow), latencies).warmup_cut_us, Some(20_000_000));
+        let never = within_run(&load(10, 100, |second| 50 * second), latencies);
+        assert_eq!(never.warmup_cut_us, None);
+        assert!(never.missing["warmup_cut_us"].contains("not settled"), "{never:?}");
+    }
+
+    #[test]
+    fn stalls_have_their_place_in_the_load() {
+        let stalled = |second| if (40..43).contains(&second) { 1 } else { 1000 };
+        let of = within_run(&load(10, 60, stalled), latencies);
+        let stall = Stall { start_us: 40_000_000, length_us: 3_000_000, usual_tps: 1000.0 };
+        assert_eq!(of.stalls, Some(vec![stall]));
+    }
+
+    #[test]
+    fn what_a_short_window_can_not_tell_is_none_and_said() {
+        let missing = |seconds: u64| {
+            let of = within_run(&load(0, seconds, wobbling), latencies);
+            let names: Vec<String> = of.missing.keys().cloned().collect();
+            names.join(" ")
+        };
+        assert_eq!(missing(9), "percentiles.interval_us stalls stationary tps_interval warmup_cut_us");
+        assert_eq!(missing(10), "percentiles.interval_us stationary tps_interval warmup_cut_us");
+        assert_eq!(missing(30), "percentiles.interval_us stationary warmup_cut_us");
+        assert_eq!(missing(50), "percentiles.interval_us stationary");
+        assert_eq!(missing(60), "p99.9 stationary", "of 6000 transactions 6 took longer");
+        assert_eq!(missing(300), "");
+        let short = within_run(&load(1, 4, wobbling), latencies);
+        assert_eq!(short.missing["tps_interval"], "the window has 4 full seconds: it takes 30");
+        assert_eq!(short.percentiles[0].value_us, 1490.0);
+    }
+
+    #[test]
+    fn without_seconds_or_latencies_there_are_no_figures() {
+        let nothing = within_run(&[], latencies);
+        assert_eq!((nothing.seconds, nothing.tps_mean, nothing.percentiles.len()), (0, None, 0));
+        let unreadable = within_run(&load(0, 60, wobbling), |_| None);
+        assert!(unreadable.percentiles.is_empty());
+        assert!(unreadable.missing["percentiles"].contains("can't be read"));
+    }
+}

@@ -1,0 +1,128 @@
+//! `summary.statistics` in `trial.json`: what the run tells of itself.
+
+use std::collections::BTreeMap;
+
+use model::statistics;
+use serde::{Deserialize, Serialize};
+
+/// The statistics of the measured window. What is null is explained in `missing`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Full seconds of the window.
+    pub seconds: u64,
+    /// Mean of their transactions per second.
+    pub tps_mean: Option<f64>,
+    /// 95% interval of the mean; null where the window is not stationary.
+    pub tps_interval: Option<Bounds>,
+    /// How many independent seconds would tell the mean as surely.
+    pub effective_seconds: Option<f64>,
+    /// Whether throughput stayed what it was.
+    pub stationary: Option<bool>,
+    /// How far it drifted over the window, as a share of its mean.
+    pub drift_share: Option<f64>,
+    /// Mann and Kendall's p of that drift.
+    pub trend_p: Option<f64>,
+    /// Up to where MSER-5 would leave out the load's beginning, in microseconds after its start.
+    pub warmup_cut_us: Option<u64>,
+    /// Seconds in which next to nothing was done.
+    pub stalls: Option<Vec<Stall>>,
+    /// Percentiles of latency.
+    pub percentiles: Vec<Percentile>,
+    /// Why a figure is null, by its name.
+    pub missing: BTreeMap<String, String>,
+}
+
+/// An interval's two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The lower one.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
+}
+
+/// Neighbouring seconds in which next to nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// When it began, in microseconds after the load's start.
+    pub start_us: u64,
+    /// How long it was, in microseconds.
+    pub length_us: u64,
+    /// Transactions per second that were usual before.
+    pub usual_tps: f64,
+}
+
+/// A percentile of latency.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentile {
+    /// Which: 0.99 is the 99th.
+    pub share: f64,
+    /// Its value in microseconds.
+    pub value_us: f64,
+    /// Its 95% interval in microseconds.
+    pub interval_us: Option<Bounds>,
+}
+
+impl From<(f64, f64)> for Bounds {
+    fn from((low, high): (f64, f64)) -> Self {
+        Self { low, high }
+    }
+}
+
+impl From<Bounds> for (f64, f64) {
+    fn from(Bounds { low, high }: Bounds) -> Self {
+        (low, high)
+    }
+}
+
+mirrors!(Stall, statistics::Stall { start_us, length_us, usual_tps });
+
+impl From<statistics::Percentile> for Percentile {
+    fn from(percentile: statistics::Percentile) -> Self {
+        let statistics::Percentile { share, value_us, interval_us } = percentile;
+        Self { share, value_us, interval_us: interval_us.map(Into::into) }
+    }
+}
+
+impl From<Percentile> for statistics::Percentile {
+    fn from(percentile: Percentile) -> Self {
+        let Percentile { share, value_us, interval_us } = percentile;
+        Self { share, value_us, interval_us: interval_us.map(Into::into) }
+    }
+}
+
+impl From<statistics::Statistics> for Statistics {
+    fn from(of: statistics::Statistics) -> Self {
+        Self {
+            seconds: of.seconds,
+            tps_mean: of.tps_mean,
+            tps_interval: of.tps_interval.map(Into::into),
+            effective_seconds: of.effective_seconds,
+            stationary: of.stationary,
+            drift_share: of.drift_share,
+            trend_p: of.trend_p,
+            warmup_cut_us: of.warmup_cut_us,
+            stalls: of.stalls.map(|stalls| stalls.into_iter().map(Into::into).collect()),
+            percentiles: of.percentiles.into_iter().map(Into::into).collect(),
+            missing: of.missing,
+        }
+    }
+}
+
+impl From<Statistics> for statistics::Statistics {
+    fn from(of: Statistics) -> Self {
+        Self {
+            seconds: of.seconds,
+            tps_mean: of.tps_mean,
+            tps_interval: of.tps_interval.map(Into::into),
+            effective_seconds: of.effective_seconds,
+            stationary: of.stationary,
+            drift_share: of.drift_share,
+            trend_p: of.trend_p,
+            warmup_cut_us: of.warmup_cut_us,
+            stalls: of.stalls.map(|stalls| stalls.into_iter().map(Into::into).collect()),
+            percentiles: of.percentiles.into_iter().map(Into::into).collect(),
+            missing: of.missing,
+        }
+    }
+}
