@@ -6,6 +6,7 @@ mod dataset;
 mod doctor;
 mod driver;
 mod explain;
+mod history;
 pub(crate) mod pgbench;
 mod plan;
 mod report;
@@ -40,6 +41,7 @@ enum Command {
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
+    History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
@@ -58,6 +60,7 @@ impl Cli {
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
             Command::Compare(args) => args.run(),
+            Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),

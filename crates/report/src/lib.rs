@@ -8,6 +8,7 @@ pub mod compare;
 mod environment;
 mod explained;
 mod figures;
+pub mod history;
 mod html;
 pub mod metric;
 mod selector;
