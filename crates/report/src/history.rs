@@ -186,6 +186,8 @@ pub struct Selected {
     pub suspect: Vec<(String, usize)>,
     /// How many do not say at which step they are.
     pub without_step: usize,
+    /// The labels of steps that were left out because somebody said so.
+    pub without: Vec<String>,
     /// How many have no control in their run, and so no figure.
     pub without_control: usize,
 }
@@ -303,9 +305,9 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
     some_are_left(request, &trials, &about)?;
     let (mut steps, order) = keys.steps(&trials, request.git);
     for wanted in &request.without {
-        let key = steps[step(&steps, wanted)?].key.clone();
-        steps.retain(|step| step.key != key);
-        trials.retain(|(_, of)| *of != key);
+        let step = steps.remove(step(&steps, wanted)?);
+        trials.retain(|(_, of)| *of != step.key);
+        about.without.push(step.label);
     }
 
     let figure = |trial: &Trial| read.get(trial.id.as_str()).and_then(|read| read.figure);
@@ -374,7 +376,7 @@ fn controls<'a>(request: &Request<'_>, all: &'a [Trial], selected: &[&Trial]) ->
     all.iter().filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str())).collect()
 }
 
-/// The figures of the trials that may be used, and the names of all that was collected beside them. Bundles are read
+/// What trials have to say, as far as it is needed, and the names of all that was collected beside them. Bundles are read
 /// whole only where heads do not say it.
 fn read<'a>(
     store: &Store,
@@ -383,10 +385,10 @@ fn read<'a>(
 ) -> Result<(HashMap<&'a str, Read>, Vec<String>), StoreError> {
     let (mut read, mut collected) = (HashMap::new(), Vec::new());
     for trial in trials {
-        if !is_usable(trial) || read.contains_key(trial.id.as_str()) {
+        let asks_machine = request.over == Over::Kernel && trial.cell.kernel.is_none();
+        if !is_usable(trial) && !asks_machine || read.contains_key(trial.id.as_str()) {
             continue;
         }
-        let asks_machine = request.over == Over::Kernel && trial.cell.kernel.is_none();
         let of_trial = match request.metric.needs_record() || asks_machine {
             false => Read { figure: request.metric.of_head(trial), kind: None, kernel: None },
             true => {
@@ -395,7 +397,7 @@ fn read<'a>(
                 collected.sort_unstable();
                 collected.dedup();
                 Read {
-                    figure: request.metric.of(&record),
+                    figure: request.metric.of(&record).filter(|_| is_usable(trial)),
                     kind: request.metric.kind(&record),
                     kernel: record.environment.kernel,
                 }
@@ -420,6 +422,7 @@ fn about(selected: &[&Trial]) -> Selected {
         invalid: reasons(selected, Status::Invalid),
         suspect: reasons(selected, Status::Suspect),
         without_step: 0,
+        without: Vec::new(),
         without_control: 0,
     }
 }

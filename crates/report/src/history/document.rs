@@ -51,6 +51,8 @@ struct TrialsDocument {
     /// How many trials each gate made so.
     invalid: BTreeMap<String, usize>,
     suspect: BTreeMap<String, usize>,
+    /// Labels of steps that were left out.
+    without: Vec<String>,
     without_step: usize,
     without_control: usize,
 }
@@ -161,6 +163,7 @@ impl Document {
                 campaigns: history.trials.campaigns.clone(),
                 invalid: history.trials.invalid.iter().cloned().collect(),
                 suspect: history.trials.suspect.iter().cloned().collect(),
+                without: history.trials.without.clone(),
                 without_step: history.trials.without_step,
                 without_control: history.trials.without_control,
             },

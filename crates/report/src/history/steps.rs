@@ -79,7 +79,7 @@ impl Order {
         match self {
             Self::Version => "in the order of versions",
             Self::Git => "in the order of git's history",
-            Self::FirstSeen => "in the order in which they were first measured",
+            Self::FirstSeen => "as they were first measured",
         }
     }
 
@@ -96,11 +96,13 @@ impl Order {
 /// The refs of a git repository, in the order of its history; none where one of them, or the repository, is not there.
 pub type GitOrder<'a> = &'a dyn Fn(&Path, &[String]) -> Option<Vec<String>>;
 
-/// The key of each trial's step, and where commits are from.
+/// What tells the key of each trial's step.
 pub(super) struct Keys {
     over: Over,
     /// Builds by run and server.
     builds: HashMap<(String, String), Build>,
+    /// Versions by run and server, for trials whose server never answered.
+    versions: HashMap<(String, String), String>,
 }
 
 impl Keys {
@@ -115,18 +117,25 @@ impl Keys {
                 }));
             }
         }
-        Self { over, builds }
+        let versions =
+            trials.iter().filter_map(|trial| Some((Self::server(trial), trial.server_version.clone()?)));
+        Self { over, builds, versions: versions.collect() }
+    }
+
+    fn server(trial: &Trial) -> (String, String) {
+        (trial.run.id.clone(), Factor::Server.level(&trial.cell))
     }
 
     fn build(&self, trial: &Trial) -> Option<&Build> {
-        self.builds.get(&(trial.run.id.clone(), trial.cell.server.clone()))
+        self.builds.get(&Self::server(trial))
     }
 
     /// The step that a trial belongs to; none where that is not known. `machine` is the kernel that the trial ran under.
     pub(super) fn key(&self, trial: &Trial, machine: Option<&str>) -> Option<String> {
         match self.over {
             Over::Version => {
-                Some(trial.server_version.clone().unwrap_or_else(|| Factor::Server.level(&trial.cell)))
+                let known = trial.server_version.as_ref().or_else(|| self.versions.get(&Self::server(trial)));
+                Some(known.cloned().unwrap_or_else(|| Factor::Server.level(&trial.cell)))
             }
             Over::Commit => self.build(trial)?.git_ref.clone(),
             Over::Kernel => trial.cell.kernel.clone().or_else(|| machine.map(str::to_owned)),

@@ -91,11 +91,10 @@ fn head(history: &History) -> Vec<String> {
         [only] => format!(", {}", only.label),
         [] => String::new(),
     };
-    let mut lines = vec![format!(
-        "{of}, over {over}: {}{ends}, {}",
-        counted(steps.len(), "step"),
-        history.order.in_words()
-    )];
+    let mut lines = vec![
+        of,
+        format!("over {over}: {}{ends}, {}", counted(steps.len(), "step"), history.order.in_words()),
+    ];
     let selector =
         if history.selector.is_empty() { String::new() } else { format!("{} · ", history.selector) };
     lines.push(format!(
@@ -114,6 +113,8 @@ fn head(history: &History) -> Vec<String> {
         (trials.without_control, "without a control in their run, not used".to_owned()),
     ];
     lines.extend(left_out.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+    let without = trials.without.join(", ");
+    lines.extend((!without.is_empty()).then(|| format!("without {without}")));
     lines.extend(common(history));
     lines
 }
