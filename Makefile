@@ -42,13 +42,14 @@ unit: compiler $(WEB_PAGE)
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 
-## bench: the driver's and the data sets' cost beside pgbench's, and what the collectors cost, each in one run
+## bench: the driver's, the data sets' and the collectors' cost, each in one run, and what the statistics promise
 bench: compiler $(WEB_PAGE)
 	setup/packages pgbench:postgresql
-	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost -p collector-cost
+	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost -p collector-cost -p verdicts
 	target/release/driver-cost
 	target/release/dataset-cost
 	target/release/collector-cost
+	target/release/verdicts
 
 ## conformance: pgbench's own tests, by a command PGBENCH_TAP that runs them on the server in the directory PG_BIN
 conformance: build

@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import { count, tps } from './format';
-import { trialsOf, type Placed } from './trials';
+import { title, trialsOf, type Placed } from './trials';
 import type { Column, Panel } from './view';
 
 /** Colour and mark of a column, the same in every chart, table and legend. */
@@ -46,8 +46,10 @@ const MARGIN_RIGHT = 8;
 export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>, width: number): Chart {
   const shown = columns.map((_, at) => at).filter((at) => !hidden.has(at) && panel.rows.some((row) => row.points[at]));
   const marks: Mark[] = [];
-  const placed = trialsOf(panel, columns).filter(({ trial, at }) => trial.tps !== null && shown.includes(at));
-  const clients = panel.rows.map((row) => row.clients);
+  const placed = trialsOf(panel, columns).filter(({ clients, trial, at }) => clients !== null && trial.tps !== null && shown.includes(at));
+  // Imported trials may not say how many clients there were: the table has them.
+  const rows = panel.rows.flatMap((row) => (row.clients === null ? [] : [{ ...row, clients: row.clients }]));
+  const clients = rows.map((row) => row.clients);
   const log = (clients.at(-1) ?? 1) / (clients[0] ?? 1) > 8;
   const most = Math.max(0, ...placed.map(({ trial }) => trial.tps ?? 0));
   const marginLeft = 14 + 7 * tps(most).length;
@@ -62,7 +64,7 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
   const layers = shown.flatMap((at, nth) => {
     const dx = (nth - (shown.length - 1) / 2) * apart;
     const stroke = colour(at);
-    const summary: Summary[] = panel.rows.map((row) => {
+    const summary: Summary[] = rows.map((row) => {
       const point = row.points[at];
       return { clients: row.clients, median: point?.median ?? null, min: point?.min ?? null, max: point?.max ?? null };
     });
@@ -136,9 +138,9 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
 
 /** One sentence that stands for the chart where it can't be seen. */
 export function describe(panel: Panel, columns: Column[]): string {
-  const clients = panel.rows.map((row) => row.clients);
+  const clients = panel.rows.flatMap((row) => row.clients ?? []).join(', ') || 'an unknown number of';
   return (
-    `${panel.workload}, scale ${count(panel.scale)}: transactions per second at ${clients.join(', ')} clients for ` +
+    `${title(panel)}: transactions per second at ${clients} clients for ` +
     `${columns.map((column) => column.label).join(', ')}. The table has the figures.`
   );
 }

@@ -1,11 +1,12 @@
 /** The trials of a view one by one, each with the cell it measured. */
 
+import { count, counted } from './format';
 import type { Column, Panel, Trial, View } from './view';
 
 export interface Placed {
   trial: Trial;
   panel: Panel;
-  clients: number;
+  clients: number | null;
   column: Column;
   /** Index of `column` in the view. */
   at: number;
@@ -18,6 +19,17 @@ export function trialsOf(panel: Panel, columns: Column[]): Placed[] {
       (row.points[at]?.runs ?? []).map((trial) => ({ trial, panel, clients: row.clients, column, at })),
     ),
   );
+}
+
+/** `8 clients, `; nothing where the number is not known. */
+export function clientsOf({ clients }: Placed): string {
+  return clients === null ? '' : `${counted(clients, 'client')}, `;
+}
+
+/** What tells a panel: workload, scale and so on, as far as they are known. */
+export function title(panel: Panel): string {
+  const scale = panel.scale === null ? null : `scale ${count(panel.scale)}`;
+  return [panel.workload, scale].filter((part) => part !== null).join(', ') || 'imported';
 }
 
 export function allTrials(view: View): Placed[] {

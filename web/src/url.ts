@@ -20,7 +20,8 @@ export interface Selection {
 
 /** Names a column in URLs. */
 export function columnKey(column: Column): string {
-  return `${column.server}_${column.settings}`;
+  // Imported trials may not say.
+  return column.server === null || column.settings === null ? column.label : `${column.server}_${column.settings}`;
 }
 
 export function parseSelection(fragment: string): Selection {
@@ -52,15 +53,19 @@ export function formatSelection(selection: Selection): string {
   return pairs.toString();
 }
 
+function levelOf(factor: Factor, panel: Panel): string {
+  return String(panel[factor] ?? 'unknown');
+}
+
 /** The levels that a factor has among the panels, in their order. */
 export function levelsOf(factor: Factor, panels: Panel[]): string[] {
-  return [...new Set(panels.map((panel) => String(panel[factor])))];
+  return [...new Set(panels.map((panel) => levelOf(factor, panel)))];
 }
 
 /** A level that no panel has (an old link, say) chooses nothing. */
 export function isChosen(panel: Panel, selection: Selection, panels: Panel[]): boolean {
   return FACTORS.every((factor) => {
     const level = selection.levels[factor];
-    return !level || String(panel[factor]) === level || !levelsOf(factor, panels).includes(level);
+    return !level || levelOf(factor, panel) === level || !levelsOf(factor, panels).includes(level);
   });
 }

@@ -17,10 +17,11 @@ export interface Run {
   id: string;
   campaign: string;
   campaign_toml: string;
-  seed: string;
+  seed: string | null;
+  imported: string[] | null;
   pgdyno_version: string;
-  started: string;
-  ended: string;
+  started: string | null;
+  ended: string | null;
   trials: number;
   plan: PlanFacts | null;
 }
@@ -35,24 +36,24 @@ export interface PlanFacts {
 
 export interface Column {
   label: string;
-  server: string;
-  settings: string;
+  server: string | null;
+  settings: string | null;
   versions: string[];
   banners: string[];
 }
 
 export interface Panel {
-  workload: string;
-  scale: number;
-  protocol: string;
-  transport: string;
+  workload: string | null;
+  scale: number | null;
+  protocol: string | null;
+  transport: string | null;
   conditions: string[];
   database_bytes: number | null;
   rows: Row[];
 }
 
 export interface Row {
-  clients: number;
+  clients: number | null;
   points: (Point | null)[];
 }
 
@@ -71,7 +72,7 @@ export interface Trial {
   repeat: number;
   attempt: number;
   position: number;
-  started: string;
+  started: string | null;
   validity: Validity;
   findings: Finding[];
   tps: number | null;
@@ -82,10 +83,10 @@ export interface Trial {
 }
 
 export interface Latency {
-  mean_us: number;
-  p50_us: number;
-  p95_us: number;
-  p99_us: number;
+  mean_us: number | null;
+  p50_us: number | null;
+  p95_us: number | null;
+  p99_us: number | null;
 }
 
 export interface Finding {

@@ -67,10 +67,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use model::environment::Environment;
-    use model::message::{Interval, Latency, Phase};
+    use model::message::{Interval, Phase};
     use model::metrics::{Kind, Metrics, Point, Series};
     use model::plan::Plan;
-    use model::record::{Accounting, Event, Run, Setting, Status, Summary, Trial, Validity};
+    use model::record::{Accounting, Event, Latency, Run, Setting, Status, Summary, Trial, Validity};
     use model::spec::Campaign;
     use model::waits::{Session, Waits};
 
@@ -80,15 +80,15 @@ mod tests {
 
     fn latency(mean_us: f64) -> Latency {
         Latency {
-            mean_us,
-            stddev_us: 0.0,
-            min_us: mean_us,
-            p50_us: mean_us,
-            p90_us: mean_us,
-            p95_us: mean_us,
-            p99_us: mean_us,
-            p999_us: mean_us,
-            max_us: mean_us,
+            mean_us: Some(mean_us),
+            stddev_us: Some(0.0),
+            min_us: Some(mean_us),
+            p50_us: Some(mean_us),
+            p90_us: Some(mean_us),
+            p95_us: Some(mean_us),
+            p99_us: Some(mean_us),
+            p999_us: Some(mean_us),
+            max_us: Some(mean_us),
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
                 id: String::new(),
                 campaign: String::new(),
                 campaign_toml: String::new(),
-                seed: 1,
+                seed: Some(1),
                 pgdyno_version: String::new(),
                 tags: Vec::new(),
                 notes: None,
@@ -136,38 +136,39 @@ mod tests {
             attempt: 1,
             position: 1,
             reason: None,
-            started: "2026-11-22T10:00:00Z".parse().unwrap(),
+            started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
             load_started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
             clocks: None,
-            ended: "2026-11-22T10:00:10Z".parse().unwrap(),
+            ended: Some("2026-11-22T10:00:10Z".parse().unwrap()),
             server_version: None,
             server_banner: None,
             server_build: None,
             database_bytes: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
-                window_us: 10 * SECOND as u64,
-                transactions: 10_000,
-                failed: 0,
+                window_us: Some(10 * SECOND as u64),
+                transactions: Some(10_000),
+                failed: Some(0),
                 tps: 1000.0,
                 latency: Some(latency(2000.0)),
                 service: None,
-                connect_us: 0,
-                driver_cpu_us: SECOND as u64,
-                driver_busy_max: 0.1,
-                driver_lag_max_us: 0.0,
+                connect_us: Some(0),
+                driver_cpu_us: Some(SECOND as u64),
+                driver_busy_max: Some(0.1),
+                driver_lag_max_us: Some(0.0),
                 driver_engine: None,
                 driver_engine_reason: None,
             }),
             accounting: Accounting::default(),
+            imported: None,
         };
         let interval = Interval {
             start_us: 0,
             width_us: 10 * SECOND as u64,
             phase: Phase::Measure,
             scripts: Vec::new(),
-            busy: 0.1,
-            lag_max_us: 0.0,
+            busy: Some(0.1),
+            lag_max_us: Some(0.0),
             lag_mean_us: None,
             responses: None,
             send_lag_max_us: None,
@@ -280,7 +281,7 @@ mod tests {
         let figures = [("sessions_blocked", 1.0), ("looks", 5.0), ("is_load", 0.0)];
         record.events = vec![Event {
             kind: "lock-holder".to_owned(),
-            at: record.trial.started,
+            at: record.trial.load_started.unwrap(),
             figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
             ..Event::default()
         }];

@@ -69,7 +69,7 @@ impl Summary {
             scripts.push(ScriptInterval {
                 script: name.clone(),
                 transactions,
-                failed: script.failures.sum(),
+                failed: Some(script.failures.sum()),
                 latency_ns: encoded(&mut self.serializer, &mut self.serialized, &script.latency)?,
                 service_ns: service
                     .map(|service| encoded(&mut self.serializer, &mut self.serialized, service))
@@ -88,8 +88,8 @@ impl Summary {
             width_us: end_ns / 1_000 - start_us,
             phase: record.phase,
             scripts,
-            busy: record.busy,
-            lag_max_us: lag.max_ns as f64 / 1e3,
+            busy: Some(record.busy),
+            lag_max_us: Some(lag.max_ns as f64 / 1e3),
             lag_mean_us: lag.mean_ns().map(|ns| ns / 1e3),
             responses: Some(lag.count),
             send_lag_max_us: self.open_loop.then_some(record.send_lag.max_ns as f64 / 1e3),

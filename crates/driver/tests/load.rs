@@ -61,10 +61,10 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
         ]
     );
     for interval in &told.intervals {
-        assert!((0.0..=1.0).contains(&interval.busy), "{interval:?}");
+        assert!((0.0..=1.0).contains(&interval.busy.unwrap()), "{interval:?}");
         let handled = interval.scripts[0].transactions > 0;
         assert!(
-            !handled || interval.lag_mean_us.is_some_and(|mean| mean <= interval.lag_max_us),
+            !handled || interval.lag_mean_us.is_some_and(|mean| mean <= interval.lag_max_us.unwrap()),
             "{interval:?}"
         );
     }

@@ -1,8 +1,12 @@
 //! The factors: what the cells of a campaign can differ in.
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 
-use crate::plan::Cell;
+use crate::plan::{CacheState, Cell, Pin, SettingsVariant};
+use crate::units::{Rate, Span};
+use crate::workload::{Protocol, Transport, Workload};
 
 /// One axis of a campaign, in the order in which cells are laid out and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,8 +98,20 @@ impl Factor {
         matches!(self, Self::Scale | Self::Clients | Self::Threads | Self::Rate)
     }
 
-    /// The level of a cell, as campaigns write it.
+    /// The level of a cell, as campaigns write it; [`UNKNOWN`] where an imported trial does not say it.
     pub fn level(self, cell: &Cell) -> String {
+        self.known_level(cell).unwrap_or_else(|| UNKNOWN.to_owned())
+    }
+
+    /// As [`Factor::level`], none where it is not known.
+    pub fn known_level(self, cell: &Cell) -> Option<String> {
+        match cell.foreign.get(&self) {
+            Some(foreign) => foreign.clone(),
+            None => Some(self.own_level(cell)),
+        }
+    }
+
+    fn own_level(self, cell: &Cell) -> String {
         let any = |label: &Option<String>| label.as_deref().unwrap_or(ANY).to_owned();
         match self {
             Self::Server => cell.server.clone(),
@@ -114,6 +130,67 @@ impl Factor {
             Self::Pin => cell.pin.name.clone(),
             Self::Cache => cell.cache.name().to_owned(),
         }
+    }
+
+    /// Gives a cell this level, as somebody else wrote it: lengths without a unit are seconds, and a workload that is
+    /// not built in goes by its name.
+    ///
+    /// # Errors
+    /// It is no level of this factor: what was expected.
+    pub fn set_level(self, cell: &mut Cell, text: &str) -> Result<(), String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(format!("{} is empty", self.name()));
+        }
+        let count = || match text.parse::<u32>() {
+            Ok(count) if count > 0 => Ok(count),
+            _ => Err(format!("`{text}` is not a number for {}: expected 1, 2, 3, …", self.name())),
+        };
+        let names = |known: &[&str]| {
+            Err(format!("`{text}` is no level of {}: expected {}", self.name(), known.join(", ")))
+        };
+        let label = || Some(text.to_owned());
+        let mut foreign = None;
+        match self {
+            Self::Server => cell.server = text.to_owned(),
+            Self::Settings => {
+                cell.settings = SettingsVariant { name: text.to_owned(), values: BTreeMap::new() };
+            }
+            Self::Kernel => cell.kernel = label(),
+            Self::Host => cell.host = label(),
+            Self::Workload => match Workload::by_name(text) {
+                Some(workload) => cell.workload = workload,
+                None => foreign = label(),
+            },
+            Self::Scale => cell.scale = count()?,
+            Self::Clients => cell.clients = count()?,
+            Self::Threads => cell.threads = count()?,
+            Self::Protocol => match Protocol::by_name(text) {
+                Some(protocol) => cell.protocol = protocol,
+                None => return names(&Protocol::ALL.map(Protocol::name)),
+            },
+            Self::Transport => match Transport::by_name(text) {
+                Some(transport) => cell.transport = transport,
+                None => return names(&Transport::ALL.map(Transport::name)),
+            },
+            Self::Rate if text == Rate::MAX.to_string() => cell.rate = Rate::MAX,
+            Self::Rate => match text.parse().ok().and_then(Rate::per_second) {
+                Some(rate) => cell.rate = rate,
+                None => return names(&["transactions a second", "max"]),
+            },
+            Self::Duration => cell.duration = length(text)?,
+            Self::Warmup => cell.warmup = length(text)?,
+            Self::Pin => cell.pin = Pin { name: text.to_owned(), driver: None, server: None },
+            Self::Cache => match CacheState::by_name(text) {
+                Some(cache) => cell.cache = cache,
+                None => return names(&CacheState::ALL.map(CacheState::name)),
+            },
+        }
+        match foreign {
+            Some(level) => cell.foreign.insert(self, Some(level)),
+            None => cell.foreign.remove(&self),
+        };
+        Ok(())
     }
 
     /// The levels of some cells, each once, in their order.
@@ -148,5 +225,81 @@ impl Serialize for Factor {
     }
 }
 
+/// A length with its unit, or in seconds.
+fn length(text: &str) -> Result<Span, String> {
+    let with_unit = match text.ends_with(|c: char| c.is_ascii_digit()) {
+        true => format!("{text}s").parse::<Span>(),
+        false => text.parse::<Span>(),
+    };
+    with_unit.map_err(|error| error.to_string())
+}
+
+/// Stands for the level of a factor that is not known.
+pub const UNKNOWN: &str = "unknown";
+
 /// The level of `kernel` and `host` that every kernel and host is.
 pub(crate) const ANY: &str = "any";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_the_level_and_the_rest_stays_unknown() {
+        let mut cell = Cell::unknown();
+        assert!(Factor::ALL.into_iter().all(|factor| factor.known_level(&cell).is_none()));
+        let levels = [
+            (Factor::Server, "9.6"),
+            (Factor::Settings, "big"),
+            (Factor::Kernel, "2.6.39"),
+            (Factor::Host, "h"),
+            (Factor::Workload, "insert.sql"),
+            (Factor::Scale, "10"),
+            (Factor::Clients, "8"),
+            (Factor::Threads, "2"),
+            (Factor::Protocol, "prepared"),
+            (Factor::Transport, "tcp"),
+            (Factor::Rate, "500"),
+            (Factor::Duration, "90s"),
+            (Factor::Warmup, "500ms"),
+            (Factor::Pin, "one"),
+            (Factor::Cache, "cold"),
+        ];
+        for (set, (factor, level)) in levels.into_iter().enumerate() {
+            factor.set_level(&mut cell, level).unwrap();
+            assert_eq!(factor.known_level(&cell).as_deref(), Some(level));
+            let known = Factor::ALL.into_iter().filter(|factor| factor.known_level(&cell).is_some()).count();
+            assert_eq!(known, set + 1);
+        }
+        Factor::Workload.set_level(&mut cell, "select-only").unwrap();
+        assert_eq!(cell.workload, Workload::SelectOnly);
+        assert!(cell.foreign.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_level_is_refused_and_changes_nothing() {
+        for (factor, text) in [
+            (Factor::Clients, "0"),
+            (Factor::Clients, "many"),
+            (Factor::Scale, "-1"),
+            (Factor::Scale, " "),
+            (Factor::Protocol, "fast"),
+            (Factor::Rate, "-5"),
+            (Factor::Rate, "NaN"),
+            (Factor::Duration, "long"),
+        ] {
+            let mut cell = Cell::unknown();
+            let error = factor.set_level(&mut cell, text).unwrap_err();
+            assert!(error.contains(factor.name()) || error.contains("duration"), "{error}");
+            assert_eq!(cell, Cell::unknown());
+        }
+    }
+
+    #[test]
+    fn a_length_without_a_unit_is_in_seconds() {
+        let mut cell = Cell::unknown();
+        Factor::Duration.set_level(&mut cell, "60").unwrap();
+        assert_eq!(cell.duration, Span::from_us(60_000_000));
+        assert_eq!(cell.to_string(), "duration 1min");
+    }
+}

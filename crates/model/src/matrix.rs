@@ -1,5 +1,7 @@
 //! Lays out cells: products of axes, some of which go together, less what is excluded and more what is included.
 
+use std::collections::BTreeMap;
+
 use toml::Spanned;
 
 use crate::check::Checked;
@@ -252,6 +254,7 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
         warmup: Span::default(),
         pin: Pin::none(),
         cache: CacheState::Warm,
+        foreign: BTreeMap::new(),
     };
     let (mut of_workload, mut of_factor) = ((None, None), (None, None));
     for level in levels {

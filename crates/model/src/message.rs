@@ -159,10 +159,11 @@ pub struct Interval {
     pub phase: Phase,
     /// One entry a script, in the load's order.
     pub scripts: Vec<ScriptInterval>,
-    /// Share of the time that the busiest driver thread was not waiting for its sockets, 0 to 1.
-    pub busy: f64,
-    /// Largest driver lag seen (wake-up → response handled), in microseconds.
-    pub lag_max_us: f64,
+    /// Share of the time that the busiest driver thread was not waiting for its sockets, 0 to 1; none where it is not
+    /// known.
+    pub busy: Option<f64>,
+    /// Largest driver lag seen (wake-up → response handled), in microseconds; none as above.
+    pub lag_max_us: Option<f64>,
     /// Mean driver lag, in microseconds; none where nothing was handled.
     pub lag_mean_us: Option<f64>,
     /// Responses that were handled; none where it is not known.
@@ -186,10 +187,10 @@ pub struct ScriptInterval {
     pub script: String,
     /// Transactions that succeeded.
     pub transactions: u64,
-    /// Transactions that failed.
-    pub failed: u64,
+    /// Transactions that failed; none where it is not known.
+    pub failed: Option<u64>,
     /// Latency from the intended start in nanoseconds: HdrHistogram V2, deflated, base64 (the payload of an interval
-    /// log line).
+    /// log line); empty where there is none.
     pub latency_ns: String,
     /// The same from the start as it was: service time; none in a closed loop, where it is no other.
     pub service_ns: Option<String>,

@@ -6,9 +6,10 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::check::Checked;
-use crate::factor::Factor;
+use crate::factor::{Factor, UNKNOWN};
 use crate::matrix;
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
@@ -230,7 +231,7 @@ pub struct Hooks {
 }
 
 /// One combination of factor levels.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell {
     /// The server, by its name in the campaign.
     pub server: String,
@@ -262,9 +263,35 @@ pub struct Cell {
     pub pin: Pin,
     /// What the caches hold when the load begins.
     pub cache: CacheState,
+    /// Levels that no campaign has, of imported trials only: the name of a script that is not built in, or none where
+    /// nothing is known. What the factor's own field holds beside it is filler and means nothing: ask
+    /// [`Factor::level`] or [`Factor::known_level`].
+    pub foreign: BTreeMap<Factor, Option<String>>,
 }
 
 impl Cell {
+    /// A cell of which nothing is known: what an imported trial begins with. [`Factor::set_level`] says more of it.
+    pub fn unknown() -> Self {
+        Self {
+            server: String::new(),
+            settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
+            kernel: None,
+            host: None,
+            workload: Workload::SelectOnly,
+            scale: 1,
+            clients: 1,
+            threads: 1,
+            protocol: Protocol::Simple,
+            transport: Transport::Unix,
+            rate: Rate::MAX,
+            duration: Span::default(),
+            warmup: Span::default(),
+            pin: Pin::none(),
+            cache: CacheState::AsIs,
+            foreign: Factor::ALL.into_iter().map(|factor| (factor, None)).collect(),
+        }
+    }
+
     /// The load before a window of this length where nothing is said: a tenth.
     pub fn usual_warmup(duration: Span) -> Span {
         Span::from_us(duration.us() / 10)
@@ -280,9 +307,50 @@ pub struct SettingsVariant {
     pub values: BTreeMap<String, String>,
 }
 
+/// By factor; null where a level is not known.
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        fn put<M: SerializeMap>(
+            map: &mut M,
+            cell: &Cell,
+            factor: Factor,
+            own: &impl Serialize,
+        ) -> Result<(), M::Error> {
+            match cell.foreign.get(&factor) {
+                Some(level) => map.serialize_entry(factor.name(), level),
+                None => map.serialize_entry(factor.name(), own),
+            }
+        }
+        let mut map = serializer.serialize_map(Some(Factor::ALL.len()))?;
+        put(&mut map, self, Factor::Server, &self.server)?;
+        put(&mut map, self, Factor::Settings, &self.settings)?;
+        put(&mut map, self, Factor::Kernel, &self.kernel)?;
+        put(&mut map, self, Factor::Host, &self.host)?;
+        put(&mut map, self, Factor::Workload, &self.workload)?;
+        put(&mut map, self, Factor::Scale, &self.scale)?;
+        put(&mut map, self, Factor::Clients, &self.clients)?;
+        put(&mut map, self, Factor::Threads, &self.threads)?;
+        put(&mut map, self, Factor::Protocol, &self.protocol)?;
+        put(&mut map, self, Factor::Transport, &self.transport)?;
+        put(&mut map, self, Factor::Rate, &self.rate)?;
+        put(&mut map, self, Factor::Duration, &self.duration)?;
+        put(&mut map, self, Factor::Warmup, &self.warmup)?;
+        put(&mut map, self, Factor::Pin, &self.pin)?;
+        put(&mut map, self, Factor::Cache, &self.cache)?;
+        map.end()
+    }
+}
+
 impl fmt::Display for Cell {
     /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, then what is not as usual, but for the warm-up.
+    /// Of an imported trial, all that is known: `server 9.6, clients 8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.foreign.is_empty() {
+            let known = |factor: Factor| Some(format!("{} {}", factor.name(), factor.known_level(self)?));
+            let known: Vec<String> = Factor::ALL.into_iter().filter_map(known).collect();
+            let known = if known.is_empty() { UNKNOWN.to_owned() } else { known.join(", ") };
+            return f.write_str(&known);
+        }
         write!(
             f,
             "{} {} {} scale {} clients {} {} {} {}",

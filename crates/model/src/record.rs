@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use crate::environment::Environment;
-use crate::message::{Interval, Latency};
+use crate::message::{self, Interval};
 use crate::metrics::Metrics;
 use crate::plan::Cell;
 use crate::waits::{StatementUse, Waits};
@@ -18,7 +18,7 @@ use crate::waits::{StatementUse, Waits};
 pub struct TrialRecord {
     /// What was run and what came out.
     pub trial: Trial,
-    /// The machine it ran on.
+    /// The machine it ran on; nothing where the trial was imported.
     pub environment: Environment,
     /// Every server setting as it was in force; empty where the server never answered.
     pub settings: Vec<Setting>,
@@ -72,14 +72,14 @@ pub struct Trial {
     pub position: u32,
     /// Why it was run beyond what was planned from the start; none where it was planned.
     pub reason: Option<String>,
-    /// When it began (server start included).
-    pub started: Timestamp,
+    /// When it began (server start included); none where it was imported and is not known.
+    pub started: Option<Timestamp>,
     /// When its load began, from where intervals are counted; none where no load ran.
     pub load_started: Option<Timestamp>,
     /// The two clocks, read together at the load's start and at its end; none where no load ran.
     pub clocks: Option<Clocks>,
-    /// When it ended.
-    pub ended: Timestamp,
+    /// When it ended; none as above.
+    pub ended: Option<Timestamp>,
     /// The server's own full version, such as `18.1`; none where it never answered.
     pub server_version: Option<String>,
     /// `version()` as the server prints it.
@@ -94,6 +94,32 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// The two counts of the same transactions.
     pub accounting: Accounting,
+    /// Where it was imported from; none where pgdyno measured it.
+    pub imported: Option<Imported>,
+}
+
+/// Where an imported trial comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// What wrote it, such as `pgbench` or `csv`.
+    pub format: String,
+    /// The files that it was read from.
+    pub files: Vec<ImportedFile>,
+    /// The line of the first file where its row begins, from 1; none where the whole file is of it.
+    pub line: Option<u64>,
+    /// When it was imported.
+    pub at: Timestamp,
+    /// How many trials the same import has made, or is making.
+    pub trials: u32,
+}
+
+/// A file that was imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedFile {
+    /// Its name, without directories.
+    pub name: String,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// The wall clock beside the monotonic one (`CLOCK_REALTIME` and `CLOCK_MONOTONIC`), at both ends of a load. Everything
@@ -131,8 +157,8 @@ pub struct Run {
     pub campaign: String,
     /// The campaign's text, to the letter.
     pub campaign_toml: String,
-    /// Seed of the order of trials and of the driver's random numbers.
-    pub seed: u64,
+    /// Seed of the order of trials and of the driver's random numbers; none where it was imported.
+    pub seed: Option<u64>,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
     /// Words to find it by.
@@ -141,15 +167,16 @@ pub struct Run {
     pub notes: Option<String>,
 }
 
-/// What a load brought.
+/// What a load brought. Of what pgdyno measured, all is known but where it is said; of what was imported, perhaps only
+/// the throughput.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Length of the measured window in microseconds.
-    pub window_us: u64,
+    pub window_us: Option<u64>,
     /// Transactions that ended in the window.
-    pub transactions: u64,
+    pub transactions: Option<u64>,
     /// Transactions that failed, in any phase.
-    pub failed: u64,
+    pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
     /// Latency of the window's transactions.
@@ -157,17 +184,57 @@ pub struct Summary {
     /// Their service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
     /// Time it took to connect all clients, in microseconds.
-    pub connect_us: u64,
+    pub connect_us: Option<u64>,
     /// CPU time of the driver process during the load, user and system, in microseconds.
-    pub driver_cpu_us: u64,
+    pub driver_cpu_us: Option<u64>,
     /// Largest share of an interval of the window in which a driver thread was not waiting, 0 to 1.
-    pub driver_busy_max: f64,
+    pub driver_busy_max: Option<f64>,
     /// Largest driver lag in the window, in microseconds.
-    pub driver_lag_max_us: f64,
+    pub driver_lag_max_us: Option<f64>,
     /// The driver's event loop; none in bundles that were made before it was told.
     pub driver_engine: Option<String>,
     /// Why it was not io_uring; none where it was, or where epoll was asked for.
     pub driver_engine_reason: Option<String>,
+}
+
+/// A latency distribution in figures, microseconds. Of what pgdyno measured all are known; of what was imported, those
+/// that were written down: a percentile is never made of a mean.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean_us: Option<f64>,
+    /// Standard deviation.
+    pub stddev_us: Option<f64>,
+    /// Smallest.
+    pub min_us: Option<f64>,
+    /// Median.
+    pub p50_us: Option<f64>,
+    /// 90th percentile.
+    pub p90_us: Option<f64>,
+    /// 95th percentile.
+    pub p95_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_us: Option<f64>,
+    /// Largest.
+    pub max_us: Option<f64>,
+}
+
+impl From<message::Latency> for Latency {
+    fn from(known: message::Latency) -> Self {
+        Self {
+            mean_us: Some(known.mean_us),
+            stddev_us: Some(known.stddev_us),
+            min_us: Some(known.min_us),
+            p50_us: Some(known.p50_us),
+            p90_us: Some(known.p90_us),
+            p95_us: Some(known.p95_us),
+            p99_us: Some(known.p99_us),
+            p999_us: Some(known.p999_us),
+            max_us: Some(known.max_us),
+        }
+    }
 }
 
 /// The transactions as both sides counted them, over the whole load.

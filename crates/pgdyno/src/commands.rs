@@ -7,6 +7,7 @@ mod doctor;
 mod driver;
 mod explain;
 mod history;
+mod import;
 pub(crate) mod pgbench;
 mod plan;
 mod report;
@@ -43,6 +44,7 @@ enum Command {
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
+    Import(import::ImportArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
     Store(store::StoreArgs),
@@ -62,6 +64,7 @@ impl Cli {
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Import(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),

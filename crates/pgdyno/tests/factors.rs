@@ -43,7 +43,7 @@ fn a_rate_pins_threads_and_a_cold_cache_are_measured_as_asked() {
         assert_eq!(log.contains(":service,"), trial.cell.rate.get().is_some(), "{}", trial.cell);
         if trial.cell.rate.get().is_some() {
             // 80 in the window, by chance.
-            let transactions = trial.summary.as_ref().unwrap().transactions;
+            let transactions = trial.summary.as_ref().unwrap().transactions.unwrap();
             assert!((20..=160).contains(&transactions), "{transactions}");
         }
     }

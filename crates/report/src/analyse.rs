@@ -60,7 +60,12 @@ impl PanelKey {
     ];
 
     fn of(cell: &Cell) -> Self {
+        const NOT_ITS: [Factor; 6] =
+            [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host, Factor::Pin, Factor::Clients];
+        let mut foreign = cell.foreign.clone();
+        foreign.retain(|factor, _| !NOT_ITS.contains(factor));
         Self(Cell {
+            foreign,
             server: String::new(),
             settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
             kernel: None,
@@ -76,7 +81,8 @@ impl PanelKey {
         let says = |factor: Factor, usual: &str| {
             let level = factor.level(&self.0);
             let varies = panels.iter().any(|panel| factor.level(&panel.0) != level);
-            let unusual = !usual.is_empty() && level != usual;
+            let unusual =
+                !usual.is_empty() && factor.known_level(&self.0).is_some_and(|level| level != usual);
             (varies || unusual).then(|| format!("{} {level}", factor.name()))
         };
         Self::CONDITIONS.into_iter().filter_map(|(factor, usual)| says(factor, usual)).collect()
@@ -85,23 +91,26 @@ impl PanelKey {
 
 /// What tells columns apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnKey {
-    server: String,
-    settings: SettingsVariant,
-    kernel: Option<String>,
-    host: Option<String>,
-    pin: Pin,
-}
+pub(crate) struct ColumnKey(Cell);
 
 impl ColumnKey {
     fn of(cell: &Cell) -> Self {
-        Self {
+        const ITS: [Factor; 5] =
+            [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host, Factor::Pin];
+        let foreign = cell.foreign.iter().filter(|(factor, _)| ITS.contains(factor));
+        Self(Cell {
             server: cell.server.clone(),
             settings: cell.settings.clone(),
             kernel: cell.kernel.clone(),
             host: cell.host.clone(),
             pin: cell.pin.clone(),
-        }
+            foreign: foreign.map(|(factor, level)| (*factor, level.clone())).collect(),
+            ..Cell::unknown()
+        })
+    }
+
+    fn level(&self, factor: Factor) -> Option<String> {
+        factor.known_level(&self.0)
     }
 
     pub(crate) fn holds(&self, cell: &Cell) -> bool {
@@ -130,21 +139,25 @@ impl Layout {
         layout
     }
 
-    /// Whether the columns differ in something.
-    fn vary<T: PartialEq>(&self, of: impl Fn(&ColumnKey) -> T) -> bool {
-        self.columns.iter().any(|column| of(column) != of(&self.columns[0]))
+    /// Whether the columns differ in a factor.
+    fn vary(&self, factor: Factor) -> bool {
+        self.columns.iter().any(|column| column.level(factor) != self.columns[0].level(factor))
     }
 }
 
-/// The cells that have trials: those of a plan as the plan has them, then others by version.
+/// The cells that have trials: those of a plan as the plan has them, those of an imported run as they were written down,
+/// then others by version.
 pub(crate) fn in_order(trials: &[&Trial]) -> Vec<Cell> {
     let mut others: Vec<&Cell> = trials.iter().map(|trial| &trial.cell).collect();
     others.sort_by_cached_key(|cell| (version_key(&cell.server), (*cell).clone()));
     others.dedup();
     let mut ordered: Vec<Cell> = Vec::new();
     for trials in runs(trials) {
-        let planned = plan(trials[0]).map(|plan| plan.cells).unwrap_or_default();
-        ordered.extend(planned.into_iter().filter(|cell| others.contains(&cell)));
+        let cells = match trials[0].imported {
+            Some(_) => trials.iter().map(|trial| trial.cell.clone()).collect(),
+            None => plan(trials[0]).map(|plan| plan.cells).unwrap_or_default(),
+        };
+        ordered.extend(cells.into_iter().filter(|cell| others.contains(&cell)));
     }
     ordered.extend(others.into_iter().cloned());
     ordered
@@ -163,21 +176,23 @@ fn runs<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
 /// The plan that a trial's run followed; none where this release can't read its campaign any more.
 pub(crate) fn plan(trial: &Trial) -> Option<Plan> {
     let campaign = Campaign::parse(&trial.run.campaign_toml).ok()?;
-    Plan::of(&campaign, trial.run.seed).ok()
+    Plan::of(&campaign, trial.run.seed?).ok()
 }
 
 fn run(trials: &[&Trial]) -> view::Run {
     let run = &trials[0].run;
-    let started = trials.iter().fold(trials[0].started, |first, trial| first.min(trial.started));
-    let ended = trials.iter().fold(trials[0].ended, |last, trial| last.max(trial.ended));
     view::Run {
         id: run.id.clone(),
         campaign: run.campaign.clone(),
         campaign_toml: run.campaign_toml.clone(),
-        seed: run.seed.to_string(),
+        seed: run.seed.map(|seed| seed.to_string()),
+        imported: trials[0]
+            .imported
+            .as_ref()
+            .map(|imported| imported.files.iter().map(|file| file.name.clone()).collect()),
         pgdyno_version: run.pgdyno_version.clone(),
-        started,
-        ended,
+        started: trials.iter().filter_map(|trial| trial.started).min(),
+        ended: trials.iter().filter_map(|trial| trial.ended).max(),
         trials: trials.len(),
         plan: plan(trials[0]).map(|plan| view::PlanFacts {
             trials: plan.trials.len(),
@@ -246,25 +261,30 @@ fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
             }
         }
     }
-    let version = if versions.is_empty() { key.server.clone() } else { versions.join(", ") };
-    let is_version = key.server.starts_with(|c: char| c.is_ascii_digit());
-    let mut label = match is_version {
+    let (server, settings) = (key.level(Factor::Server), key.level(Factor::Settings));
+    let version = versions.join(", ");
+    let named = |name: &String| match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true if versions.is_empty() => format!("PostgreSQL {name}"),
         true => format!("PostgreSQL {version}"),
-        false => format!("{} (PostgreSQL {version})", key.server),
+        false if versions.is_empty() => name.clone(),
+        false => format!("{name} (PostgreSQL {version})"),
     };
-    if layout.vary(|column| column.settings.name.clone()) {
-        label += &format!(" {}", key.settings.name);
-    }
-    if layout.vary(|column| column.kernel.clone()) {
-        label += &format!(", kernel {}", key.kernel.as_deref().unwrap_or("any"));
-    }
-    if layout.vary(|column| column.host.clone()) {
-        label += &format!(", on {}", key.host.as_deref().unwrap_or("any host"));
-    }
-    if layout.vary(|column| column.pin.name.clone()) {
-        label += &format!(", pin {}", key.pin.name);
-    }
-    view::Column { label, server: key.server.clone(), settings: key.settings.name.clone(), versions, banners }
+    let mut label = server.as_ref().map(named).unwrap_or_default();
+    let mut add = |factor: Factor, before: &str| {
+        // Where nothing is known of the server, the rest is all there is to tell.
+        if let Some(level) = key.level(factor).filter(|_| layout.vary(factor) || server.is_none()) {
+            label += &format!("{before}{level}");
+        }
+    };
+    add(Factor::Settings, " ");
+    add(Factor::Kernel, ", kernel ");
+    add(Factor::Host, ", on ");
+    add(Factor::Pin, ", pin ");
+    let label = match label.trim_start_matches([',', ' ']) {
+        "" => "imported".to_owned(),
+        label => label.to_owned(),
+    };
+    view::Column { label, server, settings, versions, banners }
 }
 
 /// Numbers the columns that would have an earlier one's label: `18` and `18.1` may be the same server.
@@ -273,7 +293,10 @@ fn unique_labels(mut columns: Vec<view::Column>) -> Vec<view::Column> {
         let label = columns[later].label.clone();
         let earlier = columns[..later].iter().filter(|column| column.label == label).count();
         if earlier > 0 {
-            columns[later].label = format!("{label} (as {})", columns[later].server);
+            columns[later].label = match &columns[later].server {
+                Some(server) => format!("{label} (as {server})"),
+                None => format!("{label} ({})", earlier + 1),
+            };
         }
     }
     columns
@@ -282,26 +305,30 @@ fn unique_labels(mut columns: Vec<view::Column>) -> Vec<view::Column> {
 fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
     let trials: Vec<&Trial> =
         trials.iter().copied().filter(|trial| PanelKey::of(&trial.cell) == *key).collect();
-    let mut clients: Vec<u32> = trials.iter().map(|trial| trial.cell.clients).collect();
+    let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
     clients.sort_unstable();
     clients.dedup();
     view::Panel {
-        workload: key.0.workload.name(),
-        scale: key.0.scale,
-        protocol: key.0.protocol.name(),
-        transport: key.0.transport.name(),
+        workload: Factor::Workload.known_level(&key.0),
+        scale: Factor::Scale.known_level(&key.0).map(|_| key.0.scale),
+        protocol: Factor::Protocol.known_level(&key.0),
+        transport: Factor::Transport.known_level(&key.0),
         conditions: key.conditions(&layout.panels),
         database_bytes: trials.iter().filter_map(|trial| trial.database_bytes).max(),
         rows: clients.into_iter().map(|clients| row(clients, layout, &trials)).collect(),
     }
 }
 
-fn row(clients: u32, layout: &Layout, trials: &[&Trial]) -> view::Row {
+fn clients_of(trial: &Trial) -> Option<u32> {
+    Factor::Clients.known_level(&trial.cell).map(|_| trial.cell.clients)
+}
+
+fn row(clients: Option<u32>, layout: &Layout, trials: &[&Trial]) -> view::Row {
     let mut points: Vec<Option<view::Point>> = layout
         .columns
         .iter()
         .map(|column| {
-            let of_cell = |trial: &&&Trial| trial.cell.clients == clients && column.holds(&trial.cell);
+            let of_cell = |trial: &&&Trial| clients_of(trial) == clients && column.holds(&trial.cell);
             point(trials.iter().filter(of_cell).copied().collect())
         })
         .collect();
@@ -360,8 +387,8 @@ fn trial(trial: &Trial) -> view::Trial {
             })
             .collect(),
         tps: summary.map(|summary| summary.tps),
-        transactions: summary.map(|summary| summary.transactions),
-        failed: summary.map(|summary| summary.failed),
+        transactions: summary.and_then(|summary| summary.transactions),
+        failed: summary.and_then(|summary| summary.failed),
         latency: summary.and_then(|summary| summary.latency.as_ref()).map(|latency| view::Latency {
             mean_us: latency.mean_us,
             p50_us: latency.p50_us,

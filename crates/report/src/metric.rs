@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use model::message::{Latency, Phase};
+use model::message::Phase;
 use model::metrics::{Kind, Series};
-use model::record::{Trial, TrialRecord};
+use model::record::{Latency, Trial, TrialRecord};
 
 /// A figure that each trial has one of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Metric {
         let summary = trial.summary.as_ref()?;
         match self {
             Self::Tps => Some(summary.tps),
-            Self::Latency(figure) => summary.latency.as_ref().map(|latency| figure.of(latency)),
+            Self::Latency(figure) => figure.of(summary.latency.as_ref()?),
             _ => None,
         }
     }
@@ -183,7 +183,7 @@ impl Metric {
 }
 
 impl LatencyFigure {
-    fn of(self, latency: &Latency) -> f64 {
+    fn of(self, latency: &Latency) -> Option<f64> {
         match self {
             Self::Mean => latency.mean_us,
             Self::P50 => latency.p50_us,
@@ -197,12 +197,13 @@ impl LatencyFigure {
 struct Window {
     from_us: i64,
     to_us: i64,
-    transactions: f64,
+    /// None where an imported trial does not say it.
+    transactions: Option<f64>,
 }
 
 impl Window {
     fn of(record: &TrialRecord) -> Option<Self> {
-        let transactions = record.trial.summary.as_ref()?.transactions as f64;
+        let transactions = record.trial.summary.as_ref()?.transactions.map(|count| count as f64);
         let measured = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
         let ends = measured().next().zip(measured().next_back());
         // An imported trial may have no intervals, and then nothing was collected in them.
@@ -217,7 +218,7 @@ impl Window {
     }
 
     fn for_each_transaction(&self, amount: f64) -> Option<f64> {
-        (self.transactions > 0.0).then(|| amount / self.transactions)
+        self.transactions.filter(|transactions| *transactions > 0.0).map(|transactions| amount / transactions)
     }
 }
 

@@ -72,7 +72,8 @@ pub fn of_run(store: &Store, id: &str) -> Result<Option<View>, StoreError> {
 fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError> {
     let trials: Vec<Trial> = trials.into_iter().filter(|trial| trial.run.id == run).collect();
     let mut surroundings = BTreeMap::new();
-    for trial in &trials {
+    // Of an imported trial's surroundings nothing is known.
+    for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
         let record = store.load(&trial.id)?;
         let of_trial = Surroundings { environment: record.environment, settings: record.settings };
         surroundings.insert(trial.id.clone(), of_trial);
@@ -138,7 +139,7 @@ mod tests {
                 id: id.to_owned(),
                 campaign: campaign.to_owned(),
                 campaign_toml: String::new(),
-                seed: 1,
+                seed: Some(1),
                 pgdyno_version: "0.1.0".to_owned(),
                 tags: Vec::new(),
                 notes: None,

@@ -70,18 +70,26 @@ fn run_line(run: &Run) -> String {
         Some(plan) if plan.trials != run.trials => format!("{} of {} trials", run.trials, plan.trials),
         _ => counted(run.trials, "trial"),
     };
-    let started = run.started.strftime("%Y-%m-%d %H:%M UTC");
-    format!("{} · {started} · {trials} · run {} · seed {}", run.campaign, run.id, run.seed)
+    let parts = [
+        Some(run.campaign.clone()),
+        run.imported.as_ref().map(|files| format!("imported from {}", files.join(", "))),
+        run.started.map(|started| started.strftime("%Y-%m-%d %H:%M UTC").to_string()),
+        Some(trials),
+        Some(format!("run {}", run.id)),
+        run.seed.as_ref().map(|seed| format!("seed {seed}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 fn title(panel: &Panel) -> String {
     let database =
         panel.database_bytes.map(|bytes| format!(" ({})", figures::bytes(bytes))).unwrap_or_default();
-    let conditions: String = panel.conditions.iter().map(|condition| format!(" · {condition}")).collect();
-    format!(
-        "{} · scale {}{database} · {} · {}{conditions} · transactions per second",
-        panel.workload, panel.scale, panel.protocol, panel.transport
-    )
+    let scale = panel.scale.map(|scale| format!("scale {scale}{database}"));
+    let known = [panel.workload.clone(), scale, panel.protocol.clone(), panel.transport.clone()];
+    let mut parts: Vec<String> = known.into_iter().flatten().collect();
+    parts.extend(panel.conditions.iter().cloned());
+    parts.push("transactions per second".to_owned());
+    parts.join(" · ")
 }
 
 fn has_trials(panel: &Panel, column: usize) -> bool {
@@ -106,7 +114,7 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     }
     let mut table = Table::new(heads);
     for row in &panel.rows {
-        let mut fields = vec![row.clients.to_string()];
+        let mut fields = vec![row.clients.map_or_else(|| GAP.to_owned(), |clients| clients.to_string())];
         for &column in shown {
             let point = row.points[column].as_ref();
             fields.push(median(point, room_for_marks(panel, column)));
@@ -159,7 +167,8 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
             for (column, point) in view.columns.iter().zip(&row.points) {
                 let runs = point.iter().flat_map(|point| &point.runs);
                 for trial in runs.filter(|trial| trial.validity == validity) {
-                    let at = format!("{}, {}", counted(row.clients as usize, "client"), column.label);
+                    let clients = row.clients.map(|clients| counted(clients as usize, "client") + ", ");
+                    let at = format!("{}{}", clients.unwrap_or_default(), column.label);
                     lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
                 }
             }
@@ -221,15 +230,15 @@ fn long(view: &View) -> Table {
                         trial.run.clone(),
                         trial.id.clone(),
                         trial.position.to_string(),
-                        trial.started.to_string(),
-                        column.server.clone(),
+                        or_empty(trial.started),
+                        or_empty(column.server.clone()),
                         column.versions.join(" "),
-                        column.settings.clone(),
-                        panel.workload.to_owned(),
-                        panel.scale.to_string(),
-                        panel.protocol.to_owned(),
-                        panel.transport.to_owned(),
-                        row.clients.to_string(),
+                        or_empty(column.settings.clone()),
+                        or_empty(panel.workload.clone()),
+                        or_empty(panel.scale),
+                        or_empty(panel.protocol.clone()),
+                        or_empty(panel.transport.clone()),
+                        or_empty(row.clients),
                         trial.repeat.to_string(),
                         trial.attempt.to_string(),
                         trial.validity.to_owned(),
@@ -237,10 +246,10 @@ fn long(view: &View) -> Table {
                         or_empty(trial.tps),
                         or_empty(trial.transactions),
                         or_empty(trial.failed),
-                        or_empty(latency.map(|latency| latency.mean_us)),
-                        or_empty(latency.map(|latency| latency.p50_us)),
-                        or_empty(latency.map(|latency| latency.p95_us)),
-                        or_empty(latency.map(|latency| latency.p99_us)),
+                        or_empty(latency.and_then(|latency| latency.mean_us)),
+                        or_empty(latency.and_then(|latency| latency.p50_us)),
+                        or_empty(latency.and_then(|latency| latency.p95_us)),
+                        or_empty(latency.and_then(|latency| latency.p99_us)),
                         or_empty(trial.commit_surplus),
                     ]);
                 }

@@ -53,13 +53,16 @@ pub struct Run {
     /// The campaign's text, to the letter.
     pub campaign_toml: String,
     /// Seed of the order of trials and of the scripts' random numbers; a text, for JavaScript can't hold all of them.
-    pub seed: String,
+    /// Null where the run was imported.
+    pub seed: Option<String>,
+    /// Names of the files that it was imported from; null where pgdyno measured it.
+    pub imported: Option<Vec<String>>,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
-    /// When its first trial began.
-    pub started: Timestamp,
-    /// When its last trial ended.
-    pub ended: Timestamp,
+    /// When its first trial began; null where none says.
+    pub started: Option<Timestamp>,
+    /// When its last trial ended; null as above.
+    pub ended: Option<Timestamp>,
     /// Trials that are shown.
     pub trials: usize,
     /// What the campaign asked for; null where its text can't be read by this release.
@@ -86,27 +89,27 @@ pub struct PlanFacts {
 pub struct Column {
     /// What to call it: unique among the columns.
     pub label: String,
-    /// The version as the campaign writes it.
-    pub server: String,
-    /// The name of its settings in the campaign.
-    pub settings: String,
+    /// The version as the campaign writes it; null where imported trials do not say.
+    pub server: Option<String>,
+    /// The name of its settings in the campaign; null as above.
+    pub settings: Option<String>,
     /// The full versions that answered, more than one only if a server was updated between runs.
     pub versions: Vec<String>,
     /// What `version()` printed.
     pub banners: Vec<String>,
 }
 
-/// A table of clients × columns, under equal conditions otherwise.
+/// A table of clients × columns, under equal conditions otherwise. A factor is null where imported trials do not say.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
     /// pgbench's name of the workload.
-    pub workload: &'static str,
+    pub workload: Option<String>,
     /// pgbench's scale factor.
-    pub scale: u32,
+    pub scale: Option<u32>,
     /// How statements are sent.
-    pub protocol: &'static str,
+    pub protocol: Option<String>,
     /// What carries them.
-    pub transport: &'static str,
+    pub transport: Option<String>,
     /// What else tells it from other panels, or is not as usual: `rate 500`, `cache cold`.
     pub conditions: Vec<String>,
     /// The largest size of the tested database among its trials when the load began.
@@ -118,8 +121,8 @@ pub struct Panel {
 /// One number of clients.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Number of clients.
-    pub clients: u32,
+    /// Number of clients; null where imported trials do not say.
+    pub clients: Option<u32>,
     /// One for each of [`View::columns`]; null where it has no trial here.
     pub points: Vec<Option<Point>>,
 }
@@ -154,8 +157,8 @@ pub struct Trial {
     pub attempt: u32,
     /// Its place in the run's order, from 1.
     pub position: u32,
-    /// When it began.
-    pub started: Timestamp,
+    /// When it began; null where it was imported and is not known.
+    pub started: Option<Timestamp>,
     /// `valid`, `suspect` or `invalid`.
     pub validity: &'static str,
     /// What the validity gates found, notes on valid trials included.
@@ -172,17 +175,17 @@ pub struct Trial {
     pub commit_surplus: Option<i64>,
 }
 
-/// Latency in figures, microseconds.
+/// Latency in figures, microseconds; null where an imported trial does not have it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
     /// Arithmetic mean.
-    pub mean_us: f64,
+    pub mean_us: Option<f64>,
     /// Median.
-    pub p50_us: f64,
+    pub p50_us: Option<f64>,
     /// 95th percentile.
-    pub p95_us: f64,
+    pub p95_us: Option<f64>,
     /// 99th percentile.
-    pub p99_us: f64,
+    pub p99_us: Option<f64>,
 }
 
 /// What one validity gate found.

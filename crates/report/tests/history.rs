@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bundles::{Bundles, cell, judged, record, run};
 use model::plan::Cell;
-use model::record::{Status, TrialRecord};
+use model::record::{Imported, ImportedFile, Status, TrialRecord};
 use report::Selector;
 use report::compare::Levels;
 use report::history::{Decision, Document, History, Order, Over, Request, Shift, Tested, history, text};
@@ -112,8 +112,8 @@ fn the_kernels_of_2016_shift_where_a_reader_sees_it() {
 fn night(number: usize, cell: Cell, tps: f64) -> TrialRecord {
     let mut record = record(cell, tps);
     record.trial.run = run(&format!("01KAK3W8XQ5T2M9HC4ZP7VR{number:03}"), "nightly");
-    let started = record.trial.started + jiff::SignedDuration::from_hours(24 * number as i64);
-    record.trial.started = started;
+    let day = jiff::SignedDuration::from_hours(24);
+    record.trial.started = record.trial.started.map(|started| started + day * number as i32);
     record
 }
 
@@ -402,6 +402,32 @@ fn what_can_not_be_meant_is_said() {
     );
     let empty = Bundles::new();
     assert!(refused(&empty, &request(Over::Date)).starts_with("the store has no trials yet"));
+}
+
+/// An import may be of many years: then a day is a step, and what was measured on it is a session.
+#[test]
+fn of_imported_trials_a_step_of_time_is_a_day() {
+    let mut bundles = Bundles::new();
+    for number in 0..30 {
+        let machine = if number < 10 { 1.0 } else { 0.92 };
+        for (server, at) in [("old", number), ("new", number + 50)] {
+            let mut trial = night(number, cell(server, 8), 1000.0 * machine * wobble(at));
+            trial.trial.run = run("01KAK3W8XQ5T2M9HC4ZP7VR000", "years");
+            trial.trial.imported = Some(Imported {
+                format: "csv".to_owned(),
+                files: vec![ImportedFile { name: "years.csv".to_owned(), sha256: "0".repeat(64) }],
+                line: Some(number as u64),
+                at: "2026-12-24T00:00:00Z".parse().unwrap(),
+                trials: 60,
+            });
+            bundles.write(trial);
+        }
+    }
+    let found = of(&bundles, Over::Date);
+    assert_eq!((found.steps.len(), found.steps[3].key.as_str()), (30, "2026-11-24"));
+    assert_eq!(changes(&found), [("2026-11-30", "2026-12-01")]);
+    let control = Some("server=old".parse().unwrap());
+    assert_eq!(changes(&history(&bundles.store, &Request { control, ..request(Over::Date) }).unwrap()), []);
 }
 
 /// A campaign's history is of all its runs.

@@ -9,7 +9,9 @@ use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::message::{Connection, Interval, Load, Outcome, Phase};
 use model::plan::{CacheState, Cell, Plan, cpu_list};
-use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
+use model::record::{
+    Accounting, Clocks, Event, Latency, Log, Run, Setting, Summary, Trial, TrialRecord, Validity,
+};
 use model::secret::mask;
 use model::units::Rate;
 use target::TargetError;
@@ -168,9 +170,9 @@ pub(crate) fn run(
         autovacuum: setting(&before.settings, "autovacuum").map(|value| value == "on"),
         summary: summary.as_ref(),
         intervals: &driven.intervals,
-        window: summary.as_ref().map(|summary| {
+        window: summary.as_ref().and_then(|summary| summary.window_us).map(|window_us| {
             let from_us = cell.warmup.us() as i64;
-            (from_us, from_us + summary.window_us as i64)
+            (from_us, from_us + window_us as i64)
         }),
         clocks,
         metrics: &collected.metrics,
@@ -199,10 +201,10 @@ pub(crate) fn run(
                 attempt: next.attempt,
                 position: next.trial.position,
                 reason: next.reason.clone(),
-                started,
+                started: Some(started),
                 load_started: driven.load_started(),
                 clocks,
-                ended,
+                ended: Some(ended),
                 server_version: before.version,
                 server_banner: before.banner,
                 server_build,
@@ -210,6 +212,7 @@ pub(crate) fn run(
                 validity,
                 summary,
                 accounting,
+                imported: None,
             },
             environment,
             settings: before.settings,
@@ -300,7 +303,7 @@ fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load
         rate: cell.rate,
         cpus: cell.pin.driver.as_deref().and_then(cpu_list),
         // The same in every cell of a block, so that the cells of a block see the same keys.
-        seed: setup.run.seed.wrapping_add(u64::from(repeat)),
+        seed: setup.plan.run.seed.wrapping_add(u64::from(repeat)),
         warmup_us: cell.warmup.us(),
         duration_us: cell.duration.us(),
         interval_us: INTERVAL_US,
@@ -322,16 +325,16 @@ fn summarise(driven: &Driven, outcome: &Outcome) -> Summary {
     let window = || driven.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let seconds = outcome.window_us as f64 / 1e6;
     Summary {
-        window_us: outcome.window_us,
-        transactions: outcome.window_transactions,
-        failed: outcome.failed_transactions,
+        window_us: Some(outcome.window_us),
+        transactions: Some(outcome.window_transactions),
+        failed: Some(outcome.failed_transactions),
         tps: if seconds > 0.0 { outcome.window_transactions as f64 / seconds } else { 0.0 },
-        latency: outcome.latency.clone(),
-        service: outcome.service.clone(),
-        connect_us: driven.connect_us,
-        driver_cpu_us: outcome.cpu_us,
-        driver_busy_max: window().map(|interval| interval.busy).fold(0.0, f64::max),
-        driver_lag_max_us: window().map(|interval| interval.lag_max_us).fold(0.0, f64::max),
+        latency: outcome.latency.clone().map(Latency::from),
+        service: outcome.service.clone().map(Latency::from),
+        connect_us: Some(driven.connect_us),
+        driver_cpu_us: Some(outcome.cpu_us),
+        driver_busy_max: window().filter_map(|interval| interval.busy).reduce(f64::max),
+        driver_lag_max_us: window().filter_map(|interval| interval.lag_max_us).reduce(f64::max),
         driver_engine: Some(outcome.engine.clone()),
         driver_engine_reason: outcome.engine_reason.clone(),
     }

@@ -5,8 +5,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stats::{
-    Cell, Comparison, Logs, MARGIN, MODE_RATIO, Verdict, Welch, change_points, holm, permutation_p,
-    runs_for_effect, smallest_effect, verdicts,
+    Cell, Comparison, Logs, MARGIN, MODE_RATIO, Sweep, Verdict, Welch, WindowMean, change_points, holm,
+    percentiles, permutation_p, runs_for_effect, smallest_effect, stalls, verdicts, warmup_cut,
 };
 
 /// Throughputs of 2 to 8 runs, some of them equal.
@@ -162,5 +162,63 @@ proptest! {
             prop_assert!(change.within.0 <= change.before && change.before < change.after && change.after <= change.within.1);
             prop_assert!(change.p > 0.0 && change.p <= 0.01);
         }
+    }
+}
+
+/// Seconds of a run, some of them with nothing.
+fn seconds() -> impl Strategy<Value = Vec<f64>> {
+    vec(prop_oneof![9 => (90_u32..110).prop_map(f64::from), 1 => Just(0.0)], 50..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A power of two, as other factors round.
+    #[test]
+    fn a_run_says_the_same_in_any_unit(seconds in seconds(), power in -10_i32..20) {
+        let unit = 2.0_f64.powi(power);
+        let scaled: Vec<f64> = seconds.iter().map(|second| second * unit).collect();
+        let (window, other) = (WindowMean::of(&seconds).unwrap(), WindowMean::of(&scaled).unwrap());
+        prop_assert_eq!((window.effective_n, window.is_stationary()), (other.effective_n, other.is_stationary()));
+        prop_assert_eq!(window.interval.map(|interval| interval.low * unit), other.interval.map(|interval| interval.low));
+        prop_assert_eq!(warmup_cut(&seconds), warmup_cut(&scaled));
+        let places = |seconds: &[f64]| -> Vec<_> {
+            stalls(seconds).unwrap().iter().map(|stall| (stall.from, stall.seconds)).collect()
+        };
+        prop_assert_eq!(places(&seconds), places(&scaled));
+    }
+
+    /// Blocks of ten seconds are drawn; within one, the order of seconds does not matter.
+    #[test]
+    fn percentiles_are_in_order_and_in_their_intervals(counts in vec(vec(1_u64..50, 0..8), 60..130)) {
+        let seconds: Vec<Vec<(u64, u64)>> = counts
+            .iter()
+            .map(|second| second.iter().enumerate().map(|(i, count)| (10 * i as u64 + count % 7, *count)).collect())
+            .collect();
+        let found = percentiles(&seconds, &[0.1, 0.5, 0.9]);
+        prop_assert!(found.is_sorted_by_key(|percentile| percentile.map(|percentile| percentile.value)));
+        let turned: Vec<_> = seconds.chunks(10).flat_map(|block| block.iter().rev().cloned()).collect();
+        prop_assert_eq!(&percentiles(&turned, &[0.1, 0.5, 0.9]), &found);
+        for percentile in found.into_iter().flatten() {
+            prop_assert!(percentile.interval.is_none_or(|(low, high)| low <= percentile.value && percentile.value <= high));
+        }
+    }
+
+    #[test]
+    fn a_sweep_says_the_same_in_any_order_and_unit(
+        tps in vec(100.0_f64..10_000.0, 4..10),
+        power in -10_i32..20,
+        by in 0_usize..10,
+    ) {
+        let unit = 2.0_f64.powi(power);
+        let points: Vec<(u32, f64)> = tps.iter().enumerate().map(|(i, tps)| (1 << i, *tps)).collect();
+        let sweep = Sweep::of(points.iter().copied()).unwrap();
+        let mut turned = points.clone();
+        turned.rotate_left(by % points.len());
+        prop_assert_eq!(&Sweep::of(turned).unwrap(), &sweep);
+        let scaled = Sweep::of(points.iter().map(|(clients, tps)| (*clients, tps * unit))).unwrap();
+        prop_assert_eq!((scaled.knee(), scaled.steepest_step()), (sweep.knee(), sweep.steepest_step()));
+        let (one, other) = (sweep.usl().unwrap(), scaled.usl().unwrap());
+        prop_assert!((one.rms - other.rms).abs() <= 1e-6 * one.rms, "{:?} {:?}", one, other);
     }
 }

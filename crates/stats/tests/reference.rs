@@ -1,9 +1,12 @@
-//! What is reckoned here is what SciPy reckons. `data/reference.py` makes the values.
+//! What is reckoned here is what SciPy, NumPy and Apache Otava reckon. `data/reference.py` makes the values.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use serde::Deserialize;
-use stats::{Logs, Welch, ci_half_width, permutation_p, runs_for_effect, runs_needed, smallest_effect};
+use stats::{
+    Logs, Sweep, Welch, change_points, ci_half_width, effective_sample_size, percentiles, permutation_p,
+    runs_for_effect, runs_needed, smallest_effect, warmup_cut,
+};
 
 #[derive(Deserialize)]
 struct Reference {
@@ -13,6 +16,46 @@ struct Reference {
     permutation: Vec<Dealt>,
     smallest_effect: Vec<SmallestEffect>,
     runs_for_effect: Vec<RunsForEffect>,
+    change_points: Vec<Changed>,
+    usl: Vec<Fitted>,
+    effective_sample_size: Vec<Effective>,
+    warmup_cut: Vec<Cut>,
+    percentiles: Vec<Percentiles>,
+}
+
+#[derive(Deserialize)]
+struct Changed {
+    series: Vec<f64>,
+    places: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct Fitted {
+    clients: Vec<u32>,
+    tps: Vec<f64>,
+    lambda: f64,
+    sigma: f64,
+    kappa: f64,
+    rms: f64,
+}
+
+#[derive(Deserialize)]
+struct Effective {
+    values: Vec<f64>,
+    n: f64,
+}
+
+#[derive(Deserialize)]
+struct Cut {
+    values: Vec<f64>,
+    cut: usize,
+}
+
+#[derive(Deserialize)]
+struct Percentiles {
+    seconds: Vec<Vec<(u64, u64)>>,
+    shares: Vec<f64>,
+    values: Vec<u64>,
 }
 
 #[derive(Deserialize)]
@@ -141,5 +184,48 @@ fn the_power_of_a_test_is_what_the_noncentral_t_gives() {
     for RunsForEffect { log_sd, effect, alpha, power, runs } in reference().runs_for_effect {
         let ours = runs_for_effect(log_sd, effect, alpha, power);
         assert_eq!(ours, Some(runs), "log-SD {log_sd}, effect {effect}, alpha {alpha}, power {power}");
+    }
+}
+
+#[test]
+fn change_points_are_where_otava_has_them() {
+    for Changed { series, places } in reference().change_points {
+        let known: Vec<Option<f64>> = series.iter().copied().map(Some).collect();
+        let ours: Vec<usize> = change_points(&known).unwrap().iter().map(|change| change.after).collect();
+        assert_eq!(ours, places, "{series:?}");
+    }
+}
+
+#[test]
+fn the_scalability_law_is_fitted_as_scipy_fits_it() {
+    for Fitted { clients, tps, lambda, sigma, kappa, rms } in reference().usl {
+        let usl = Sweep::of(clients.into_iter().zip(tps.iter().copied())).unwrap().usl().unwrap();
+        close("RMS", usl.rms, rms, 1e-6);
+        close("lambda", usl.lambda, lambda, 1e-4);
+        assert!((usl.sigma - sigma).abs() < 1e-5, "sigma {} here, {sigma} by SciPy, of {tps:?}", usl.sigma);
+        assert!((usl.kappa - kappa).abs() < 1e-6, "kappa {} here, {kappa} by SciPy, of {tps:?}", usl.kappa);
+    }
+}
+
+#[test]
+fn seconds_count_as_geyers_sequence_has_it() {
+    for Effective { values, n } in reference().effective_sample_size {
+        close("effective sample size", effective_sample_size(&values).unwrap(), n, 1e-9);
+    }
+}
+
+#[test]
+fn the_warmup_is_cut_where_mser_5_cuts_it() {
+    for Cut { values, cut } in reference().warmup_cut {
+        assert_eq!(warmup_cut(&values), Some(cut));
+    }
+}
+
+#[test]
+fn percentiles_are_numpys() {
+    for Percentiles { seconds, shares, values } in reference().percentiles {
+        let ours: Vec<u64> =
+            percentiles(&seconds, &shares).into_iter().map(|found| found.unwrap().value).collect();
+        assert_eq!(ours, values);
     }
 }

@@ -58,7 +58,7 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     let mut defects = Vec::new();
     let (mut window, mut all) = (0, 0);
     for interval in &record.intervals {
-        match check_interval(interval) {
+        match check_interval(interval, record.trial.imported.is_some()) {
             Ok(count) => {
                 all += count;
                 window += if interval.phase == Phase::Measure { count } else { 0 };
@@ -66,10 +66,10 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
             Err(defect) => defects.push(defect),
         }
     }
-    if !defects.is_empty() || record.intervals.is_empty() {
+    if !defects.is_empty() || record.intervals.is_empty() || record.trial.imported.is_some() {
         return defects;
     }
-    let summary = record.trial.summary.as_ref().map(|summary| summary.transactions);
+    let summary = record.trial.summary.as_ref().and_then(|summary| summary.transactions);
     let accounting = record.trial.accounting.driver_transactions;
     for (what, histograms, stated) in [("in the window", window, summary), ("in all", all, accounting)] {
         if let Some(stated) = stated.filter(|stated| *stated != histograms) {
@@ -83,12 +83,14 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     defects
 }
 
-/// How many transactions the interval's histograms hold, which must be as many as the series says.
-fn check_interval(interval: &Interval) -> Result<u64, Defect> {
+/// How many transactions the interval's histograms hold, which must be as many as the series says. An imported series may
+/// have none, and its totals are not its own.
+fn check_interval(interval: &Interval, imported: bool) -> Result<u64, Defect> {
     let mut total = 0;
     for script in &interval.scripts {
         let at = format!("script \"{}\" at {} µs of the load", script.script, interval.start_us);
         let count = match script.latency_ns.as_str() {
+            "" if imported => continue,
             "" => 0,
             payload => hlog::count(payload)
                 .map_err(|reason| Defect::damaged(hlog::FILE, format!("{at}: {reason}")))?,

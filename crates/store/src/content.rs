@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use model::message::Interval;
 use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
@@ -78,9 +79,7 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     if !record.intervals.is_empty() {
         files.insert(series::FILE.to_owned(), series::write(&record.trial.id, &record.intervals)?);
     }
-    if let Some(log) =
-        hlog::write(record.trial.load_started.unwrap_or(record.trial.started), &record.intervals)?
-    {
+    if let Some(log) = hlog::write(base_time(record), &record.intervals)? {
         files.insert(hlog::FILE.to_owned(), log.into_bytes());
     }
     if record.metrics.0.iter().any(|series| !series.points.is_empty()) {
@@ -99,6 +98,11 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
         files.insert(log_file(&log.name)?, compress(&log.text)?);
     }
     Ok(files)
+}
+
+/// What the histograms' times are after; the epoch's beginning where an imported log does not say.
+fn base_time(record: &TrialRecord) -> Timestamp {
+    record.trial.load_started.or(record.trial.started).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 fn required(files: &mut Files, name: &str) -> Result<Vec<u8>, Defect> {

@@ -2,8 +2,8 @@
 //! bundles, and bundles may be read years later.
 //!
 //! One number, `format` in `trial.json`, versions the whole bundle. A reader ignores fields, columns and files that it
-//! does not know, so that additions need no new number; it refuses a bundle with another number than [`VERSION`] with
-//! a message that says so. A missing value is null, never zero.
+//! does not know, so that additions need no new number; it refuses a bundle with another number than [`MEASURED`] and
+//! [`IMPORTED`] with a message that says so. A missing value is null, never zero.
 
 /// Conversion both ways between a stored type and the program's own of the same fields; those after `into` are
 /// converted themselves, those after `each` are lists of what is.
@@ -49,7 +49,8 @@ pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, 
 pub use event::Event;
 pub use setting::Setting;
 pub use trial::{
-    Accounting, Cell, ClockReading, Clocks, Finding, Latency, Run, SettingsVariant, Summary, Trial, Validity,
+    Accounting, Cell, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Run, SettingsVariant,
+    Summary, Trial, Validity,
 };
 
 use serde::Serialize;
@@ -57,8 +58,12 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Defect;
 
-/// The format of bundles that this release writes, and the only one it reads.
-pub const VERSION: u32 = 2;
+/// The format of bundles of trials that pgdyno measured.
+pub const MEASURED: u32 = 2;
+
+/// The format of bundles of trials that were imported: as [`MEASURED`], but that nearly everything may be null, which
+/// older releases can't read.
+pub const IMPORTED: u32 = 3;
 
 /// A document as text: indented, for people read it too, with a line break at the end.
 pub(crate) fn to_json(file: &str, document: &impl Serialize) -> Result<Vec<u8>, Defect> {

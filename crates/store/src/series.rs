@@ -35,8 +35,8 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
     let width_us = table.required(WIDTH, Table::counts)?;
     let phase = table.required(PHASE, Table::texts)?;
     let scripts = Script::all(&table)?;
-    let busy = table.required(BUSY, Table::reals)?;
-    let lag_max_us = table.required(LAG_MAX, Table::reals)?;
+    let busy = table.reals(BUSY)?;
+    let lag_max_us = table.reals(LAG_MAX)?;
     let lag_mean_us = table.reals(LAG_MEAN)?;
     let responses = table.counts(RESPONSES)?;
     let send_lag_max_us = table.reals(SEND_LAG_MAX)?;
@@ -45,10 +45,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
             start_us: start_us[row],
             width_us: width_us[row],
             phase: phase_by_name(&phase[row])?,
-            scripts: scripts
-                .iter()
-                .filter_map(|script| script.interval(row).transpose())
-                .collect::<Result<_, _>>()?,
+            scripts: scripts.iter().filter_map(|script| script.interval(row)).collect(),
             busy: busy[row],
             lag_max_us: lag_max_us[row],
             lag_mean_us: lag_mean_us[row],
@@ -74,15 +71,15 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
         Column::required(PHASE, Values::Text(phase)),
     ];
     for script in scripts(intervals) {
-        let counts = |of: fn(&ScriptInterval) -> u64| {
-            let value = |i: &Interval| i.scripts.iter().find(|s| s.script == script).map(of);
+        let counts = |of: fn(&ScriptInterval) -> Option<u64>| {
+            let value = |i: &Interval| i.scripts.iter().find(|s| s.script == script).and_then(of);
             Values::counts(FILE, intervals.iter().map(value))
         };
-        columns.push(Column::optional(format!("{TRANSACTIONS}{script}"), counts(|s| s.transactions)?));
+        columns.push(Column::optional(format!("{TRANSACTIONS}{script}"), counts(|s| Some(s.transactions))?));
         columns.push(Column::optional(format!("{FAILED}{script}"), counts(|s| s.failed)?));
     }
-    columns.push(Column::optional(BUSY, reals(|i| Some(i.busy))));
-    columns.push(Column::optional(LAG_MAX, reals(|i| Some(i.lag_max_us))));
+    columns.push(Column::optional(BUSY, reals(|i| i.busy)));
+    columns.push(Column::optional(LAG_MAX, reals(|i| i.lag_max_us)));
     columns.push(Column::optional(LAG_MEAN, reals(|i| i.lag_mean_us)));
     columns.push(Column::optional(RESPONSES, counts(|i| i.responses)?));
     columns.push(Column::optional(SEND_LAG_MAX, reals(|i| i.send_lag_max_us)));
@@ -135,16 +132,14 @@ impl Script {
     }
 
     /// What it did in a row; none where it was not part of it.
-    fn interval(&self, row: usize) -> Result<Option<ScriptInterval>, String> {
-        let Some(transactions) = self.transactions[row] else { return Ok(None) };
-        let missing = || format!("column {FAILED}{} has no value", self.name);
-        Ok(Some(ScriptInterval {
+    fn interval(&self, row: usize) -> Option<ScriptInterval> {
+        Some(ScriptInterval {
             script: self.name.clone(),
-            transactions,
-            failed: self.failed[row].ok_or_else(missing)?,
+            transactions: self.transactions[row]?,
+            failed: self.failed[row],
             latency_ns: String::new(),
             service_ns: None,
-        }))
+        })
     }
 }
 
@@ -162,12 +157,12 @@ mod tests {
             scripts: vec![ScriptInterval {
                 script: "select-only".to_owned(),
                 transactions: 1000 + n,
-                failed: 0,
+                failed: Some(0),
                 latency_ns: String::new(),
                 service_ns: None,
             }],
-            busy: 0.5,
-            lag_max_us: n as f64,
+            busy: Some(0.5),
+            lag_max_us: Some(n as f64),
             lag_mean_us: n.is_multiple_of(2).then_some(0.25),
             responses: (n > 2).then_some(1000 + n),
             send_lag_max_us: (n > 3).then_some(2.0),

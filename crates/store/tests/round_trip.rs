@@ -11,7 +11,7 @@ use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
 use model::waits::{Session, Waits};
 use proptest::prelude::*;
-use sample::{bare, record, series, sign, stored};
+use sample::{bare, imported, record, series, sign, stored};
 use store::{Check, Store, StoreError, new_id};
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -23,13 +23,13 @@ fn store() -> (tempfile::TempDir, Store) {
 #[test]
 fn a_trial_comes_back_as_it_was() {
     let (_root, store) = store();
-    for record in [record(&new_id()), bare(&new_id())] {
+    for record in [record(&new_id()), bare(&new_id()), imported(&new_id())] {
         let bundle = store.write(&record).unwrap();
         assert!(bundle.ends_with(format!("trials/{}", record.trial.id)));
         assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
     }
-    assert_eq!(store.check().unwrap(), Check { bundles: 2, problems: Vec::new() });
-    assert_eq!(store.trials().unwrap().len(), 2);
+    assert_eq!(store.check().unwrap(), Check { bundles: 3, problems: Vec::new() });
+    assert_eq!(store.trials().unwrap().len(), 3);
 }
 
 #[test]
@@ -60,6 +60,40 @@ fn files_without_content_are_not_there() {
             "waits.parquet"
         ]
     );
+}
+
+#[test]
+fn what_is_not_known_of_an_imported_trial_is_null_and_never_filler() {
+    let (_root, store) = store();
+    let bundle = store.write(&imported(&new_id())).unwrap();
+    let text = fs::read_to_string(bundle.join("trial.json")).unwrap();
+    let trial: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(trial["format"], 3);
+    assert_eq!((&trial["cell"]["clients"], &trial["cell"]["workload"]), (&8.into(), &"insert.sql".into()));
+    for (part, known) in [("cell", 2), ("summary", 2)] {
+        let fields = trial[part].as_object().unwrap().iter();
+        let fields = fields.filter(|(name, value)| *name != "unknown" && !value.is_null());
+        assert_eq!(fields.count(), known, "{part}: {text}");
+    }
+    assert_eq!(trial["cell"]["unknown"].as_array().unwrap().len(), 13);
+    assert!(trial["started"].is_null() && trial["run"]["seed"].is_null(), "{text}");
+}
+
+#[test]
+fn of_a_measured_trial_no_factor_may_be_missing() {
+    let (_root, store) = store();
+    let id = new_id();
+    let bundle = store.write(&record(&id)).unwrap();
+    let path = bundle.join("trial.json");
+    let text = fs::read_to_string(&path).unwrap();
+    for (what, edited) in [
+        ("the cell has no clients", text.replace("\"clients\":", "\"others\":")),
+        ("only of an imported trial", text.replace("\"cell\": {", "\"cell\": { \"unknown\": [\"clients\"],")),
+    ] {
+        fs::write(&path, &edited).unwrap();
+        sign(&bundle);
+        assert!(store.load(&id).unwrap_err().to_string().contains(what), "{edited}");
+    }
 }
 
 #[test]
@@ -110,9 +144,9 @@ fn what_a_newer_release_added_is_ignored_and_another_format_is_refused() {
     replace_head(&head.replacen('{', "{\n  \"added_later\": [1],", 1));
     assert_eq!(store.load(&record.trial.id).unwrap(), record);
 
-    replace_head(&head.replace("\"format\": 2", "\"format\": 3"));
+    replace_head(&head.replace("\"format\": 2", "\"format\": 4"));
     let error = store.load(&record.trial.id).unwrap_err().to_string();
-    assert!(error.contains("bundle format 3") && error.contains("newer release"), "{error}");
+    assert!(error.contains("bundle format 4") && error.contains("newer release"), "{error}");
 }
 
 #[test]
@@ -138,8 +172,8 @@ fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
     let mut records = vec![record("not-an-id"), record("../../escape")];
     for change in [
         (|r| r.trial.summary.as_mut().unwrap().tps = f64::NAN) as fn(&mut TrialRecord),
-        |r| r.intervals[1].lag_max_us = f64::NAN,
-        |r| r.intervals[1].busy = f64::INFINITY,
+        |r| r.intervals[1].lag_max_us = Some(f64::NAN),
+        |r| r.intervals[1].busy = Some(f64::INFINITY),
         |r| r.metrics.0[0].points[0].value = Some(f64::NAN),
         |r| r.metrics.0[0].points[0].value = Some(f64::INFINITY),
         |r| r.statements[0].total_us = f64::NAN,
@@ -197,7 +231,7 @@ proptest! {
         record.trial.run.campaign_toml = texts[0].clone();
         record.trial.server_banner = (!nothing).then(|| texts[1].clone());
         record.trial.database_bytes = Some(count);
-        record.trial.run.seed = count;
+        record.trial.run.seed = Some(count);
         record.environment.hostname = Some(texts[2].clone());
         record.settings[0].value = texts[3].clone();
         record.events[0].message = texts[4].clone();
@@ -206,11 +240,11 @@ proptest! {
             interval.scripts[0].script = format!("a{}", texts[6]);
             interval.scripts[1].script = format!("b{}", texts[7]);
             interval.lag_mean_us = (!nothing).then_some(figures[0]);
-            interval.busy = figures[1];
+            interval.busy = Some(figures[1]);
         }
         let summary = record.trial.summary.as_mut().unwrap();
         summary.tps = figures[2];
-        summary.latency.as_mut().unwrap().mean_us = figures[3];
+        summary.latency.as_mut().unwrap().mean_us = Some(figures[3]);
         store.write(&record).unwrap();
         prop_assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
     }

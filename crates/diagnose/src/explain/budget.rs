@@ -101,7 +101,8 @@ impl Part {
 impl Budget {
     pub(crate) fn of(case: &Case) -> Self {
         let open_loop = case.summary.service.is_some();
-        let service_us = case.summary.service.as_ref().map_or(case.latency_us, |service| service.mean_us);
+        let service_us = case.summary.service.as_ref().and_then(|service| service.mean_us);
+        let service_us = service_us.unwrap_or(case.latency_us);
         let mut parts = vec![Part { place: Place::FreeClient, of: None, us: case.latency_us - service_us }];
 
         let cpu_us = case.growth("role.run_us", Some("load")).map(|us| case.in_each(us));
@@ -233,7 +234,7 @@ impl Driver {
     /// Of the time for which the server waits for its clients.
     fn of(case: &Case, client_us: f64) -> Self {
         let run = case.growth("role.run_us", Some("driver"));
-        let run_us = run.unwrap_or(case.summary.driver_cpu_us as f64);
+        let run_us = run.unwrap_or(case.summary.driver_cpu_us.unwrap_or_default() as f64);
         let wait_us = case.growth("role.wait_us", Some("driver")).unwrap_or_default();
         let cpu_us = case.in_each(run_us).min(client_us);
         // While a thread of the driver waits for a CPU, so do the clients whose answers have come. Answers come to a

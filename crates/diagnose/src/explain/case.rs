@@ -8,6 +8,8 @@ use model::waits::{Session, Waits};
 pub(crate) struct Case<'a> {
     pub(crate) record: &'a TrialRecord,
     pub(crate) summary: &'a Summary,
+    /// Transactions that ended in the window.
+    pub(crate) transactions: f64,
     /// Mean latency from the intended start, in microseconds.
     pub(crate) latency_us: f64,
     /// The measured window, in microseconds after the load's start.
@@ -19,14 +21,20 @@ pub(crate) struct Case<'a> {
 
 impl<'a> Case<'a> {
     pub(crate) fn of(record: &'a TrialRecord) -> Result<Self, String> {
+        if record.trial.imported.is_some() {
+            return Err("it was imported: of what the server did meanwhile nothing is known".to_owned());
+        }
         let summary = record.trial.summary.as_ref().ok_or("no load ran in this trial")?;
-        let latency = summary.latency.as_ref().ok_or("no transaction ended in the window")?;
+        let transactions = summary.transactions.ok_or("it is not known how many transactions there were")?;
+        let latency_us = summary.latency.as_ref().and_then(|latency| latency.mean_us);
+        let latency_us = latency_us.ok_or("no transaction ended in the window")?;
         let window = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
         let (Some(first), Some(last)) = (window().next(), window().next_back()) else {
             return Err("the window has no intervals".to_owned());
         };
         let (from_us, to_us) = (signed(first.start_us), signed(last.start_us + last.width_us));
-        let mut case = Self { record, summary, latency_us: latency.mean_us, from_us, to_us, looks: 0 };
+        let mut case =
+            Self { record, summary, transactions: transactions as f64, latency_us, from_us, to_us, looks: 0 };
         let mut spans: Vec<(i64, u32)> = case.waits().map(|waits| (waits.at_us, waits.looks)).collect();
         spans.sort_unstable();
         spans.dedup_by_key(|(at_us, _)| *at_us);
@@ -44,11 +52,6 @@ impl<'a> Case<'a> {
     /// Length of the window in microseconds.
     pub(crate) fn window_us(&self) -> f64 {
         (self.to_us - self.from_us) as f64
-    }
-
-    /// Transactions that ended in the window.
-    pub(crate) fn transactions(&self) -> f64 {
-        self.summary.transactions as f64
     }
 
     /// What was seen in the window: spans of which more than half lies in it.
@@ -73,7 +76,7 @@ impl<'a> Case<'a> {
 
     /// An amount of the whole window, for each transaction.
     pub(crate) fn in_each(&self, amount: f64) -> f64 {
-        amount / self.transactions()
+        amount / self.transactions
     }
 
     /// What a counter grew by in the window.

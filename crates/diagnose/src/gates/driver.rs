@@ -10,10 +10,12 @@ const MORE_ROOM: &str = "raise run.threads, give driver and server processors of
                          as it is, this says little about the server";
 
 fn saturated(observed: &Observation) -> Option<Found> {
-    let (busy_us, width_us) = observed.measured().fold((0.0, 0.0), |(busy, width), interval| {
+    let (mut busy_us, mut width_us) = (0.0, 0.0);
+    for interval in observed.measured() {
         let us = interval.width_us as f64;
-        (busy + interval.busy * us, width + us)
-    });
+        busy_us += interval.busy? * us;
+        width_us += us;
+    }
     let busy = busy_us / width_us;
     let limit = observed.thresholds.driver_busy_share;
     if busy.is_nan() || busy <= limit {
@@ -25,7 +27,7 @@ fn saturated(observed: &Observation) -> Option<Found> {
 
 /// Driver lag is part of every latency: that of all responses of a transaction together.
 fn lag(observed: &Observation) -> Option<Found> {
-    let latency_us = observed.summary?.latency.as_ref()?.mean_us;
+    let latency_us = observed.summary?.latency.as_ref()?.mean_us?;
     let (mut lag_us, mut transactions) = (0.0, 0.0);
     for interval in observed.measured() {
         transactions += interval.scripts.iter().map(|script| script.transactions as f64).sum::<f64>();
@@ -68,8 +70,8 @@ mod tests {
     fn a_driver_that_never_waits_is_suspected() {
         let with = |busy| {
             let mut sound = Sound::new();
-            sound.intervals[0].busy = 1.0;
-            sound.intervals[1..].iter_mut().for_each(|interval| interval.busy = busy);
+            sound.intervals[0].busy = Some(1.0);
+            sound.intervals[1..].iter_mut().for_each(|interval| interval.busy = Some(busy));
             gates(&sound.observed())
         };
         assert_eq!(with(0.8), (Status::Valid, vec![]), "the warm-up does not count");

@@ -21,7 +21,8 @@ fn interrupted(observed: &Observation) -> Option<Found> {
     }
     let evidence = match observed.summary {
         Some(summary) => {
-            format!("ended by the user after {:.1} s of the window", summary.window_us as f64 / 1e6)
+            let window_us = summary.window_us.unwrap_or_default();
+            format!("ended by the user after {:.1} s of the window", window_us as f64 / 1e6)
         }
         None => "ended by the user before the load began".to_owned(),
     };
@@ -47,8 +48,9 @@ fn clients_died(observed: &Observation) -> Option<Found> {
 }
 
 fn nothing_done(observed: &Observation) -> Option<Found> {
-    let summary = observed.summary.filter(|summary| summary.transactions == 0)?;
-    let evidence = format!("no transaction ended in the window of {:.1} s", summary.window_us as f64 / 1e6);
+    let summary = observed.summary.filter(|summary| summary.transactions == Some(0))?;
+    let window_us = summary.window_us.unwrap_or_default();
+    let evidence = format!("no transaction ended in the window of {:.1} s", window_us as f64 / 1e6);
     Some(invalid(evidence).so("let it run longer, or look for what transactions wait for"))
 }
 
@@ -84,7 +86,7 @@ fn transaction_count(observed: &Observation) -> Option<Found> {
 }
 
 fn transactions_failed(observed: &Observation) -> Option<Found> {
-    let failed = observed.summary?.failed;
+    let failed = observed.summary?.failed?;
     let succeeded = observed.accounting.driver_transactions?;
     if failed == 0 {
         return None;
@@ -103,8 +105,8 @@ fn transactions_failed(observed: &Observation) -> Option<Found> {
 /// Little's law in a closed loop: clients = throughput × time per transaction (Little 1961).
 fn littles_law(observed: &Observation) -> Option<Found> {
     let summary = observed.summary?;
-    let latency = summary.latency.as_ref()?;
-    let busy = summary.tps * latency.mean_us / 1e6;
+    let mean_us = summary.latency.as_ref()?.mean_us?;
+    let busy = summary.tps * mean_us / 1e6;
     let clients = f64::from(observed.clients);
     // In an open loop, clients are idle at times, and latency has waiting in it for which there is no client.
     if observed.open_loop || !observed.deaths.is_empty() || observed.interrupted {
@@ -117,7 +119,7 @@ fn littles_law(observed: &Observation) -> Option<Found> {
     let evidence = format!(
         "{:.0} transactions/s × {:.3} ms = {busy:.2} clients at work, where {clients} should be",
         summary.tps,
-        latency.mean_us / 1e3
+        mean_us / 1e3
     );
     Some(suspect(evidence).beyond(format!("{} of them off", at_most(limit))).so(
         "latency lacks time that clients spent, or has too much: a window that is short against the latency does it, \
@@ -168,7 +170,7 @@ mod tests {
     fn failed_transactions_are_noted_and_many_are_suspected() {
         let sound = Sound::new();
         let with = |failed| {
-            let failed = Summary { failed, ..summary(10_000.0, 400.0) };
+            let failed = Summary { failed: Some(failed), ..summary(10_000.0, 400.0) };
             gates(&Observation { summary: Some(&failed), ..sound.observed() })
         };
         assert_eq!(with(1), (Status::Valid, vec!["transactions-failed"]));
@@ -184,7 +186,7 @@ mod tests {
             sqlstate: Some("57P02".to_owned()),
             message: "terminating connection because of crash of another server process".to_owned(),
         }];
-        let empty = Summary { transactions: 0, tps: 0.0, latency: None, ..summary(0.0, 1.0) };
+        let empty = Summary { transactions: Some(0), tps: 0.0, latency: None, ..summary(0.0, 1.0) };
         let died = Observation { deaths: &deaths, ..sound.observed() };
         assert_eq!(gates(&died), (Status::Invalid, vec!["client-died"]));
         let evidence = clients_died(&died).unwrap().evidence;

@@ -1,8 +1,8 @@
 //! A trial with which nothing is wrong, to be spoilt by the tests of the gates.
 
-use model::message::{Interval, Latency, Phase, ScriptInterval};
+use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
-use model::record::{Accounting, ClockReading, Clocks, Event, Setting, Status, Summary};
+use model::record::{Accounting, ClockReading, Clocks, Event, Latency, Setting, Status, Summary};
 
 use super::{Observation, judge};
 
@@ -141,12 +141,12 @@ pub(super) fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interv
         scripts: vec![ScriptInterval {
             script: "simple-update".to_owned(),
             transactions,
-            failed: 0,
+            failed: Some(0),
             latency_ns: String::new(),
             service_ns: None,
         }],
-        busy: 0.5,
-        lag_max_us: 10.0,
+        busy: Some(0.5),
+        lag_max_us: Some(10.0),
         lag_mean_us: Some(2.0),
         responses: Some(2 * transactions),
         send_lag_max_us: None,
@@ -155,26 +155,26 @@ pub(super) fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interv
 
 pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {
     Summary {
-        window_us: 3_000_000,
-        transactions: (tps * 3.0) as u64,
-        failed: 0,
+        window_us: Some(3_000_000),
+        transactions: Some((tps * 3.0) as u64),
+        failed: Some(0),
         tps,
         latency: Some(Latency {
-            mean_us,
-            stddev_us: 1.0,
-            min_us: mean_us,
-            p50_us: mean_us,
-            p90_us: mean_us,
-            p95_us: mean_us,
-            p99_us: mean_us,
-            p999_us: mean_us,
-            max_us: mean_us,
+            mean_us: Some(mean_us),
+            stddev_us: Some(1.0),
+            min_us: Some(mean_us),
+            p50_us: Some(mean_us),
+            p90_us: Some(mean_us),
+            p95_us: Some(mean_us),
+            p99_us: Some(mean_us),
+            p999_us: Some(mean_us),
+            max_us: Some(mean_us),
         }),
         service: None,
-        connect_us: 1000,
-        driver_cpu_us: 1000,
-        driver_busy_max: 0.5,
-        driver_lag_max_us: 10.0,
+        connect_us: Some(1000),
+        driver_cpu_us: Some(1000),
+        driver_busy_max: Some(0.5),
+        driver_lag_max_us: Some(10.0),
         driver_engine: None,
         driver_engine_reason: None,
     }

@@ -346,8 +346,12 @@ impl Told {
         assert_eq!(sum(Phase::Warmup), warmup_transactions);
         assert_eq!(sum(Phase::Measure), window_transactions);
         assert_eq!(sum(Phase::Drain), drain_transactions);
-        let failed: u64 =
-            self.intervals.iter().flat_map(|interval| &interval.scripts).map(|script| script.failed).sum();
+        let failed: u64 = self
+            .intervals
+            .iter()
+            .flat_map(|interval| &interval.scripts)
+            .filter_map(|script| script.failed)
+            .sum();
         assert_eq!(failed, self.outcome.failed_transactions);
         for pair in self.intervals.windows(2) {
             assert_eq!(pair[0].start_us + pair[0].width_us, pair[1].start_us, "{pair:?}");

@@ -77,8 +77,8 @@ impl ReportArgs {
 /// Says which run it is, for the default is whatever ran last.
 fn which(view: &View) -> String {
     let line = |run: &report::view::Run| {
-        let started = run.started.strftime("%Y-%m-%d %H:%M UTC");
-        format!("run {} of campaign {}, {started}\n", run.id, run.campaign)
+        let started = run.started.map(|started| started.strftime(", %Y-%m-%d %H:%M UTC").to_string());
+        format!("run {} of campaign {}{}\n", run.id, run.campaign, started.unwrap_or_default())
     };
     view.runs.iter().map(line).collect()
 }

@@ -72,15 +72,17 @@ impl ResumeArgs {
 
         // Where no file is given, relative paths are relative to where the store is.
         let path = self.campaign.clone().unwrap_or_else(|| root.with_file_name("campaign.toml"));
-        let begun = CampaignFile::of(&path, run.campaign_toml.clone(), Some(run.seed))?;
+        let begun = CampaignFile::of(&path, run.campaign_toml.clone(), run.seed)?;
         let file = match text {
             None => begun,
             Some(text) => {
-                let now = CampaignFile::of(&path, text, Some(run.seed))?;
+                let now = CampaignFile::of(&path, text, run.seed)?;
                 let changes = Changes::between(&begun.plan, &now.plan);
                 self.heed(&path, &changes)?;
                 run.campaign_toml.clone_from(&now.text);
-                run.tags.clone_from(&now.plan.tags);
+                // Those of the command line stay.
+                run.tags.retain(|tag| !begun.plan.tags.contains(tag));
+                run.tags.splice(0..0, now.plan.tags.iter().cloned());
                 run.notes.clone_from(&now.plan.notes);
                 now
             }
@@ -102,7 +104,9 @@ impl ResumeArgs {
             name.is_none_or(|name| run.campaign == name)
                 && self.run.as_ref().is_none_or(|id| run.id.starts_with(&id.to_uppercase()))
         };
-        trials.iter().filter(|trial| fits(&trial.run)).max_by(|a, b| a.run.id.cmp(&b.run.id)).ok_or_else(|| {
+        // An imported run can't be run.
+        let own = trials.iter().filter(|trial| trial.imported.is_none() && fits(&trial.run));
+        own.max_by(|a, b| a.run.id.cmp(&b.run.id)).ok_or_else(|| {
             let which = match (name, &self.run) {
                 (_, Some(id)) => format!("run {id}"),
                 (Some(name), None) => format!("run of the campaign {name}"),

@@ -31,6 +31,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     strict: bool,
 
+    /// A word to find the trials by, beside the campaign's own tags; may be given several times
+    #[arg(long, value_name = "NAME")]
+    tag: Vec<String>,
+
     #[command(flatten)]
     store: StoreArg,
 
@@ -47,9 +51,9 @@ impl RunArgs {
             id: store::new_id(),
             campaign: file.plan.campaign.clone(),
             campaign_toml: file.text.clone(),
-            seed: file.plan.run.seed,
+            seed: Some(file.plan.run.seed),
             pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
-            tags: file.plan.tags.clone(),
+            tags: file.plan.tags.iter().chain(&self.tag).cloned().collect(),
             notes: file.plan.notes.clone(),
         };
         note(&headline(&file.plan));

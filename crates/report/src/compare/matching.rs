@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::factor::Factor;
+use model::factor::{Factor, UNKNOWN};
 use model::plan::Cell;
 use model::record::Trial;
 
@@ -153,9 +153,11 @@ const USUAL: [(Factor, &str); 7] = [
     (Factor::Cache, "warm"),
 ];
 
-/// A cell's levels for people, without those that go without saying.
+/// A cell's levels for people, without those that go without saying and those that an import does not know.
 pub(crate) fn in_words(levels: &[(Factor, String)]) -> String {
-    let is_usual = |factor: Factor, level: &str| factor == Factor::Warmup || USUAL.contains(&(factor, level));
+    let is_usual = |factor: Factor, level: &str| {
+        factor == Factor::Warmup || level == UNKNOWN || USUAL.contains(&(factor, level))
+    };
     let said: Vec<String> = levels
         .iter()
         .filter(|(factor, level)| !is_usual(*factor, level))

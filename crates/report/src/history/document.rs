@@ -40,7 +40,7 @@ struct StepDocument {
     /// What `--accept`, `--withdraw` and `--without` take.
     key: String,
     label: String,
-    began: Timestamp,
+    began: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]

@@ -6,6 +6,7 @@ use model::factor::Factor;
 use model::record::Trial;
 use stats::{LEAST_VALUES, Sample, change_points, medians};
 
+use super::steps::session;
 use super::{HistoryError, Over, Series, Step, Tested};
 use crate::analyse::in_order;
 use crate::compare::Levels;
@@ -23,21 +24,21 @@ pub(super) fn relative<'a>(
 ) -> HashMap<&'a str, f64> {
     let others: Vec<Factor> =
         Factor::ALL.into_iter().filter(|factor| !control.levels().contains_key(factor)).collect();
-    let session = |trial: &Trial| (trial.run.id.clone(), key(&trial.cell, &others));
-    let mut sessions: HashMap<(String, Levels), Vec<f64>> = HashMap::new();
+    let place = |trial: &Trial| (session(trial), key(&trial.cell, &others));
+    let mut sessions: HashMap<_, Vec<f64>> = HashMap::new();
     for trial in controls.iter().filter(|trial| is_usable(trial)) {
         if let Some(figure) = figure(trial) {
-            sessions.entry(session(trial)).or_default().push(figure);
+            sessions.entry(place(trial)).or_default().push(figure);
         }
     }
-    let medians: HashMap<(String, Levels), f64> = sessions
+    let medians: HashMap<_, f64> = sessions
         .into_iter()
-        .filter_map(|(session, figures)| Some((session, Sample::of(figures)?.median())))
+        .filter_map(|(place, figures)| Some((place, Sample::of(figures)?.median())))
         .filter(|(_, median)| *median != 0.0)
         .collect();
     trials
         .iter()
-        .filter_map(|(trial, _)| Some((trial.id.as_str(), figure(trial)? / medians.get(&session(trial))?)))
+        .filter_map(|(trial, _)| Some((trial.id.as_str(), figure(trial)? / medians.get(&place(trial))?)))
         .collect()
 }
 

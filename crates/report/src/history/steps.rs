@@ -20,7 +20,7 @@ pub enum Over {
     Commit,
     /// The kernel: the factor's level, else the machine's.
     Kernel,
-    /// Time: a step is a run.
+    /// Time: a step is a run, of imported trials a day.
     Date,
 }
 
@@ -54,12 +54,12 @@ impl fmt::Display for Over {
 /// One place of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What tells it from others: the version, ref or kernel, of a date the run's id.
+    /// What tells it from others: the version, ref or kernel, of a date the run's id or the day.
     pub key: String,
     /// How it is shown: of a run its date, with the time where that date has several; else the key.
     pub label: String,
-    /// When its first trial began.
-    pub began: Timestamp,
+    /// When its first trial began; none where that is not known of imported ones.
+    pub began: Option<Timestamp>,
 }
 
 /// Why steps have the order that they have.
@@ -135,10 +135,11 @@ impl Keys {
         match self.over {
             Over::Version => {
                 let known = trial.server_version.as_ref().or_else(|| self.versions.get(&Self::server(trial)));
-                Some(known.cloned().unwrap_or_else(|| Factor::Server.level(&trial.cell)))
+                known.cloned().or_else(|| Factor::Server.known_level(&trial.cell))
             }
             Over::Commit => self.build(trial)?.git_ref.clone(),
             Over::Kernel => trial.cell.kernel.clone().or_else(|| machine.map(str::to_owned)),
+            Over::Date if trial.imported.is_some() => day(trial),
             Over::Date => Some(trial.run.id.clone()),
         }
     }
@@ -159,7 +160,7 @@ impl Keys {
                 steps.push(Step { key: key.clone(), label: key.clone(), began: trial.started });
                 steps.len() - 1
             });
-            steps[place].began = steps[place].began.min(trial.started);
+            steps[place].began = [steps[place].began, trial.started].into_iter().flatten().min();
         }
         match self.over {
             Over::Version | Over::Kernel => {
@@ -187,12 +188,24 @@ impl Keys {
             }
             Over::Date => {
                 steps.sort_by(|a, b| (a.began, &a.key).cmp(&(b.began, &b.key)));
-                let all: Vec<Timestamp> = steps.iter().map(|step| step.began).collect();
-                steps.iter_mut().for_each(|step| step.label = date(step.began, &all));
+                let all: Vec<Timestamp> = steps.iter().filter_map(|step| step.began).collect();
+                for step in &mut steps {
+                    step.label = step.began.map_or(step.key.clone(), |began| date(began, &all));
+                }
                 (steps, Order::FirstSeen)
             }
         }
     }
+}
+
+/// The day on which a trial began, UTC; none where that is not known.
+fn day(trial: &Trial) -> Option<String> {
+    Some(trial.started?.strftime("%Y-%m-%d").to_string())
+}
+
+/// What trials were measured in together: their run; an import may be of many years, and then it is the day.
+pub(super) fn session(trial: &Trial) -> (String, Option<String>) {
+    (trial.run.id.clone(), trial.imported.as_ref().and_then(|_| day(trial)))
 }
 
 /// The shortest form that no other moment has: a day, a minute, or all of it; UTC.

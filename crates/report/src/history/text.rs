@@ -282,7 +282,9 @@ pub(super) fn title(history: &History, shift: &Shift) -> String {
 fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
     let elsewhere = |change: &ChangePoint| change.within != (shift.event.before, shift.event.after);
     let any = shift.event.changes.iter().any(|(_, change)| elsewhere(change));
-    let heads = ["cell", "#change", "#95% CI", "#p"].into_iter().chain(any.then_some("place"));
+    let several = history.series.len() > 1;
+    let heads = several.then_some("cell").into_iter();
+    let heads = heads.chain(["#change", "#95% CI", "#p"]).chain(any.then_some("place"));
     let mut table = Table::new(heads);
     for (at, change_point) in &shift.event.changes {
         let interval = change_point.effect.confidence_interval(0.95);
@@ -291,12 +293,12 @@ fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
             let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
             format!("{} to {high}", change(interval.low - 1.0))
         });
-        let mut row = vec![
-            cell(history, &history.series[*at]),
+        let mut row: Vec<String> = several.then(|| cell(history, &history.series[*at])).into_iter().collect();
+        row.extend([
             change(change_point.effect.ratio - 1.0),
             interval.unwrap_or_else(|| GAP.to_owned()),
             format!("{of_p}{}", p(change_point.p)),
-        ];
+        ]);
         if any {
             let (from, to) = change_point.within;
             let label = |at: usize| &history.steps[at].label;

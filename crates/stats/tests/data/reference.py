@@ -1,6 +1,7 @@
-"""Reference values for the tests of `stats`, by SciPy: python3 reference.py > reference.json
+"""Reference values for the tests of `stats`: python3 reference.py > reference.json
 
-Made with Python 3.11 and SciPy 1.17.1.
+Made with Python 3.11, SciPy 1.17.1 and, for the change points, Apache Otava 0.8.0, whose own pin of
+SciPy is older (`pip install apache-otava`, then `pip install scipy==1.17.1`).
 """
 
 import csv
@@ -10,8 +11,9 @@ from math import exp, log, sqrt
 from pathlib import Path
 
 import numpy as np
+from otava.analysis import compute_change_points_orig
 from scipy import stats
-from scipy.optimize import brentq
+from scipy.optimize import brentq, least_squares
 
 FOLDER = Path(__file__).parent
 
@@ -133,8 +135,108 @@ def runs_for_effect():
                     yield {"log_sd": log_sd, "effect": effect, "alpha": alpha, "power": wanted, "runs": n}
 
 
+def noisy(seed, levels, noise=0.01):
+    rng = np.random.default_rng(seed)
+    return [round(float(level * exp(noise * rng.standard_normal())), 3) for level in levels]
+
+
+def change_points():
+    """Levels that are far apart beside the noise: whatever differs in detail, the places are the same."""
+    for seed, levels in [
+        (6, [100] * 30),
+        (2, [100] * 20 + [90] * 25),
+        (3, [100] * 20 + [90] * 15 + [120] * 30),
+        (4, [100] * 12 + [110] * 12 + [121] * 12 + [133] * 12),
+        (5, [100] * 50 + [92] * 5),
+    ]:
+        series = noisy(seed, levels)
+        found, _ = compute_change_points_orig(np.log(series), max_pvalue=0.01, seed=1)
+        yield {"series": series, "places": sorted(int(change.index) for change in found)}
+
+
+def usl():
+    """SciPy's least squares with bounds, from several starts."""
+    clients = np.array([1, 2, 4, 8, 16, 32, 64])
+    sweeps = [
+        noisy(11, 900 * clients / (1 + 0.03 * (clients - 1) + 2e-4 * clients * (clients - 1)), 0.02),
+        noisy(12, 900 * clients / (1 + 0.2 * (clients - 1)), 0.02),
+        noisy(13, 900 * clients / (1 + 3e-3 * clients * (clients - 1)), 0.02),
+        noisy(14, 900 * clients, 0.02),
+        [100.0, 210.0, 380.0, 600.0, 610.0, 580.0, 300.0],
+    ]
+    for tps in sweeps:
+        y = np.log(tps)
+
+        def residuals(p):
+            return y - p[0] - np.log(clients) + np.log(1 + p[1] * (clients - 1) + p[2] * clients * (clients - 1))
+
+        fits = [
+            least_squares(
+                residuals, [y[0], *start], bounds=([-np.inf, 0, 0], np.inf), x_scale=[1, 0.1, 1e-3],
+                xtol=1e-14, ftol=1e-14, gtol=1e-14,
+            )
+            for start in [(0.01, 1e-5), (0.1, 1e-3), (0.5, 1e-2)]
+        ]
+        fit = min(fits, key=lambda fit: fit.cost)
+        yield {
+            "clients": clients.tolist(),
+            "tps": tps,
+            "lambda": exp(fit.x[0]),
+            "sigma": fit.x[1],
+            "kappa": fit.x[2],
+            "rms": sqrt(np.mean(fit.fun**2)),
+        }
+
+
+def autocorrelated(seed, n, rho):
+    rng = np.random.default_rng(seed)
+    values = [rng.standard_normal()]
+    for _ in range(n - 1):
+        values.append(rho * values[-1] + rng.standard_normal())
+    return [round(1000 + 20 * float(v), 3) for v in values]
+
+
+def effective_sample_size():
+    """Geyer's initial monotone sequence, from the autocovariance by NumPy's correlate."""
+    for seed, n, rho in [(21, 60, 0.0), (22, 300, 0.5), (23, 600, 0.9), (24, 600, -0.4)]:
+        values = np.array(autocorrelated(seed, n, rho))
+        deviations = values - values.mean()
+        rho_hat = np.correlate(deviations, deviations, "full")[n - 1 :] / (deviations @ deviations)
+        pairs = rho_hat[0 : n - 1 : 2] + rho_hat[1:n:2]
+        positive = pairs[: np.argmax(pairs <= 0)]
+        tau = -1 + 2 * np.minimum.accumulate(positive).sum()
+        yield {"values": values.tolist(), "n": min(n / tau, n)}
+
+
+def warmup_cut():
+    """MSER-5, as White, Cobb and Spratt write it."""
+    for seed, n, slow in [(31, 300, 0), (32, 300, 40), (33, 600, 100)]:
+        values = np.array(autocorrelated(seed, n, 0.3))
+        values[:slow] -= np.linspace(400, 0, slow)
+        batches = values[: n // 5 * 5].reshape(-1, 5).mean(axis=1)
+        errors = [
+            ((batches[d:] - batches[d:].mean()) ** 2).sum() / (len(batches) - d) ** 2
+            for d in range(len(batches) // 2 + 1)
+        ]
+        yield {"values": values.round(3).tolist(), "cut": 5 * int(np.argmin(errors))}
+
+
+def percentiles():
+    """NumPy's inverted distribution function, of all values of all seconds."""
+    rng = np.random.default_rng(41)
+    seconds = [np.sort(np.round(rng.lognormal(7, 0.5, rng.integers(0, 30)))).astype(int) for _ in range(70)]
+    pooled = np.concatenate(seconds)
+    counted = [[[int(v), int(c)] for v, c in zip(*np.unique(second, return_counts=True))] for second in seconds]
+    shares = [0.01, 0.5, 0.9, 0.95, 0.99]
+    values = [int(np.quantile(pooled, share, method="inverted_cdf")) for share in shares]
+    yield {"seconds": counted, "shares": shares, "values": values}
+
+
 def main():
-    tables = [confidence, runs_needed, welch, permutation, smallest_effect, runs_for_effect]
+    tables = [
+        confidence, runs_needed, welch, permutation, smallest_effect, runs_for_effect, change_points, usl,
+        effective_sample_size, warmup_cut, percentiles,
+    ]
     rows = (f'"{table.__name__}": [\n' + ",\n".join(json.dumps(row) for row in table()) + "\n]" for table in tables)
     print("{\n" + ",\n".join(rows) + "\n}")
 

@@ -1,16 +1,19 @@
 //! `trial.json`: the head of a bundle.
+//!
+//! Of a trial that was imported, everything may be null but for its identity and its validity.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::factor::Factor;
 use model::plan;
+use model::record::Trial as Model;
 use model::record::{self, Status};
 use model::units::{Rate, Span};
 use model::workload::{Protocol, Transport, Workload};
-use model::{message, record::Trial as Model};
 use serde::{Deserialize, Serialize};
 
-use super::{VERSION, from_json, known, to_json};
+use super::{IMPORTED, MEASURED, from_json, known, to_json};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -19,7 +22,7 @@ pub(crate) const FILE: &str = "trial.json";
 /// The document in `trial.json`; the campaign's text is in `campaign.toml` beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Format of the whole bundle: [`VERSION`].
+    /// Format of the whole bundle: [`MEASURED`], or [`IMPORTED`] where it was imported.
     pub format: u32,
     /// ULID; also the name of the bundle's directory.
     pub id: String,
@@ -37,14 +40,14 @@ pub struct Trial {
     #[serde(default)]
     pub reason: Option<String>,
     /// When it began, RFC 3339, UTC.
-    pub started: Timestamp,
+    pub started: Option<Timestamp>,
     /// When its load began, RFC 3339, UTC; null where no load ran.
     pub load_started: Option<Timestamp>,
     /// The two clocks at both ends of the load; null where no load ran, and in older bundles.
     #[serde(default)]
     pub clocks: Option<Clocks>,
     /// When it ended, RFC 3339, UTC.
-    pub ended: Timestamp,
+    pub ended: Option<Timestamp>,
     /// The server's full version.
     pub server_version: Option<String>,
     /// `version()` as the server prints it.
@@ -60,6 +63,33 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// The transactions as both sides counted them.
     pub accounting: Accounting,
+    /// Where it was imported from; null where pgdyno measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
+}
+
+/// Where an imported trial comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// What wrote it: `pgbench`, `csv`, `pgbench-tools`.
+    pub format: String,
+    /// The files that it was read from.
+    pub files: Vec<ImportedFile>,
+    /// The line of the first file where its row begins, from 1; null where the whole file is of it.
+    pub line: Option<u64>,
+    /// When it was imported, RFC 3339, UTC.
+    pub at: Timestamp,
+    /// How many trials the import makes.
+    pub trials: u32,
+}
+
+/// A file that was imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedFile {
+    /// Its name, without directories.
+    pub name: String,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// The wall clock beside the monotonic one.
@@ -88,8 +118,8 @@ pub struct Run {
     /// The campaign's name.
     pub campaign: String,
     /// Seed of the order of trials and of the driver's random numbers.
-    pub seed: u64,
-    /// The release of pgdyno that ran it.
+    pub seed: Option<u64>,
+    /// The release of pgdyno that ran or imported it.
     pub pgdyno_version: String,
     /// Words to find it by.
     #[serde(default)]
@@ -103,35 +133,39 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The server, by its name in the campaign.
-    pub server: String,
+    pub server: Option<String>,
     /// Server settings.
-    pub settings: SettingsVariant,
+    pub settings: Option<SettingsVariant>,
     /// The kernel under which it was to run; null for any.
     pub kernel: Option<String>,
     /// The host on which it was to run; null for any.
     pub host: Option<String>,
-    /// pgbench's name of the script.
-    pub workload: String,
+    /// pgbench's name of the script; of an imported trial perhaps that of a script that is not built in.
+    pub workload: Option<String>,
     /// pgbench scale factor.
-    pub scale: u32,
+    pub scale: Option<u32>,
     /// Number of clients.
-    pub clients: u32,
+    pub clients: Option<u32>,
     /// Threads of the driver; it had no more than clients.
-    pub threads: u32,
+    pub threads: Option<u32>,
     /// `simple`, `extended` or `prepared`.
-    pub protocol: String,
+    pub protocol: Option<String>,
     /// `unix` or `tcp`.
-    pub transport: String,
-    /// Transactions begun in a second; null for as many as could be.
+    pub transport: Option<String>,
+    /// Transactions begun in a second; null for as many as could be, or as in `unknown`.
     pub rate: Option<f64>,
     /// Length of the measured window that was asked for, in microseconds.
-    pub duration_us: u64,
+    pub duration_us: Option<u64>,
     /// Load before the window that was asked for, in microseconds.
-    pub warmup_us: u64,
+    pub warmup_us: Option<u64>,
     /// Processors of driver and server.
-    pub pin: Pin,
+    pub pin: Option<Pin>,
     /// What the caches were to hold: `warm`, `cold` or `as-is`.
-    pub cache: String,
+    pub cache: Option<String>,
+    /// Of an imported trial: names of the factors of which nothing is known. They are null above, and so are `kernel`,
+    /// `host` and `rate` where they are known to be any and as many as could be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
 }
 
 /// Processors that driver and server were kept on.
@@ -184,11 +218,11 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Length of the measured window in microseconds.
-    pub window_us: u64,
+    pub window_us: Option<u64>,
     /// Transactions that ended in the window.
-    pub transactions: u64,
+    pub transactions: Option<u64>,
     /// Transactions that failed, in any phase.
-    pub failed: u64,
+    pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
     /// Latency of the window's transactions; null where there were none.
@@ -197,13 +231,13 @@ pub struct Summary {
     #[serde(default)]
     pub service: Option<Latency>,
     /// Time it took to connect all clients, in microseconds.
-    pub connect_us: u64,
+    pub connect_us: Option<u64>,
     /// CPU time of the driver process, in microseconds.
-    pub driver_cpu_us: u64,
+    pub driver_cpu_us: Option<u64>,
     /// Largest share of an interval in which a driver thread was not waiting, 0 to 1.
-    pub driver_busy_max: f64,
+    pub driver_busy_max: Option<f64>,
     /// Largest driver lag in the window, in microseconds.
-    pub driver_lag_max_us: f64,
+    pub driver_lag_max_us: Option<f64>,
     /// The driver's event loop, `io_uring` or `epoll`; null in bundles that were made before it was told.
     #[serde(default)]
     pub driver_engine: Option<String>,
@@ -216,23 +250,23 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Arithmetic mean.
-    pub mean_us: f64,
+    pub mean_us: Option<f64>,
     /// Standard deviation.
-    pub stddev_us: f64,
+    pub stddev_us: Option<f64>,
     /// Smallest.
-    pub min_us: f64,
+    pub min_us: Option<f64>,
     /// Median.
-    pub p50_us: f64,
+    pub p50_us: Option<f64>,
     /// 90th percentile.
-    pub p90_us: f64,
+    pub p90_us: Option<f64>,
     /// 95th percentile.
-    pub p95_us: f64,
+    pub p95_us: Option<f64>,
     /// 99th percentile.
-    pub p99_us: f64,
+    pub p99_us: Option<f64>,
     /// 99.9th percentile.
-    pub p999_us: f64,
+    pub p999_us: Option<f64>,
     /// Largest.
-    pub max_us: f64,
+    pub max_us: Option<f64>,
 }
 
 /// The transactions as both sides counted them, over the whole load.
@@ -261,9 +295,10 @@ pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defe
         format: u32,
     }
     let Head { format } = from_json(FILE, document)?;
-    if format != VERSION {
-        let reason =
-            format!("it is of bundle format {format}, and this release of pgdyno reads format {VERSION}");
+    if ![MEASURED, IMPORTED].contains(&format) {
+        let reason = format!(
+            "it is of bundle format {format}, and this release of pgdyno reads formats {MEASURED} and {IMPORTED}"
+        );
         return Err(Defect::newer(FILE, reason));
     }
     from_json::<Trial>(FILE, document)?.into_model(campaign_toml)
@@ -272,7 +307,7 @@ pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defe
 impl From<&Model> for Trial {
     fn from(trial: &Model) -> Self {
         Self {
-            format: VERSION,
+            format: if trial.imported.is_some() { IMPORTED } else { MEASURED },
             id: trial.id.clone(),
             run: Run {
                 id: trial.run.id.clone(),
@@ -301,6 +336,7 @@ impl From<&Model> for Trial {
             },
             summary: trial.summary.as_ref().map(Summary::from),
             accounting: trial.accounting.into(),
+            imported: trial.imported.clone().map(Imported::from),
         }
     }
 }
@@ -318,7 +354,7 @@ impl Trial {
                 tags: self.run.tags,
                 notes: self.run.notes,
             },
-            cell: self.cell.into_model()?,
+            cell: self.cell.into_model(self.imported.is_some())?,
             repeat: self.repeat,
             attempt: self.attempt,
             position: self.position,
@@ -342,59 +378,120 @@ impl Trial {
             },
             summary: self.summary.map(Summary::into_model),
             accounting: self.accounting.into(),
+            imported: self.imported.map(record::Imported::from),
         })
     }
 }
 
 impl From<&plan::Cell> for Cell {
     fn from(cell: &plan::Cell) -> Self {
+        let unknown = |factor: Factor| factor.known_level(cell).is_none();
+        let known = |factor: Factor| (!unknown(factor)).then_some(());
+        let name = |factor: Factor| factor.known_level(cell);
+        let settings =
+            || SettingsVariant { name: cell.settings.name.clone(), values: cell.settings.values.clone() };
         Self {
-            server: cell.server.clone(),
-            settings: SettingsVariant {
-                name: cell.settings.name.clone(),
-                values: cell.settings.values.clone(),
-            },
-            workload: cell.workload.name().to_owned(),
-            scale: cell.scale,
-            clients: cell.clients,
-            protocol: cell.protocol.name().to_owned(),
-            transport: cell.transport.name().to_owned(),
-            kernel: cell.kernel.clone(),
-            host: cell.host.clone(),
-            threads: cell.threads,
-            rate: cell.rate.get(),
-            duration_us: cell.duration.us(),
-            warmup_us: cell.warmup.us(),
-            pin: cell.pin.clone().into(),
-            cache: cell.cache.name().to_owned(),
+            server: name(Factor::Server),
+            settings: known(Factor::Settings).map(|()| settings()),
+            workload: name(Factor::Workload),
+            scale: known(Factor::Scale).map(|()| cell.scale),
+            clients: known(Factor::Clients).map(|()| cell.clients),
+            protocol: name(Factor::Protocol),
+            transport: name(Factor::Transport),
+            kernel: known(Factor::Kernel).and_then(|()| cell.kernel.clone()),
+            host: known(Factor::Host).and_then(|()| cell.host.clone()),
+            threads: known(Factor::Threads).map(|()| cell.threads),
+            rate: known(Factor::Rate).and_then(|()| cell.rate.get()),
+            duration_us: known(Factor::Duration).map(|()| cell.duration.us()),
+            warmup_us: known(Factor::Warmup).map(|()| cell.warmup.us()),
+            pin: known(Factor::Pin).map(|()| cell.pin.clone().into()),
+            cache: name(Factor::Cache),
+            unknown: Factor::ALL
+                .into_iter()
+                .filter(|factor| unknown(*factor))
+                .map(|factor| factor.name().to_owned())
+                .collect(),
         }
     }
 }
 
 impl Cell {
-    fn into_model(self) -> Result<plan::Cell, Defect> {
+    /// Of a trial that was measured, nothing may be missing.
+    fn into_model(self, imported: bool) -> Result<plan::Cell, Defect> {
+        let filler = plan::Cell::unknown();
+        let mut foreign = BTreeMap::new();
+        for name in &self.unknown {
+            foreign.insert(known(FILE, "factor", name, Factor::by_name)?, None);
+        }
+        if !imported && !foreign.is_empty() {
+            return Err(Defect::damaged(FILE, "only of an imported trial may factors be unknown"));
+        }
+        let workload = match self.workload.as_deref().map(Workload::by_name) {
+            // Somebody's own script.
+            Some(None) if imported => {
+                foreign.insert(Factor::Workload, self.workload);
+                filler.workload
+            }
+            _ => named(self.workload, Factor::Workload, &foreign, filler.workload, Workload::by_name)?,
+        };
+        let pin = self.pin.map(plan::Pin::from);
+        let settings =
+            self.settings.map(|SettingsVariant { name, values }| plan::SettingsVariant { name, values });
+        let duration = self.duration_us.map(Span::from_us);
+        let warmup = self.warmup_us.map(Span::from_us);
         Ok(plan::Cell {
-            workload: known(FILE, "workload", &self.workload, Workload::by_name)?,
-            protocol: known(FILE, "protocol", &self.protocol, Protocol::by_name)?,
-            transport: known(FILE, "transport", &self.transport, Transport::by_name)?,
-            server: self.server,
-            settings: plan::SettingsVariant { name: self.settings.name, values: self.settings.values },
+            workload,
+            protocol: named(self.protocol, Factor::Protocol, &foreign, filler.protocol, Protocol::by_name)?,
+            transport: named(
+                self.transport,
+                Factor::Transport,
+                &foreign,
+                filler.transport,
+                Transport::by_name,
+            )?,
+            server: or_filler(self.server, Factor::Server, &foreign, filler.server)?,
+            settings: or_filler(settings, Factor::Settings, &foreign, filler.settings)?,
             kernel: self.kernel,
             host: self.host,
-            scale: self.scale,
-            clients: self.clients,
-            threads: self.threads,
+            scale: or_filler(self.scale, Factor::Scale, &foreign, filler.scale)?,
+            clients: or_filler(self.clients, Factor::Clients, &foreign, filler.clients)?,
+            threads: or_filler(self.threads, Factor::Threads, &foreign, filler.threads)?,
             rate: match self.rate {
                 None => Rate::MAX,
                 Some(rate) => Rate::per_second(rate)
                     .ok_or_else(|| Defect::damaged(FILE, format!("{rate} a second is not a rate")))?,
             },
-            duration: Span::from_us(self.duration_us),
-            warmup: Span::from_us(self.warmup_us),
-            pin: self.pin.into(),
-            cache: known(FILE, "cache", &self.cache, plan::CacheState::by_name)?,
+            duration: or_filler(duration, Factor::Duration, &foreign, filler.duration)?,
+            warmup: or_filler(warmup, Factor::Warmup, &foreign, filler.warmup)?,
+            pin: or_filler(pin, Factor::Pin, &foreign, filler.pin)?,
+            cache: named(self.cache, Factor::Cache, &foreign, filler.cache, plan::CacheState::by_name)?,
+            foreign,
         })
     }
+}
+
+/// The levels of an imported trial that no campaign has.
+type Foreign = BTreeMap<Factor, Option<String>>;
+
+/// A level, or filler where it is known that nothing is known.
+fn or_filler<T>(level: Option<T>, factor: Factor, foreign: &Foreign, filler: T) -> Result<T, Defect> {
+    match level {
+        Some(level) => Ok(level),
+        None if foreign.contains_key(&factor) => Ok(filler),
+        None => Err(Defect::damaged(FILE, format!("the cell has no {}", factor.name()))),
+    }
+}
+
+/// The same of a level that stands for one of a fixed set of things.
+fn named<T>(
+    name: Option<String>,
+    factor: Factor,
+    foreign: &Foreign,
+    filler: T,
+    by_name: impl Fn(&str) -> Option<T>,
+) -> Result<T, Defect> {
+    let level = name.map(|name| known(FILE, factor.name(), &name, by_name)).transpose()?;
+    or_filler(level, factor, foreign, filler)
 }
 
 impl From<&record::Finding> for Finding {
@@ -446,8 +543,8 @@ impl Summary {
             transactions: self.transactions,
             failed: self.failed,
             tps: self.tps,
-            latency: self.latency.map(message::Latency::from),
-            service: self.service.map(message::Latency::from),
+            latency: self.latency.map(record::Latency::from),
+            service: self.service.map(record::Latency::from),
             connect_us: self.connect_us,
             driver_cpu_us: self.driver_cpu_us,
             driver_busy_max: self.driver_busy_max,
@@ -458,9 +555,11 @@ impl Summary {
     }
 }
 
+mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
+mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
 mirrors!(Pin, plan::Pin { name, driver, server });
 mirrors!(Accounting, record::Accounting { driver_transactions, other_commits, server_commits });
 mirrors!(
     Latency,
-    message::Latency { mean_us, stddev_us, min_us, p50_us, p90_us, p95_us, p99_us, p999_us, max_us }
+    record::Latency { mean_us, stddev_us, min_us, p50_us, p90_us, p95_us, p99_us, p999_us, max_us }
 );

@@ -10,12 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
-use model::message::{Interval, Latency, Phase, ScriptInterval};
+use model::factor::Factor;
+use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::{CacheState, Cell, Pin, SettingsVariant};
 use model::record::{
-    Accounting, ClockReading, Clocks, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial,
-    TrialRecord, Validity,
+    Accounting, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run,
+    Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::units::{Rate, Span};
 use model::waits::{Session, StatementUse, Waits};
@@ -26,7 +27,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
     let script = |name: &str, latencies_us: &[u64]| ScriptInterval {
         script: name.to_owned(),
         transactions: latencies_us.len() as u64,
-        failed: 1,
+        failed: Some(1),
         latency_ns: histogram(latencies_us),
         service_ns: Some(histogram(latencies_us)),
     };
@@ -35,8 +36,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         width_us,
         phase,
         scripts: vec![script("tpcb-like", a), script("my script, v2: 50%", b)],
-        busy: 0.1 + 0.2,
-        lag_max_us: 17.25,
+        busy: Some(0.1 + 0.2),
+        lag_max_us: Some(17.25),
         lag_mean_us,
         responses: lag_mean_us.map(|_| 42),
         send_lag_max_us: Some(12.5),
@@ -55,7 +56,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 id: "01JABCDEFGHJKMNPQRSTVWXYZ0".to_owned(),
                 campaign: "upgrade".to_owned(),
                 campaign_toml: "name = 'upgrade' # ünïcode\r\n\n[factors]\n".to_owned(),
-                seed: u64::MAX,
+                seed: Some(u64::MAX),
                 pgdyno_version: "0.1.0".to_owned(),
                 tags: vec!["nightly".to_owned()],
                 notes: Some("after the new disk".to_owned()),
@@ -79,18 +80,19 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 warmup: Span::from_us(500_000),
                 pin: Pin { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
                 cache: CacheState::Cold,
+                foreign: BTreeMap::new(),
             },
             repeat: 2,
             attempt: 1,
             position: 7,
             reason: Some("WIDE after 5 runs".to_owned()),
-            started: "2026-11-21T10:00:00.123456789Z".parse().unwrap(),
+            started: Some("2026-11-21T10:00:00.123456789Z".parse().unwrap()),
             load_started: Some("2026-11-21T10:00:02.5Z".parse().unwrap()),
             clocks: Some(Clocks {
                 started: ClockReading { monotonic_us: 5_000_000, unix_us: 1_795_255_202_500_000 },
                 ended: ClockReading { monotonic_us: 8_501_234, unix_us: 1_795_255_206_001_250 },
             }),
-            ended: "2026-11-21T10:00:09Z".parse().unwrap(),
+            ended: Some("2026-11-21T10:00:09Z".parse().unwrap()),
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
             server_build: Some("18.1".to_owned()),
@@ -106,36 +108,36 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 }],
             },
             summary: Some(Summary {
-                window_us: 2_500_001,
-                transactions: 7,
-                failed: 10,
+                window_us: Some(2_500_001),
+                transactions: Some(7),
+                failed: Some(10),
                 tps: 7.0 / 2.500_001,
                 latency: Some(Latency {
-                    mean_us: 1.0 / 3.0,
-                    stddev_us: 0.1,
-                    min_us: 4.0,
-                    p50_us: 800.0,
-                    p90_us: 1e6,
-                    p95_us: 2e6,
-                    p99_us: 7e6,
-                    p999_us: 7e6,
-                    max_us: 7_000_000.5,
+                    mean_us: Some(1.0 / 3.0),
+                    stddev_us: Some(0.1),
+                    min_us: Some(4.0),
+                    p50_us: Some(800.0),
+                    p90_us: Some(1e6),
+                    p95_us: Some(2e6),
+                    p99_us: Some(7e6),
+                    p999_us: Some(7e6),
+                    max_us: Some(7_000_000.5),
                 }),
                 service: Some(Latency {
-                    mean_us: 700.5,
-                    stddev_us: 2.0,
-                    min_us: 600.0,
-                    p50_us: 699.0,
-                    p90_us: 720.0,
-                    p95_us: 730.0,
-                    p99_us: 750.0,
-                    p999_us: 760.0,
-                    max_us: 770.0,
+                    mean_us: Some(700.5),
+                    stddev_us: Some(2.0),
+                    min_us: Some(600.0),
+                    p50_us: Some(699.0),
+                    p90_us: Some(720.0),
+                    p95_us: Some(730.0),
+                    p99_us: Some(750.0),
+                    p999_us: Some(760.0),
+                    max_us: Some(770.0),
                 }),
-                connect_us: 4_321,
-                driver_cpu_us: 98_765,
-                driver_busy_max: 0.99,
-                driver_lag_max_us: 17.25,
+                connect_us: Some(4_321),
+                driver_cpu_us: Some(98_765),
+                driver_busy_max: Some(0.99),
+                driver_lag_max_us: Some(17.25),
                 driver_engine: Some("epoll".to_owned()),
                 driver_engine_reason: Some("io_uring cannot be used".to_owned()),
             }),
@@ -144,6 +146,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 other_commits: Some(9),
                 server_commits: Some(20),
             },
+            imported: None,
         },
         environment: Environment {
             hostname: Some("bench-1".to_owned()),
@@ -321,4 +324,42 @@ pub(crate) fn noise(bytes: usize) -> String {
 pub(crate) fn sign(bundle: &Path) {
     let script = "find . -type f ! -name SHA256SUMS | sed 's|^./||' | xargs sha256sum > SHA256SUMS";
     assert!(Command::new("sh").args(["-c", script]).current_dir(bundle).status().unwrap().success());
+}
+
+/// What is left of a row of somebody else's table: a throughput, a number of clients, and a script of his own.
+pub(crate) fn imported(id: &str) -> TrialRecord {
+    let mut record = bare(id);
+    let mut cell = Cell::unknown();
+    Factor::Clients.set_level(&mut cell, "8").unwrap();
+    Factor::Workload.set_level(&mut cell, "insert.sql").unwrap();
+    record.trial = Trial {
+        run: Run { seed: None, ..record.trial.run },
+        cell,
+        started: None,
+        ended: None,
+        summary: Some(Summary {
+            window_us: None,
+            transactions: None,
+            failed: None,
+            tps: 1234.5,
+            latency: Some(Latency { mean_us: Some(8000.0), ..Latency::default() }),
+            service: None,
+            connect_us: None,
+            driver_cpu_us: None,
+            driver_busy_max: None,
+            driver_lag_max_us: None,
+            driver_engine: None,
+            driver_engine_reason: None,
+        }),
+        validity: Validity { status: Status::Valid, findings: Vec::new() },
+        imported: Some(Imported {
+            format: "csv".to_owned(),
+            files: vec![ImportedFile { name: "sweep.csv".to_owned(), sha256: "ab".repeat(32) }],
+            line: Some(17),
+            at: "2026-11-22T10:00:00Z".parse().unwrap(),
+            trials: 299,
+        }),
+        ..record.trial
+    };
+    record
 }

@@ -88,7 +88,7 @@ pub(super) fn run(args: &NoiseArgs, format: Format) -> anyhow::Result<Exit> {
         id: store::new_id(),
         campaign: plan.campaign.clone(),
         campaign_toml: text,
-        seed: plan.run.seed,
+        seed: Some(plan.run.seed),
         pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
         tags: Vec::new(),
         notes: None,

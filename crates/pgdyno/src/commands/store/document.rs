@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
-use model::message::{Interval, Latency};
+use model::message::Interval;
 use model::plan::Cell;
-use model::record::{Environment, Event, Finding, Log, Run, Setting, Summary, Trial, TrialRecord, Validity};
+use model::record::{
+    Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run, Setting, Summary, Trial,
+    TrialRecord, Validity,
+};
 use serde::Serialize;
 use store::{Check, Listing, Problem, Reindexed};
 
@@ -24,7 +27,7 @@ struct TrialLine<'a> {
     id: &'a str,
     run: &'a str,
     campaign: &'a str,
-    started: String,
+    started: Option<String>,
     cell: &'a Cell,
     repeat: u32,
     attempt: u32,
@@ -53,8 +56,8 @@ struct TrialDocument<'a> {
     attempt: u32,
     position: u32,
     reason: Option<&'a str>,
-    started: String,
-    ended: String,
+    started: Option<String>,
+    ended: Option<String>,
     server_version: Option<&'a str>,
     server_banner: Option<&'a str>,
     server_build: Option<&'a str>,
@@ -62,6 +65,22 @@ struct TrialDocument<'a> {
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
     accounting: AccountingDocument,
+    imported: Option<ImportedDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ImportedDocument<'a> {
+    format: &'a str,
+    files: Vec<ImportedFileDocument<'a>>,
+    line: Option<u64>,
+    at: String,
+    trials: u32,
+}
+
+#[derive(Serialize)]
+struct ImportedFileDocument<'a> {
+    name: &'a str,
+    sha256: &'a str,
 }
 
 #[derive(Serialize)]
@@ -69,7 +88,7 @@ struct RunDocument<'a> {
     id: &'a str,
     campaign: &'a str,
     campaign_toml: &'a str,
-    seed: u64,
+    seed: Option<u64>,
     pgdyno_version: &'a str,
     tags: &'a [String],
     notes: Option<&'a str>,
@@ -92,15 +111,15 @@ struct FindingDocument<'a> {
 
 #[derive(Serialize)]
 struct SummaryDocument<'a> {
-    window_us: u64,
-    transactions: u64,
-    failed: u64,
+    window_us: Option<u64>,
+    transactions: Option<u64>,
+    failed: Option<u64>,
     tps: f64,
     latency: Option<&'a Latency>,
-    connect_us: u64,
-    driver_cpu_us: u64,
-    driver_busy_max: f64,
-    driver_lag_max_us: f64,
+    connect_us: Option<u64>,
+    driver_cpu_us: Option<u64>,
+    driver_busy_max: Option<f64>,
+    driver_lag_max_us: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -210,7 +229,7 @@ impl<'a> TrialLine<'a> {
             id: &trial.id,
             run: &trial.run.id,
             campaign: &trial.run.campaign,
-            started: trial.started.to_string(),
+            started: trial.started.map(|at| at.to_string()),
             cell: &trial.cell,
             repeat: trial.repeat,
             attempt: trial.attempt,
@@ -244,8 +263,8 @@ impl<'a> TrialDocument<'a> {
             attempt: trial.attempt,
             position: trial.position,
             reason: trial.reason.as_deref(),
-            started: trial.started.to_string(),
-            ended: trial.ended.to_string(),
+            started: trial.started.map(|at| at.to_string()),
+            ended: trial.ended.map(|at| at.to_string()),
             server_version: trial.server_version.as_deref(),
             server_banner: trial.server_banner.as_deref(),
             server_build: trial.server_build.as_deref(),
@@ -258,6 +277,20 @@ impl<'a> TrialDocument<'a> {
                 server_commits: trial.accounting.server_commits,
                 surplus: trial.accounting.surplus(),
             },
+            imported: trial.imported.as_ref().map(ImportedDocument::of),
+        }
+    }
+}
+
+impl<'a> ImportedDocument<'a> {
+    fn of(imported: &'a Imported) -> Self {
+        let file = |ImportedFile { name, sha256 }: &'a ImportedFile| ImportedFileDocument { name, sha256 };
+        Self {
+            format: &imported.format,
+            files: imported.files.iter().map(file).collect(),
+            line: imported.line,
+            at: imported.at.to_string(),
+            trials: imported.trials,
         }
     }
 }

@@ -8,7 +8,7 @@ pub(super) fn table(trials: &[Trial]) -> Table {
     for trial in trials {
         table.push(vec![
             trial.id.clone(),
-            trial.started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            trial.started.map_or_else(|| "–".to_owned(), |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
             trial.run.campaign.clone(),
             trial.cell.to_string(),
             trial.summary.as_ref().map_or_else(|| "–".to_owned(), |summary| format!("{:.1}", summary.tps)),

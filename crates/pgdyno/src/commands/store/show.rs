@@ -72,13 +72,23 @@ fn about(record: &TrialRecord) -> Section {
     section.push("cell", &trial.cell);
     section.push("repeat", format!("{}, attempt {}", trial.repeat, trial.attempt));
     section.push("position in the run", trial.position);
-    section.push("started", trial.started);
-    section.push("ended", trial.ended);
+    section.push_known("started", &trial.started);
+    section.push_known("ended", &trial.ended);
     section.push_known("server version", &trial.server_version);
     section.push_known("server banner", &trial.server_banner);
     section.push_known("database size", &database_size(record));
     section.push("pgdyno version", &trial.run.pgdyno_version);
-    section.push("seed", trial.run.seed);
+    section.push_known("seed", &trial.run.seed);
+    if !trial.run.tags.is_empty() {
+        section.push("tags", trial.run.tags.join(", "));
+    }
+    if let Some(imported) = &trial.imported {
+        section.push("imported", format!("{} ({})", imported.at, imported.format));
+        for file in &imported.files {
+            let line = imported.line.map(|line| format!(", line {line}")).unwrap_or_default();
+            section.push("from", format!("{}{line} (SHA-256 {})", file.name, file.sha256));
+        }
+    }
     section
 }
 
@@ -122,13 +132,17 @@ fn load(trial: &Trial) -> Section {
     let mut section = Section::new("Load");
     let Some(summary) = &trial.summary else { return section };
     section.push("transactions per second", format!("{:.1}", summary.tps));
-    section.push("transactions", summary.transactions);
-    section.push("window", format!("{:.3} s", summary.window_us as f64 / 1e6));
-    section.push("failed, whole load", summary.failed);
-    section.push("connecting took", format!("{:.1} ms", summary.connect_us as f64 / 1e3));
-    section.push("driver CPU, whole load", format!("{:.3} s", summary.driver_cpu_us as f64 / 1e6));
-    section.push("driver busy, at most", format!("{:.1} %", summary.driver_busy_max * 100.0));
-    section.push("driver lag, at most", format!("{:.1} µs", summary.driver_lag_max_us));
+    let seconds = |us: u64| format!("{:.3} s", us as f64 / 1e6);
+    let connecting = summary.connect_us.map(|us| format!("{:.1} ms", us as f64 / 1e3));
+    let busy = summary.driver_busy_max.map(|share| format!("{:.1} %", share * 100.0));
+    let lag = summary.driver_lag_max_us.map(|us| format!("{us:.1} µs"));
+    section.push_known("transactions", &summary.transactions);
+    section.push_known("window", &summary.window_us.map(seconds));
+    section.push_known("failed, whole load", &summary.failed);
+    section.push_known("connecting took", &connecting);
+    section.push_known("driver CPU, whole load", &summary.driver_cpu_us.map(seconds));
+    section.push_known("driver busy, at most", &busy);
+    section.push_known("driver lag, at most", &lag);
     section
 }
 
@@ -148,7 +162,7 @@ fn latency(trial: &Trial) -> Section {
         ("99.9 %", latency.p999_us),
         ("largest", latency.max_us),
     ] {
-        section.push(name, format!("{:.3} ms", us / 1e3));
+        section.push_known(name, &us.map(|us| format!("{:.3} ms", us / 1e3)));
     }
     section
 }

@@ -1,0 +1,80 @@
+//! Comparisons of two cells in two stages, alone and in families.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use stats::{Comparison, Verdict, runs_for_comparison, verdicts};
+
+use crate::random::Random;
+use crate::table::{Promise, Row};
+
+/// The noise of a cell: the standard deviation of logarithms.
+const NOISE: f64 = 0.02;
+/// Comparisons in a family, as many as the client sweep of 2008 has.
+const FAMILY: usize = 52;
+/// Runs of each side in comparisons whose speed is told.
+const RUNS: usize = 10;
+
+pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
+    let mut runs = 0;
+    let mut compared = 0;
+    let mut null = |random: &mut Random| {
+        let comparison = two_stages(random, 1.0);
+        runs += comparison.a.n;
+        compared += 1;
+        is_change(verdicts(&[comparison])[0])
+    };
+    let false_alarms =
+        Row::share("false alarm of a comparison, noise 2%", times, Promise::AtMost(0.01), || null(random));
+    let each = Row::new(
+        "runs a side where nothing changed",
+        runs as f64 / f64::from(compared),
+        Promise::Nothing,
+        |runs| format!("{runs:.2}"),
+    );
+    let power = Row::share("loss of 5% found, noise 2%", times, Promise::AtLeast(0.95), || {
+        verdicts(&[two_stages(random, 0.95)])[0] == Verdict::Regression
+    });
+    let family = Row::share(
+        "any false alarm among 52 comparisons, noise 2%",
+        times / 10,
+        Promise::AtMost(0.05),
+        || {
+            let family: Vec<Comparison> = (0..FAMILY).map(|_| two_stages(random, 1.0)).collect();
+            verdicts(&family).into_iter().any(is_change)
+        },
+    );
+    vec![false_alarms, each, power, family]
+}
+
+/// Comparisons with their verdicts in a second, on one processor.
+pub(crate) fn speed(random: &mut Random, times: usize) -> Row {
+    let cells: Vec<Vec<f64>> = (0..=times).map(|_| random.runs(RUNS, 1.0, NOISE)).collect();
+    let begin = Instant::now();
+    let matrix: Vec<Comparison> =
+        cells.windows(2).filter_map(|pair| Comparison::of(&pair[0], &pair[1])).collect();
+    black_box(verdicts(&matrix));
+    let rate = matrix.len() as f64 / begin.elapsed().as_secs_f64();
+    Row::new("comparisons of 10 runs a side in a second", rate, Promise::AtLeast(10_000.0), |rate| {
+        format!("{rate:.0}")
+    })
+}
+
+/// A comparison of cells whose throughputs have this ratio, with as many runs as two stages take.
+fn two_stages(random: &mut Random, ratio: f64) -> Comparison {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    while let Some(wanted) = runs_for_comparison(&a, &b).filter(|wanted| *wanted > a.len()) {
+        let missing = wanted - a.len();
+        a.extend(random.runs(missing, 1.0, NOISE));
+        b.extend(random.runs(missing, ratio, NOISE));
+    }
+    match Comparison::of(&a, &b) {
+        Some(comparison) => comparison,
+        None => unreachable!("simulated throughputs are positive"),
+    }
+}
+
+fn is_change(verdict: Verdict) -> bool {
+    use Verdict::{Improvement, Regression, UnstableImprovement, UnstableRegression};
+    matches!(verdict, Improvement | Regression | UnstableImprovement | UnstableRegression)
+}

@@ -1,0 +1,67 @@
+//! Histories with and without changes.
+
+use std::thread;
+use std::time::Instant;
+
+use stats::change_points;
+
+use crate::random::Random;
+use crate::table::{Promise, Row};
+
+/// The noise of a point: the standard deviation of logarithms.
+const NOISE: f64 = 0.02;
+/// Points of a history.
+const POINTS: usize = 100;
+/// Points of a long one.
+const MANY_POINTS: usize = 10_000;
+/// Its cells.
+const CELLS: usize = 100;
+/// The changes of each of its cells, of 5% up and down.
+const CHANGES: usize = 5;
+
+pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
+    let mut falsely = |what: &str, value: fn(&mut Random) -> f64| {
+        let what = format!("history of {POINTS} points without change has a change point, {what}");
+        Row::share(what, times, Promise::AtMost(0.02), || {
+            let series: Vec<Option<f64>> = (0..POINTS).map(|_| Some(value(random))).collect();
+            !places(&series).is_empty()
+        })
+    };
+    let mut rows = vec![
+        falsely("normal", |random| random.run(1.0, NOISE)),
+        falsely("skewed", |random| random.skewed_run(NOISE)),
+        falsely("ten different values", |random| (random.run(1.0, NOISE) / 12.0).round()),
+    ];
+    for last in [50, 10, 5, 3] {
+        let what =
+            format!("loss of 5% in the last {last} of {POINTS} points found within 2 points, noise 2%");
+        rows.push(Row::share(what, times, Promise::Nothing, || {
+            let ratio = |i: usize| if i < POINTS - last { 1.0 } else { 0.95 };
+            let series: Vec<Option<f64>> = (0..POINTS).map(|i| Some(random.run(ratio(i), NOISE))).collect();
+            places(&series).iter().any(|place| place.abs_diff(POINTS - last) <= 2)
+        }));
+    }
+    rows
+}
+
+/// The seconds that a long history of many cells takes.
+pub(crate) fn speed(random: &mut Random, threads: usize) -> Row {
+    let ratio = |i: usize| if (i * (CHANGES + 1) / MANY_POINTS).is_multiple_of(2) { 1.0 } else { 0.95 };
+    let cells: Vec<Vec<Option<f64>>> =
+        (0..CELLS).map(|_| (0..MANY_POINTS).map(|i| Some(random.run(ratio(i), NOISE))).collect()).collect();
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        for part in cells.chunks(CELLS.div_ceil(threads)) {
+            scope.spawn(move || part.iter().map(|series| places(series).len()).sum::<usize>());
+        }
+    });
+    let what = format!(
+        "seconds for {CELLS} cells of {MANY_POINTS} points with {CHANGES} changes, {threads} threads"
+    );
+    Row::new(what, begin.elapsed().as_secs_f64(), Promise::AtMost(10.0), |seconds| format!("{seconds:.1}"))
+}
+
+/// The first points after changes.
+fn places(series: &[Option<f64>]) -> Vec<usize> {
+    change_points(series).unwrap_or_default().iter().map(|change| change.after).collect()
+}

@@ -1,0 +1,45 @@
+//! Runs and histories whose truth is known.
+
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Exp1, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The throughput about which all is simulated.
+const CENTRE: f64 = 1000.0;
+
+pub(crate) struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    fn normal(&mut self) -> f64 {
+        self.0.sample(StandardNormal)
+    }
+
+    /// A throughput of `ratio` times the usual, with noise.
+    pub(crate) fn run(&mut self, ratio: f64, noise: f64) -> f64 {
+        CENTRE * ratio * (noise * self.normal()).exp()
+    }
+
+    pub(crate) fn runs(&mut self, n: usize, ratio: f64, noise: f64) -> Vec<f64> {
+        (0..n).map(|_| self.run(ratio, noise)).collect()
+    }
+
+    /// A throughput that now and then is far too low.
+    pub(crate) fn skewed_run(&mut self, noise: f64) -> f64 {
+        let below: f64 = self.0.sample(Exp1);
+        CENTRE * (-noise * below).exp()
+    }
+
+    /// Runs of which each is in one of two modes.
+    pub(crate) fn in_two_modes(&mut self, n: usize, ratio: f64, noise: f64) -> Vec<f64> {
+        (0..n)
+            .map(|_| {
+                let mode = if self.0.random_bool(0.5) { ratio } else { 1.0 };
+                self.run(mode, noise)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! What is printed: a Markdown table.
+
+use std::fmt;
+
+pub(crate) const HEAD: &str = "\
+| what | simulated | promised | |
+|---|---:|---:|---|";
+
+/// What must hold of a figure.
+#[derive(Clone, Copy)]
+pub(crate) enum Promise {
+    AtMost(f64),
+    AtLeast(f64),
+    /// It is only told.
+    Nothing,
+}
+
+pub(crate) struct Row {
+    what: String,
+    figure: f64,
+    shown: String,
+    promise: Promise,
+    show: fn(f64) -> String,
+}
+
+impl Row {
+    /// A figure that is shown by `show`.
+    pub(crate) fn new(
+        what: impl Into<String>,
+        figure: f64,
+        promise: Promise,
+        show: fn(f64) -> String,
+    ) -> Self {
+        Self { what: what.into(), figure, shown: show(figure), promise, show }
+    }
+
+    /// The share of simulations in which something happened.
+    pub(crate) fn share(
+        what: impl Into<String>,
+        times: usize,
+        promise: Promise,
+        mut happens: impl FnMut() -> bool,
+    ) -> Self {
+        let share = (0..times).filter(|_| happens()).count() as f64 / times as f64;
+        let error = 2.0 * (share * (1.0 - share) / times as f64).sqrt();
+        let shown = format!("{} ± {:.2}", percent(share), 100.0 * error);
+        Self { what: what.into(), figure: share, shown, promise, show: percent }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}%", 100.0 * share)
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (promised, is_met) = match self.promise {
+            Promise::AtMost(most) => (format!("≤ {}", (self.show)(most)), Some(self.figure <= most)),
+            Promise::AtLeast(least) => (format!("≥ {}", (self.show)(least)), Some(self.figure >= least)),
+            Promise::Nothing => (String::new(), None),
+        };
+        let verdict = match is_met {
+            Some(true) => "met",
+            Some(false) => "missed",
+            None => "",
+        };
+        write!(f, "| {} | {} | {promised} | {verdict} |", self.what, self.shown)
+    }
+}

@@ -1,0 +1,125 @@
+//! A table of figures, each row a trial: its columns are mapped to factors and figures by who knows them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use model::factor::Factor;
+use model::plan::Cell;
+use model::record::Latency;
+
+use crate::error::{BadRow, ImportError};
+use crate::file::Source;
+use crate::import::{Draft, Import, count_repeats, quoted};
+use crate::table::{Column, Row, Table};
+
+/// What the columns of a table mean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapping {
+    /// Columns that are levels of factors.
+    pub factors: BTreeMap<Factor, String>,
+    /// Levels that all rows have.
+    pub levels: BTreeMap<Factor, String>,
+    /// Column of the transactions per second.
+    pub tps: String,
+    /// Column of the mean latency in milliseconds.
+    pub latency_ms: Option<String>,
+    /// Column of the repeat's number, from 1; where there is none, rows of a cell are numbered in their order.
+    pub repeat: Option<String>,
+    /// Column of the time when the trial began.
+    pub started: Option<String>,
+}
+
+impl Mapping {
+    /// As TOML.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut put = |key: String, value: &str| {
+            let _ = writeln!(text, "{key} = {}", quoted(value));
+        };
+        for (factor, column) in &self.factors {
+            put(format!("columns.{}", factor.name()), column);
+        }
+        put("columns.tps".to_owned(), &self.tps);
+        for (key, column) in
+            [("latency_ms", &self.latency_ms), ("repeat", &self.repeat), ("started", &self.started)]
+        {
+            if let Some(column) = column {
+                put(format!("columns.{key}"), column);
+            }
+        }
+        for (factor, level) in &self.levels {
+            put(format!("set.{}", factor.name()), level);
+        }
+        text
+    }
+}
+
+/// Reads a table.
+///
+/// # Errors
+/// The file can't be read or does not have the columns; a row is no trial, unless such are to be left out
+/// (`skip_bad`) and some are left.
+pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import, ImportError> {
+    let table = Table::read(source)?;
+    let factors = mapping
+        .factors
+        .iter()
+        .map(|(factor, column)| Ok((*factor, table.column(column)?)))
+        .collect::<Result<Vec<(Factor, Column)>, ImportError>>()?;
+    let tps = table.column(&mapping.tps)?;
+    let column = |name: &Option<String>| name.as_ref().map(|name| table.column(name)).transpose();
+    let latency_ms = column(&mapping.latency_ms)?;
+    let repeat = column(&mapping.repeat)?;
+    let started = column(&mapping.started)?;
+    let common = cell_with(&mapping.levels)?;
+
+    let mut lines: BTreeMap<(Cell, u32), u64> = BTreeMap::new();
+    let (mut drafts, skipped) = table.each(skip_bad, |row| {
+        let mut cell = common.clone();
+        for (factor, column) in &factors {
+            factor.set_level(&mut cell, row.required(column)?).map_err(|message| row.bad(column, message))?;
+        }
+        let mut draft = Draft { line: Some(row.line), ..Draft::of(cell, row.tps(&tps)?) };
+        let mean_ms = latency_ms.as_ref().map(|column| row.number(column)).transpose()?.flatten();
+        draft.summary.latency = mean_ms.map(|ms| Latency { mean_us: Some(ms * 1e3), ..Latency::default() });
+        draft.started = started.as_ref().map(|column| row.time(column)).transpose()?.flatten();
+        if let Some(column) = &repeat {
+            draft.repeat = repeat_of(row, column)?;
+            if let Some(line) = lines.insert((draft.cell.clone(), draft.repeat), row.line) {
+                let message = format!(
+                    "line {line} is repeat {} of the same cell: name the column in which they differ as a \
+                     factor, or let the rows be counted",
+                    draft.repeat
+                );
+                return Err(row.bad(column, message));
+            }
+        }
+        Ok(draft)
+    })?;
+    if repeat.is_none() {
+        count_repeats(&mut drafts);
+    }
+    let mut mapping = mapping.text();
+    if !skipped.is_empty() {
+        mapping += "skip_bad = true\n";
+    }
+    let (unused, file) = (table.unused(), table.file);
+    Ok(Import { format: "csv", files: vec![file], mapping, drafts, skipped, unused })
+}
+
+/// A cell with these levels, of which nothing else is known.
+pub(crate) fn cell_with(levels: &BTreeMap<Factor, String>) -> Result<Cell, ImportError> {
+    let mut cell = Cell::unknown();
+    for (factor, level) in levels {
+        factor.set_level(&mut cell, level).map_err(ImportError::Level)?;
+    }
+    Ok(cell)
+}
+
+fn repeat_of(row: &Row, column: &Column) -> Result<u32, BadRow> {
+    let text = row.required(column)?;
+    match text.parse() {
+        Ok(repeat) if repeat > 0 => Ok(repeat),
+        _ => Err(row.bad(column, format!("`{text}` is not the number of a repeat: expected 1, 2, 3, …"))),
+    }
+}

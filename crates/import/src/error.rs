@@ -1,0 +1,96 @@
+//! Why something can't be imported: which file, which line, which column, why, and what to do.
+
+use std::fmt::{self, Write as _};
+use std::io;
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// A file can't be read.
+    #[error("{file} can't be read: {source}")]
+    Io {
+        /// The file's name.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is not what it was taken for.
+    #[error("{file}: {message}")]
+    NotSuch {
+        /// The file's name.
+        file: String,
+        /// Why, and what to do.
+        message: String,
+    },
+    /// A line of a log or an output is not one of pgbench's.
+    #[error("{file}, line {line}: {message}")]
+    Line {
+        /// The file's name.
+        file: String,
+        /// From 1.
+        line: u64,
+        /// Why, and what to do.
+        message: String,
+    },
+    /// A table does not have a column that was named.
+    #[error("{file} has no column \"{column}\"; it has {}", known.join(", "))]
+    NoColumn {
+        /// The file's name.
+        file: String,
+        /// What was named.
+        column: String,
+        /// Its columns.
+        known: Vec<String>,
+    },
+    /// Rows of a table can't be trials.
+    #[error(
+        "{file}: nothing was imported, for {}{}",
+        rows(bad),
+        "\nMend the file, or leave these rows out with --skip-bad"
+    )]
+    BadRows {
+        /// The file's name.
+        file: String,
+        /// Every one of them.
+        bad: Vec<BadRow>,
+    },
+    /// A level that was named for all trials is none.
+    #[error("{0}")]
+    Level(String),
+}
+
+/// A row of a table that can't be a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadRow {
+    /// The line where it begins, from 1.
+    pub line: u64,
+    /// The column; none where it is the whole row.
+    pub column: Option<String>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for BadRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.column {
+            Some(column) => write!(f, "line {}, column {column}: {}", self.line, self.message),
+            None => write!(f, "line {}: {}", self.line, self.message),
+        }
+    }
+}
+
+/// How many rows are bad, and the first of them.
+fn rows(bad: &[BadRow]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = match bad {
+        [_] => "1 row can't be a trial:".to_owned(),
+        bad => format!("{} rows can't be trials:", bad.len()),
+    };
+    for row in bad.iter().take(SHOWN) {
+        let _ = write!(text, "\n  {row}");
+    }
+    if bad.len() > SHOWN {
+        let _ = write!(text, "\n  and {} more", bad.len() - SHOWN);
+    }
+    text
+}

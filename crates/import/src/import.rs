@@ -1,0 +1,206 @@
+//! What was read: drafts of trials, and the records that they become.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use model::environment::Environment;
+use model::message::Interval;
+use model::metrics::Metrics;
+use model::plan::Cell;
+use model::record::{
+    Accounting, Finding, Imported, ImportedFile, Run, Status, Summary, Trial, TrialRecord, Validity,
+};
+
+use crate::error::BadRow;
+
+/// What was read from some files, all of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// What wrote the files: `pgbench`, `csv`, `pgbench-tools`.
+    pub format: &'static str,
+    /// The files, the one that the rows are of first.
+    pub files: Vec<ImportedFile>,
+    /// How they were read, as TOML: with the files' sums, what tells one import from another.
+    pub mapping: String,
+    /// The trials, in the order of the files.
+    pub drafts: Vec<Draft>,
+    /// Rows that were left out.
+    pub skipped: Vec<BadRow>,
+    /// Columns that say nothing to pgdyno.
+    pub unused: Vec<String>,
+}
+
+/// A trial as far as the files know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// The line where its row begins, from 1; none where the files are of one trial.
+    pub line: Option<u64>,
+    /// The levels that are known.
+    pub cell: Cell,
+    /// Which repeat of the cell, from 1.
+    pub repeat: u32,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// When its load began.
+    pub load_started: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// The server's full version.
+    pub server_version: Option<String>,
+    /// `version()` of the server.
+    pub server_banner: Option<String>,
+    /// Size of the tested database, in bytes.
+    pub database_bytes: Option<u64>,
+    /// What came out.
+    pub summary: Summary,
+    /// What came out in each second, or in each span that the files have.
+    pub intervals: Vec<Interval>,
+    /// Figures of each span that have no place in an interval.
+    pub metrics: Metrics,
+    /// What is worth knowing of how it was read.
+    pub notes: Vec<String>,
+}
+
+impl Draft {
+    /// A trial of which the throughput is known.
+    pub(crate) fn of(cell: Cell, tps: f64) -> Self {
+        Self {
+            line: None,
+            cell,
+            repeat: 1,
+            started: None,
+            load_started: None,
+            ended: None,
+            server_version: None,
+            server_banner: None,
+            database_bytes: None,
+            summary: Summary {
+                window_us: None,
+                transactions: None,
+                failed: None,
+                tps,
+                latency: None,
+                service: None,
+                connect_us: None,
+                driver_cpu_us: None,
+                driver_busy_max: None,
+                driver_lag_max_us: None,
+                driver_engine: None,
+                driver_engine_reason: None,
+            },
+            intervals: Vec::new(),
+            metrics: Metrics::default(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The gate under which it is told that a trial was imported.
+const GATE: &str = "imported";
+
+impl Import {
+    /// What stands in the place of a campaign's text: says the files' content and how it was read. Two imports that say
+    /// the same are the same.
+    pub fn description(&self) -> String {
+        let sums: Vec<String> = self.files.iter().map(|file| format!("\"{}\"", file.sha256)).collect();
+        let mut text =
+            "# This run was imported: there is no campaign that could be run again.\n[import]\n".to_owned();
+        let _ =
+            write!(text, "format = \"{}\"\nsha256 = [{}]\n{}", self.format, sums.join(", "), self.mapping);
+        text
+    }
+
+    /// Whether a trial was imported from the same content, however it was read.
+    pub fn is_of_same_files(&self, imported: &Imported) -> bool {
+        let sums = |files: &[ImportedFile]| {
+            let mut sums: Vec<String> = files.iter().map(|file| file.sha256.clone()).collect();
+            sums.sort_unstable();
+            sums
+        };
+        sums(&self.files) == sums(&imported.files)
+    }
+
+    /// The record of the nth trial, from 0, with this id, as a part of this run; none where there is no such trial.
+    pub fn record(&self, nth: usize, id: String, run: &Run, at: Timestamp) -> Option<TrialRecord> {
+        let draft = self.drafts.get(nth)?.clone();
+        let imported = Imported {
+            format: self.format.to_owned(),
+            files: self.files.clone(),
+            line: draft.line,
+            at,
+            trials: u32::try_from(self.drafts.len()).ok()?,
+        };
+        let trial = Trial {
+            id,
+            run: run.clone(),
+            cell: draft.cell,
+            repeat: draft.repeat,
+            attempt: 1,
+            position: u32::try_from(nth + 1).ok()?,
+            reason: None,
+            started: draft.started,
+            load_started: draft.load_started,
+            clocks: None,
+            ended: draft.ended,
+            server_version: draft.server_version,
+            server_banner: draft.server_banner,
+            server_build: None,
+            database_bytes: draft.database_bytes,
+            validity: validity(&imported, draft.notes),
+            summary: Some(draft.summary),
+            accounting: Accounting::default(),
+            imported: Some(imported),
+        };
+        Some(TrialRecord {
+            trial,
+            environment: Environment::default(),
+            settings: Vec::new(),
+            intervals: draft.intervals,
+            metrics: draft.metrics,
+            waits: Vec::new(),
+            statements: Vec::new(),
+            events: Vec::new(),
+            logs: Vec::new(),
+        })
+    }
+}
+
+/// It may be used: nothing speaks against it, for nothing is known that could.
+fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
+    let file = imported.files.first().map_or("a file", |file| file.name.as_str());
+    let known = format!("imported from {file}: nothing but its figures is known");
+    let finding = |evidence| Finding {
+        gate: GATE.to_owned(),
+        status: Status::Valid,
+        evidence,
+        threshold: None,
+        advice: None,
+    };
+    Validity { status: Status::Valid, findings: std::iter::once(known).chain(notes).map(finding).collect() }
+}
+
+/// Numbers the repeats of each cell in the order of the rows, those that have no number of their own.
+pub(crate) fn count_repeats(drafts: &mut [Draft]) {
+    let mut seen: std::collections::BTreeMap<Cell, u32> = std::collections::BTreeMap::new();
+    for draft in drafts {
+        let repeats = seen.entry(draft.cell.clone()).or_default();
+        *repeats += 1;
+        draft.repeat = *repeats;
+    }
+}
+
+/// A text as TOML writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    text.chars().fold(String::from("\""), |mut out, c| {
+        match c {
+            '"' | '\\' => {
+                let _ = write!(out, "\\{c}");
+            }
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+        out
+    }) + "\""
+}

@@ -1,0 +1,129 @@
+//! What pgbench leaves: what it prints at the end of a run, its progress reports, and its logs.
+//!
+//! Source: PostgreSQL manual, pgbench, of 9.0 to 18, and the programs' own output.
+
+mod aggregate;
+mod log;
+mod output;
+mod progress;
+mod series;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::factor::Factor;
+use model::record::ImportedFile;
+
+use crate::csv::cell_with;
+use crate::error::ImportError;
+use crate::file::Source;
+use crate::import::{Draft, Import, count_repeats, quoted};
+use log::Log;
+use output::Output;
+
+/// The files of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// What was printed; the progress reports may be in it.
+    pub output: Option<Source>,
+    /// The progress reports (`-P`, on standard error).
+    pub progress: Option<Source>,
+    /// The logs of all threads (`-l`, with or without `--aggregate-interval`).
+    pub logs: Vec<Source>,
+}
+
+/// Reads runs, each of which becomes a trial; `levels` are those that all have and that pgbench does not tell.
+///
+/// # Errors
+/// A file can't be read, is not what it should be, or the files of a run do not say its throughput.
+pub fn read(runs: &[Run], levels: &BTreeMap<Factor, String>) -> Result<Import, ImportError> {
+    let (mut drafts, mut files) = (Vec::new(), Vec::new());
+    for run in runs {
+        drafts.push(draft(run, levels, &mut files)?);
+    }
+    count_repeats(&mut drafts);
+    let mapping = levels.iter().fold(String::new(), |text, (factor, level)| {
+        text + &format!("set.{} = {}\n", factor.name(), quoted(level))
+    });
+    Ok(Import { format: "pgbench", files, mapping, drafts, skipped: Vec::new(), unused: Vec::new() })
+}
+
+fn draft(
+    run: &Run,
+    levels: &BTreeMap<Factor, String>,
+    files: &mut Vec<ImportedFile>,
+) -> Result<Draft, ImportError> {
+    let mut reports = Vec::new();
+    let mut printed = None;
+    if let Some(source) = &run.output {
+        let (text, file) = source.text()?;
+        reports.extend(progress::read(&text));
+        let not_such = |message| ImportError::NotSuch { file: source.shown(), message };
+        printed = Some(Output::read(&text).map_err(not_such)?);
+        files.push(file);
+    }
+    if let Some(source) = &run.progress {
+        let (text, file) = source.text()?;
+        reports = progress::read(&text);
+        if reports.is_empty() {
+            let message =
+                "it has no progress report of pgbench (\"progress: 1.0 s, 512.3 tps, …\")".to_owned();
+            return Err(ImportError::NotSuch { file: source.shown(), message });
+        }
+        files.push(file);
+    }
+    let log = Log::read(&run.logs, files)?;
+    let mut draft = together(printed.as_ref(), &log, run)?;
+    if let Some(printed) = &printed {
+        printed.tell(&mut draft);
+    }
+    for (factor, level) in levels {
+        factor.set_level(&mut draft.cell, level).map_err(ImportError::Level)?;
+    }
+    let names = printed.as_ref().map(|printed| printed.scripts.clone()).unwrap_or_default();
+    let workload = Factor::Workload.known_level(&draft.cell);
+    let script = |number: u32| match (names.get(number as usize), &workload) {
+        (Some(name), _) => name.clone(),
+        (None, Some(workload)) if number == 0 && names.is_empty() => workload.clone(),
+        _ => format!("script {}", number + 1),
+    };
+    match &log {
+        Log::None => progress::tell(&reports, &script(0), &mut draft),
+        Log::Transactions(log) => {
+            log.tell(script, &mut draft).map_err(|message| not_one_run(run, message))?
+        }
+        Log::Aggregated(log) => {
+            log.tell(&script(0), &mut draft).map_err(|message| not_one_run(run, message))?
+        }
+    }
+    Ok(draft)
+}
+
+/// The throughput that pgbench printed; where it is not there, that of the log.
+fn together(printed: Option<&Output>, log: &Log, run: &Run) -> Result<Draft, ImportError> {
+    let cell = cell_with(&BTreeMap::new())?;
+    if let Some(printed) = printed {
+        return Ok(Draft::of(cell, printed.tps));
+    }
+    let (transactions, span_us) = log.count_and_span().ok_or_else(|| {
+        not_one_run(run, "neither what pgbench printed nor a log of two intervals is there".to_owned())
+    })?;
+    if transactions == 0 || span_us == 0 {
+        return Err(not_one_run(run, "no transaction succeeded in it".to_owned()));
+    }
+    let mut draft = Draft::of(cell, transactions as f64 / span_us as f64 * 1e6);
+    draft.summary.transactions = Some(transactions);
+    draft.summary.window_us = Some(span_us);
+    draft.notes.push("throughput is that of the log, from its first to its last transaction".to_owned());
+    Ok(draft)
+}
+
+fn not_one_run(run: &Run, message: String) -> ImportError {
+    let first = run.logs.first().or(run.progress.as_ref());
+    ImportError::NotSuch { file: first.map_or_else(|| "the run".to_owned(), Source::shown), message }
+}
+
+/// A moment in microseconds since the Unix epoch.
+fn timestamp(unix_us: i64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(unix_us).ok()
+}

@@ -1,0 +1,58 @@
+//! Histograms and series of what logs have.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use model::message::{Interval, Phase};
+use model::record::Latency;
+
+/// Significant decimal digits, as the driver has them.
+const DIGITS: u8 = 3;
+
+/// A histogram of nanoseconds, of latencies in microseconds.
+pub(super) fn histogram(latencies_us: &[u32]) -> Result<Histogram<u64>, String> {
+    let mut histogram = Histogram::new(DIGITS).map_err(|error| error.to_string())?;
+    for us in latencies_us {
+        histogram.record(u64::from(*us) * 1_000).map_err(|error| error.to_string())?;
+    }
+    Ok(histogram)
+}
+
+/// A histogram as bundles have it.
+pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
+    Ok(STANDARD.encode(bytes))
+}
+
+/// All figures of a distribution; none where it is empty.
+pub(super) fn figures(latency_ns: &Histogram<u64>) -> Option<Latency> {
+    let quantile = |q| Some(latency_ns.value_at_quantile(q) as f64 / 1e3);
+    (!latency_ns.is_empty()).then(|| Latency {
+        mean_us: Some(latency_ns.mean() / 1e3),
+        stddev_us: Some(latency_ns.stdev() / 1e3),
+        min_us: Some(latency_ns.min() as f64 / 1e3),
+        p50_us: quantile(0.5),
+        p90_us: quantile(0.9),
+        p95_us: quantile(0.95),
+        p99_us: quantile(0.99),
+        p999_us: quantile(0.999),
+        max_us: Some(latency_ns.max() as f64 / 1e3),
+    })
+}
+
+/// An interval of which nothing is known yet.
+pub(super) fn interval(start_us: u64, width_us: u64) -> Interval {
+    Interval {
+        start_us,
+        width_us,
+        phase: Phase::Measure,
+        scripts: Vec::new(),
+        busy: None,
+        lag_max_us: None,
+        lag_mean_us: None,
+        responses: None,
+        send_lag_max_us: None,
+    }
+}

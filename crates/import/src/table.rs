@@ -1,0 +1,234 @@
+//! A table with a head, and what of it is in which column of which line.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use ::csv::{ByteRecord, ReaderBuilder, Trim};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use model::record::ImportedFile;
+
+use crate::error::{BadRow, ImportError};
+use crate::file::Source;
+
+/// A table whose first line names its columns; parted by commas, semicolons, tabs or bars, whichever the first line
+/// has most of (RFC 4180 otherwise).
+pub(crate) struct Table {
+    /// What it was read from.
+    pub(crate) file: ImportedFile,
+    shown: String,
+    heads: Vec<String>,
+    rows: Vec<Result<Row, BadRow>>,
+    used: RefCell<BTreeSet<usize>>,
+}
+
+/// A row of as many fields as the head has.
+pub(crate) struct Row {
+    /// The line where it begins, from 1.
+    pub(crate) line: u64,
+    fields: Vec<String>,
+}
+
+/// A column that a table has.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    at: usize,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+impl Table {
+    pub(crate) fn read(source: &Source) -> Result<Self, ImportError> {
+        let (content, file) = source.read()?;
+        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content);
+        let not_such = |message: String| ImportError::NotSuch { file: source.shown(), message };
+        let mut reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(Trim::All)
+            .delimiter(delimiter(content))
+            .from_reader(content);
+        let mut records = reader.byte_records();
+        let head = records.next().transpose().map_err(|error| not_such(error.to_string()))?;
+        let heads: Vec<String> =
+            head.iter().flat_map(ByteRecord::iter).map(|name| text(name).into_owned()).collect();
+        if heads.iter().all(String::is_empty) {
+            return Err(not_such("it is empty; its first line must name the columns".to_owned()));
+        }
+        let mut lines = Lines { content, at: 0, line: 1 };
+        let mut rows = Vec::new();
+        for record in records {
+            let record = record.map_err(|error| not_such(error.to_string()))?;
+            rows.push(row(&record, lines.of(&record), &heads));
+        }
+        Ok(Self { file, shown: source.shown(), heads, rows, used: RefCell::default() })
+    }
+
+    /// The column of this name.
+    pub(crate) fn column(&self, name: &str) -> Result<Column, ImportError> {
+        let mut found = self.heads.iter().enumerate().filter(|(_, head)| *head == name);
+        match (found.next(), found.next()) {
+            (Some((at, _)), None) => {
+                self.used.borrow_mut().insert(at);
+                Ok(Column { at, name: name.to_owned() })
+            }
+            (Some(_), Some(_)) => Err(ImportError::NotSuch {
+                file: self.shown.clone(),
+                message: format!("it has two columns \"{name}\"; give them names of their own"),
+            }),
+            (None, _) => Err(ImportError::NoColumn {
+                file: self.shown.clone(),
+                column: name.to_owned(),
+                known: self.heads.clone(),
+            }),
+        }
+    }
+
+    /// The same where the table need not have it.
+    pub(crate) fn optional(&self, name: &str) -> Result<Option<Column>, ImportError> {
+        match self.heads.iter().any(|head| head == name) {
+            true => self.column(name).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Makes something of each row. Where some are bad: nothing, or what the others are beside the bad ones.
+    pub(crate) fn each<T>(
+        &self,
+        skip_bad: bool,
+        mut make: impl FnMut(&Row) -> Result<T, BadRow>,
+    ) -> Result<(Vec<T>, Vec<BadRow>), ImportError> {
+        let (mut made, mut bad) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            match row.as_ref().map_err(BadRow::clone).and_then(&mut make) {
+                Ok(one) => made.push(one),
+                Err(row) => bad.push(row),
+            }
+        }
+        if !bad.is_empty() && (!skip_bad || made.is_empty()) {
+            return Err(ImportError::BadRows { file: self.shown.clone(), bad });
+        }
+        if made.is_empty() {
+            let message = "it has a head and no rows".to_owned();
+            return Err(ImportError::NotSuch { file: self.shown.clone(), message });
+        }
+        Ok((made, bad))
+    }
+
+    /// Names of the columns that nobody has asked for.
+    pub(crate) fn unused(&self) -> Vec<String> {
+        let used = self.used.borrow();
+        self.heads
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !used.contains(at))
+            .map(|(_, name)| name.clone())
+            .collect()
+    }
+}
+
+impl Row {
+    /// What is in a column; none where it is empty.
+    pub(crate) fn text(&self, column: &Column) -> Option<&str> {
+        self.fields.get(column.at).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// The same, which must be there.
+    pub(crate) fn required(&self, column: &Column) -> Result<&str, BadRow> {
+        self.text(column).ok_or_else(|| self.bad(column, "it is empty"))
+    }
+
+    /// A number that is not negative; none where the field is empty.
+    pub(crate) fn number(&self, column: &Column) -> Result<Option<f64>, BadRow> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() && number >= 0.0 => Ok(Some(number)),
+            Ok(_) => Err(self.bad(column, format!("`{text}` is no number that can be measured"))),
+            Err(_) => Err(self.bad(column, format!("`{text}` is not a number"))),
+        }
+    }
+
+    /// A throughput: more than nothing, for nothing can be said of its ratio to others otherwise.
+    pub(crate) fn tps(&self, column: &Column) -> Result<f64, BadRow> {
+        match self.number(column)? {
+            Some(tps) if tps > 0.0 => Ok(tps),
+            Some(_) => Err(self.bad(column, "no transaction a second is no measurement")),
+            None => Err(self.bad(column, "it is empty")),
+        }
+    }
+
+    /// A count; none where the field is empty.
+    pub(crate) fn count(&self, column: &Column) -> Result<Option<u64>, BadRow> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        match text.parse() {
+            Ok(count) => Ok(Some(count)),
+            Err(_) => Err(self.bad(column, format!("`{text}` is not a whole number"))),
+        }
+    }
+
+    /// A time; none where the field is empty. One without an offset is taken for UTC.
+    pub(crate) fn time(&self, column: &Column) -> Result<Option<Timestamp>, BadRow> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        let expected =
+            || format!("`{text}` is not a time: expected one such as 2016-03-01 12:00:00+01 or 2016-03-01");
+        time(text).map(Some).ok_or_else(|| self.bad(column, expected()))
+    }
+
+    /// What is wrong with it.
+    pub(crate) fn bad(&self, column: &Column, message: impl Into<String>) -> BadRow {
+        BadRow { line: self.line, column: Some(column.name.clone()), message: message.into() }
+    }
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    let utc = |time: DateTime| time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    match text.parse::<DateTime>() {
+        Ok(time) => utc(time),
+        Err(_) => utc(text.parse::<Date>().ok()?.to_datetime(jiff::civil::Time::midnight())),
+    }
+}
+
+/// Counts lines up to where records begin. The reader's own count is of where it stood before, blank lines not among them.
+struct Lines<'a> {
+    content: &'a [u8],
+    at: usize,
+    line: u64,
+}
+
+impl Lines<'_> {
+    fn of(&mut self, record: &ByteRecord) -> u64 {
+        let begins = record.position().map_or(0, |position| position.byte() as usize);
+        while let Some(byte) = self.content.get(self.at) {
+            if self.at >= begins && !matches!(byte, b'\r' | b'\n') {
+                break;
+            }
+            self.line += u64::from(*byte == b'\n');
+            self.at += 1;
+        }
+        self.line
+    }
+}
+
+fn row(record: &ByteRecord, line: u64, heads: &[String]) -> Result<Row, BadRow> {
+    if record.len() != heads.len() {
+        let message = format!("it has {} fields, and the head {}", record.len(), heads.len());
+        return Err(BadRow { line, column: None, message });
+    }
+    let fields = record.iter().map(|field| text(field).into_owned()).collect();
+    Ok(Row { line, fields })
+}
+
+fn text(field: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(field)
+}
+
+fn delimiter(content: &[u8]) -> u8 {
+    let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let times = |delimiter: u8| first.iter().filter(|byte| **byte == delimiter).count();
+    // The last of those that are there as often wins.
+    [b'|', b'\t', b';', b','].into_iter().max_by_key(|delimiter| times(*delimiter)).unwrap_or(b',')
+}

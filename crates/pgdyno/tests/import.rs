@@ -1,0 +1,175 @@
+//! What was imported is there once and whole, and every command that reads a store reads it.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use model::record::Trial;
+use support::{Bench, signal, text};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/data");
+
+/// The client sweep of 2008, by its two factors.
+fn sweep(more: &[&'static str]) -> Vec<String> {
+    let options =
+        ["--factor", "kernel", "--factor", "clients", "--repeat", "run", "--set", "workload=select-only"];
+    let mut args = vec!["import".to_owned(), "csv".to_owned(), format!("{DATA}/client-sweep-2008.csv")];
+    args.extend(options.iter().chain(more).map(|option| (*option).to_owned()));
+    args
+}
+
+fn pgdyno(bench: &Bench, args: &[String]) -> (i32, String) {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let ended = bench.pgdyno(&args);
+    (ended.status.code().unwrap(), text(&ended))
+}
+
+fn runs(trials: &[Trial]) -> BTreeSet<&str> {
+    trials.iter().map(|trial| trial.run.id.as_str()).collect()
+}
+
+/// All of the sweep is there, once, and the store is sound.
+fn is_whole(bench: &Bench) {
+    let trials = bench.trials();
+    assert_eq!((trials.len(), runs(&trials).len()), (299, 1));
+    let positions: BTreeSet<u32> = trials.iter().map(|trial| trial.position).collect();
+    assert_eq!(positions, (1..=299).collect());
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn every_command_reads_what_was_imported() {
+    let bench = Bench::new("");
+    let (code, said) = pgdyno(&bench, &sweep(&["--tag", "old", "--format", "json"]));
+    assert_eq!(code, 0, "{said}");
+    is_whole(&bench);
+    let trials = bench.trials();
+    assert!(trials.iter().all(|trial| trial.run.tags == ["old"] && trial.imported.is_some()));
+
+    let report = text(&bench.pgdyno(&["report"]));
+    assert!(
+        report.contains("client-sweep-2008 · imported from client-sweep-2008.csv · 299 trials"),
+        "{report}"
+    );
+    assert!(report.contains("kernel 2.6.24.4"), "{report}");
+    let long = text(&bench.pgdyno(&["report", "--format", "csv"]));
+    assert_eq!(long.lines().filter(|line| line.starts_with("client-sweep-2008,")).count(), 299);
+    assert_eq!(bench.pgdyno(&["report", "-o", "x.html"]).status.code(), Some(0));
+    assert!(fs::metadata(bench.path().join("x.html")).unwrap().len() > 100_000);
+
+    let shown = text(&bench.pgdyno(&["store", "show", &trials[0].id]));
+    for part in
+        ["kernel 2.6.25-remote, workload select-only, clients 1", "client-sweep-2008.csv, line 2", "3057.8"]
+    {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(!shown.contains("Latency") && !shown.contains("seed"), "{shown}");
+    let listed = bench.pgdyno(&["store", "list", "--format", "json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert!(listed["trials"][0]["cell"]["scale"].is_null(), "{}", listed["trials"][0]);
+    let explained = bench.pgdyno(&["explain", &trials[0].id]);
+    assert_eq!(explained.status.code(), Some(1));
+    assert!(text(&explained).contains("it was imported"));
+    assert_eq!(bench.pgdyno(&["resume"]).status.code(), Some(2), "there is nothing to be run again");
+    assert_eq!(bench.pgdyno(&["store", "reindex"]).status.code(), Some(0));
+}
+
+#[test]
+fn the_same_files_are_not_imported_twice_unless_that_is_wanted() {
+    let bench = Bench::new("");
+    assert_eq!(pgdyno(&bench, &sweep(&[])).0, 0);
+    let run = bench.trials()[0].run.id.clone();
+    let other_name = bench.path().join("renamed.csv");
+    fs::copy(format!("{DATA}/client-sweep-2008.csv"), &other_name).unwrap();
+    let again = pgdyno(&bench, &sweep(&["--name", "other"]));
+    let in_another_way = ["import", "csv", "renamed.csv", "--factor", "kernel"].map(str::to_owned);
+    let renamed = pgdyno(&bench, &in_another_way);
+    for (code, said) in [again, renamed] {
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(&run) && said.contains("--again"), "{said}");
+    }
+    is_whole(&bench);
+    assert_eq!(pgdyno(&bench, &sweep(&["--again"])).0, 0);
+    assert_eq!((bench.trials().len(), runs(&bench.trials()).len()), (598, 2));
+}
+
+#[test]
+fn a_bad_row_keeps_all_others_out() {
+    let bench = Bench::new("");
+    fs::write(bench.path().join("bad.csv"), "clients,tps\n1,10\n2,much\n").unwrap();
+    let import = ["import", "csv", "bad.csv", "--factor", "clients"].map(str::to_owned);
+    let (code, said) = pgdyno(&bench, &import);
+    assert_eq!(code, 1);
+    assert!(said.contains("bad.csv: nothing was imported") && said.contains("line 3, column tps"), "{said}");
+    assert!(!bench.path().join(".pgdyno").exists());
+    let (code, said) = pgdyno(&bench, &[&import[..], &["--skip-bad".to_owned()]].concat());
+    assert_eq!((code, bench.trials().len()), (0, 1), "{said}");
+    assert!(said.contains("left out: line 3, column tps"), "{said}");
+    let (code, said) = pgdyno(&bench, &["import", "csv", "bad.csv", "--factor", "kernel"].map(str::to_owned));
+    assert_eq!(code, 2);
+    assert!(said.contains("no column \"kernel\"; it has clients, tps"), "{said}");
+}
+
+#[test]
+fn an_import_that_lacks_trials_goes_on_with_the_same_run() {
+    let bench = Bench::new("");
+    assert_eq!(pgdyno(&bench, &sweep(&[])).0, 0);
+    let trials = bench.trials();
+    // As a process that was killed would have left it.
+    for trial in trials.iter().filter(|trial| trial.position > 100) {
+        fs::remove_dir_all(bench.path().join(".pgdyno/trials").join(&trial.id)).unwrap();
+    }
+    let (code, said) = pgdyno(&bench, &sweep(&[]));
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("going on with run"), "{said}");
+    is_whole(&bench);
+    assert_eq!(runs(&bench.trials()), runs(&trials));
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_no_half_trial() {
+    let bench = Bench::new("");
+    let args = sweep(&[]);
+    let running = bench.start_with(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let bundles = || {
+        let entries = fs::read_dir(bench.path().join(".pgdyno/trials")).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().len() == 26).count()
+    };
+    let patience = Instant::now() + Duration::from_secs(240);
+    while bundles() < 10 && Instant::now() < patience {
+        std::thread::yield_now();
+    }
+    signal(running.pid(), libc::SIGKILL);
+    running.end();
+    let there = bench.trials().len();
+    let (code, said) = pgdyno(&bench, &sweep(&[]));
+    // On a very fast machine it had come to its end.
+    assert_eq!(code, if there == 299 { 2 } else { 0 }, "{said}");
+    is_whole(&bench);
+}
+
+#[test]
+fn pgbenchs_files_become_a_trial_with_histograms() {
+    let bench = Bench::new("");
+    let data = |name: &str| format!("{DATA}/pgbench/{name}");
+    let mut args = ["import", "pgbench", "--log"].map(str::to_owned).to_vec();
+    args.extend([data("threads.log"), data("threads.log.1"), "--progress".to_owned(), data("threads.err")]);
+    args.extend(["--set".to_owned(), "rate=300".to_owned(), "--".to_owned(), data("v15-threads.out")]);
+    let (code, said) = pgdyno(&bench, &args);
+    assert_eq!(code, 0, "{said}");
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+    let shown = text(&bench.pgdyno(&["store", "show", &bench.trials()[0].id]));
+    assert!(shown.contains("99 %") && shown.contains("rate 300"), "{shown}");
+    let timeline = text(&bench.pgdyno(&["explain", "--timeline", &bench.trials()[0].id]));
+    assert!(timeline.lines().count() >= 4, "{timeline}");
+    let tools = format!("{DATA}/pgbench-tools");
+    let tools = ["import", "pgbench-tools", &format!("{tools}/tests.csv"), "--skip-bad"].map(str::to_owned);
+    assert_eq!(pgdyno(&bench, &tools).0, 0);
+    assert_eq!(bench.trials().len(), 4);
+}
