@@ -1,7 +1,7 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
 //! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
 //! and [`timeline()`] what went on in each second of it. [`mod@compare`] says whether something changed between two selections
-//! of trials.
+//! of trials, and [`mod@history`] when.
 
 mod analyse;
 pub mod compare;

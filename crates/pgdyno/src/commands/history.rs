@@ -29,7 +29,7 @@ Examples:
   pgdyno history tps --over version
   pgdyno history tps --over kernel workload=select-only,clients=16
   pgdyno history latency.p99 --over date campaign:nightly --control server=17.0
-                                                       relative to 17.0, measured in each night's run
+                                                       relative to 17.0 of the same night
   pgdyno history tps --over commit campaign:nightly --newest 5 --fail 'tps < -3%'
   pgdyno history tps --over version --accept 18.2 --note 'the price of the fix of CVE-2026-0001'
   pgdyno history tps --over date --format json | jq -r '.shifts[].said'

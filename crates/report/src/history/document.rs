@@ -22,7 +22,7 @@ pub struct Document {
     control: Option<String>,
     over: &'static str,
     selector: String,
-    /// `version`, `git` or `first-seen`.
+    /// `version`, `git`, `time` or `first-seen`.
     order: &'static str,
     steps: Vec<StepDocument>,
     trials: TrialsDocument,

@@ -69,6 +69,8 @@ pub enum Order {
     Version,
     /// By the history of the git repository.
     Git,
+    /// By date.
+    Time,
     /// By when they were first measured, or were written down.
     FirstSeen,
 }
@@ -79,6 +81,7 @@ impl Order {
         match self {
             Self::Version => "in the order of versions",
             Self::Git => "in the order of git's history",
+            Self::Time => "in the order of time",
             Self::FirstSeen => "as they were first measured",
         }
     }
@@ -88,6 +91,7 @@ impl Order {
         match self {
             Self::Version => "version",
             Self::Git => "git",
+            Self::Time => "time",
             Self::FirstSeen => "first-seen",
         }
     }
@@ -192,7 +196,7 @@ impl Keys {
                 for step in &mut steps {
                     step.label = step.began.map_or(step.key.clone(), |began| date(began, &all));
                 }
-                (steps, Order::FirstSeen)
+                (steps, Order::Time)
             }
         }
     }
