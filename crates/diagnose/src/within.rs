@@ -154,7 +154,7 @@ mod tests {
         let script = ScriptInterval {
             script: "simple-update".to_owned(),
             transactions,
-            failed: 0,
+            failed: Some(0),
             latency_ns: String::new(),
             service_ns: None,
         };
@@ -163,8 +163,8 @@ mod tests {
             width_us: 1_000_000,
             phase,
             scripts: vec![script],
-            busy: 0.5,
-            lag_max_us: 10.0,
+            busy: Some(0.5),
+            lag_max_us: Some(10.0),
             lag_mean_us: None,
             responses: None,
             send_lag_max_us: None,

@@ -4,9 +4,9 @@
 //! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
 //! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, and the [`statistics`] of the
-//! run itself. [`fitness`] is what is
-//! looked at to judge a machine.
+//! run itself. [`fitness`] is what is looked at to judge a machine, [`acceptance`] what somebody made of a shift.
 
+pub mod acceptance;
 pub mod changes;
 mod check;
 pub mod environment;

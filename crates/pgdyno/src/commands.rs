@@ -6,6 +6,7 @@ mod dataset;
 mod doctor;
 mod driver;
 mod explain;
+mod history;
 mod import;
 pub(crate) mod pgbench;
 mod plan;
@@ -42,6 +43,7 @@ enum Command {
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
+    History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
     Import(import::ImportArgs),
     Power(power::PowerArgs),
@@ -62,6 +64,7 @@ impl Cli {
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
             Command::Compare(args) => args.run(),
+            Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),
             Command::Import(args) => args.run(),
             Command::Power(args) => args.run(),

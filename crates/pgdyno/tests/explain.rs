@@ -338,6 +338,7 @@ fn write(rows: &str) {
                 6 s on an embedded PostgreSQL 18, and fails where `explain` does not name it with a share that fits, or names one that\n\
                 is not there. *Also named* is what is true of the trial as well: CPU is full where nothing else limits.\n\
                 *Unexplained* is the part of the latency that nobody accounts for; below zero, the parts come to more than was measured.\n\n\
+                What `history` says of a known history is in [validation-history.md](validation-history.md).\n\n\
                 | planted | named, with its share | also named | unexplained | verdict |\n|---|---|---|---|---|\n";
     fs::write(file, format!("{head}{rows}")).unwrap();
 }

@@ -176,7 +176,7 @@ fn runs<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
 }
 
 /// The plan that a trial's run followed; none where this release can't read its campaign any more.
-fn plan(trial: &Trial) -> Option<Plan> {
+pub(crate) fn plan(trial: &Trial) -> Option<Plan> {
     let campaign = Campaign::parse(&trial.run.campaign_toml).ok()?;
     Plan::of(&campaign, trial.run.seed?).ok()
 }

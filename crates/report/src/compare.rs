@@ -3,13 +3,13 @@
 mod csv;
 mod differences;
 mod document;
-mod figures;
+pub(crate) mod figures;
 mod gate;
 mod judge;
-mod matching;
-mod rows;
+pub(crate) mod matching;
+pub(crate) mod rows;
 mod sentence;
-mod text;
+pub(crate) mod text;
 
 use diagnose::Undeclared;
 use model::factor::Factor;
@@ -313,7 +313,7 @@ fn side(side: &Selected<'_>) -> Side {
 }
 
 /// Why trials have this status: by the first gate that gave it to each.
-fn reasons(trials: &[&Trial], status: Status) -> Vec<(String, usize)> {
+pub(crate) fn reasons(trials: &[&Trial], status: Status) -> Vec<(String, usize)> {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.validity.status == status) {
         let gate = trial.validity.findings.iter().find(|finding| finding.status == status);

@@ -1,7 +1,8 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
 //! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
 //! and [`timeline()`] what went on in each second of it. [`mod@compare`] says whether something changed between two selections
-//! of trials, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a plan.
+//! of trials, [`mod@history`] when, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a
+//! plan.
 
 mod analyse;
 pub mod compare;
@@ -9,6 +10,7 @@ mod environment;
 mod explained;
 mod figures;
 mod foresight;
+pub mod history;
 mod html;
 pub mod metric;
 mod noise;

@@ -96,19 +96,56 @@ impl Selector {
         if self.is_by_id() {
             return self.by_id(store, all);
         }
-        let (mut trials, place) = match &self.from {
+        let (known, place) = match &self.from {
             Some(Origin::Tag(tag)) => (tagged(all, tag)?, format!("those tagged \"{tag}\"")),
             Some(Origin::Run(run)) => of_run(all, run)?,
             None => of_run(all, default)?,
         };
-        let known = trials.clone();
-        trials.retain(|trial| self.levels.iter().all(|(factor, level)| factor.level(&trial.cell) == *level));
+        self.narrowed(known, place)
+    }
+
+    /// As [`Selector::trials`], for what goes through time: all of the store where it does not say where its trials are
+    /// from, and of a campaign all its runs.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn trials_of_all_runs<'a>(
+        &self,
+        store: &Store,
+        all: &'a [Trial],
+    ) -> Result<Vec<&'a Trial>, SelectError> {
+        let (known, place): (Vec<&Trial>, String) = match &self.from {
+            None if self.is_by_id() => return self.by_id(store, all),
+            None if all.is_empty() => return Err(ReadError::Empty.into()),
+            None => (all.iter().collect(), "the store".to_owned()),
+            Some(Origin::Run(run @ Selection::Campaign(name))) => {
+                select(all.iter().map(|trial| &trial.run), run)?;
+                let of_campaign = all.iter().filter(|trial| trial.run.campaign == *name);
+                (of_campaign.collect(), format!("campaign \"{name}\""))
+            }
+            Some(_) => return self.trials(store, all, &Selection::Latest),
+        };
+        self.narrowed(known, place)
+    }
+
+    fn narrowed<'a>(&self, known: Vec<&'a Trial>, place: String) -> Result<Vec<&'a Trial>, SelectError> {
+        let trials: Vec<&Trial> = known.iter().copied().filter(|trial| self.has_levels_of(trial)).collect();
         match trials.is_empty() {
             false => Ok(trials),
             true => {
                 Err(SelectError::NoTrial { place, levels: self.named_levels(), known: self.known(&known) })
             }
         }
+    }
+
+    /// Whether a trial has all the levels that it names.
+    pub(crate) fn has_levels_of(&self, trial: &Trial) -> bool {
+        self.levels.iter().all(|(factor, level)| factor.level(&trial.cell) == *level)
+    }
+
+    /// Whether it names levels and nothing else.
+    pub(crate) fn is_levels_alone(&self) -> bool {
+        self.from.is_none() && !self.is_by_id() && !self.levels.is_empty()
     }
 
     fn by_id<'a>(&self, store: &Store, all: &'a [Trial]) -> Result<Vec<&'a Trial>, SelectError> {

@@ -17,7 +17,7 @@ pub(crate) const ALPHA: f64 = 0.01;
 /// The fewest values on each side of a split: one has no spread.
 pub(crate) const LEAST_SIDE: usize = 2;
 /// The fewest values that are tested: of 9, no split is so rare among all orders that p could reach [`ALPHA`].
-pub(crate) const LEAST_VALUES: usize = 10;
+pub const LEAST_VALUES: usize = 10;
 /// The most levels that values are told apart by.
 const MOST_LEVELS: usize = 128;
 /// The levels that values are rounded to where there are more.

@@ -36,6 +36,7 @@ mod window;
 pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
 pub use change_points::{ChangePoint, change_points, medians, relative_to};
 pub use compare::{Comparison, MARGIN, Verdict, verdicts};
+pub use energy::LEAST_VALUES;
 pub use events::{Event, events};
 pub use holm::holm;
 pub use logs::{Interval, Logs};

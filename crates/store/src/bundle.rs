@@ -169,7 +169,8 @@ fn make_directory(path: &Path) -> Result<(), StoreError> {
     fs::create_dir(path).map_err(StoreError::io("make the directory", path))
 }
 
-fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a new file and makes its content durable.
+pub(crate) fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).open(path)?;
     file.write_all(content)?;
     file.sync_all()

@@ -7,7 +7,7 @@ use model::record::TrialRecord;
 
 use crate::error::{Defect, Problem, StoreError};
 use crate::format::trial;
-use crate::{bundle, hlog, index, series};
+use crate::{acceptances, bundle, hlog, index, series};
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,7 @@ pub(crate) fn check(root: &Path, trials: &Path) -> Result<Check, StoreError> {
         advice: "run `pgdyno store reindex`".to_owned(),
     }));
     problems.extend(leftovers(trials)?);
+    problems.extend(acceptances::problems(root)?);
     Ok(Check { bundles: ids.len(), problems })
 }
 

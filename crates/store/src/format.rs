@@ -39,6 +39,7 @@ macro_rules! mirrors {
     };
 }
 
+pub(crate) mod acceptance;
 pub(crate) mod environment;
 pub(crate) mod event;
 pub(crate) mod setting;

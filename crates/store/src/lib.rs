@@ -4,8 +4,9 @@
 //! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
 //! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series`,
 //! `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and beside it
-//! `index` and `check`.
+//! `index` and `check`; `acceptances` are what people made of shifts in histories.
 
+mod acceptances;
 mod bundle;
 mod check;
 mod columns;

@@ -3,8 +3,10 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use model::acceptance::Acceptance;
 use model::record::{Trial, TrialRecord};
 
+use crate::acceptances;
 use crate::bundle;
 use crate::check::{self, Check};
 use crate::error::StoreError;
@@ -138,6 +140,30 @@ impl Store {
     /// The directory of trials can't be listed.
     pub fn check(&self) -> Result<Check, StoreError> {
         check::check(&self.root, &self.trials)
+    }
+
+    /// Keeps that somebody accepted a shift. It is there whole, or not at all.
+    ///
+    /// # Errors
+    /// The store can't be written to.
+    pub fn accept(&self, acceptance: &Acceptance) -> Result<(), StoreError> {
+        acceptances::write(&self.root, acceptance)
+    }
+
+    /// All shifts that were accepted, oldest first.
+    ///
+    /// # Errors
+    /// One of them can't be read: what was accepted must not become a failure unnoticed.
+    pub fn acceptances(&self) -> Result<Vec<Acceptance>, StoreError> {
+        acceptances::read(&self.root)
+    }
+
+    /// Takes back an acceptance.
+    ///
+    /// # Errors
+    /// It can't be removed.
+    pub fn withdraw(&self, acceptance: &Acceptance) -> Result<(), StoreError> {
+        acceptances::remove(&self.root, acceptance)
     }
 
     fn find(&self, prefix: &str) -> Result<String, StoreError> {

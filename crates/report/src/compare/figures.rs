@@ -78,11 +78,11 @@ fn rows(shared: &[Vec<Shared<'_>>], figure: impl Fn(&Trial) -> Option<f64>) -> V
         .collect()
 }
 
-fn is_usable(trial: &Trial) -> bool {
+pub(crate) fn is_usable(trial: &Trial) -> bool {
     trial.validity.status != Status::Invalid
 }
 
-fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
+pub(crate) fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
     let mut runs = Runs::default();
     for trial in trials {
         match (is_usable(trial), figure(trial)) {
@@ -99,7 +99,7 @@ fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
 }
 
 /// What to take instead of a metric that no trial has.
-fn metrics_like(metric: &Metric, collected: &[String]) -> String {
+pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
     const SHOWN: usize = 12;
     let Metric::Collected { name, of } = metric else {
         return match metric.needs_record() && collected.is_empty() {

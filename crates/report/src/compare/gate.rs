@@ -46,7 +46,7 @@ pub struct GateOutcome {
 }
 
 impl Gate {
-    fn is_beyond(&self, ratio: f64) -> bool {
+    pub(crate) fn is_beyond(&self, ratio: f64) -> bool {
         match self.beyond {
             Beyond::Below => ratio - 1.0 < self.bound,
             Beyond::Above => ratio - 1.0 > self.bound,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::factor::Factor;
+use model::factor::{Factor, UNKNOWN};
 use model::plan::Cell;
 use model::record::Trial;
 
@@ -117,7 +117,7 @@ fn by_key<'a>(side: &Selected<'a>, free: &[Factor]) -> Result<Vec<(Levels, Vec<&
 }
 
 /// A cell as it is matched. Of two campaigns, one name may mean two things: their content belongs to it.
-fn key(cell: &Cell, free: &[Factor]) -> Levels {
+pub(crate) fn key(cell: &Cell, free: &[Factor]) -> Levels {
     let level = |factor: Factor| match factor {
         Factor::Settings if !cell.settings.values.is_empty() => {
             let values: Vec<String> =
@@ -138,7 +138,7 @@ fn key(cell: &Cell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, level(*factor))).collect()
 }
 
-fn shown(cell: &Cell, free: &[Factor]) -> Levels {
+pub(crate) fn shown(cell: &Cell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, factor.level(cell))).collect()
 }
 
@@ -153,9 +153,11 @@ const USUAL: [(Factor, &str); 7] = [
     (Factor::Cache, "warm"),
 ];
 
-/// A cell's levels for people, without those that go without saying.
-pub(super) fn in_words(levels: &[(Factor, String)]) -> String {
-    let is_usual = |factor: Factor, level: &str| factor == Factor::Warmup || USUAL.contains(&(factor, level));
+/// A cell's levels for people, without those that go without saying and those that an import does not know.
+pub(crate) fn in_words(levels: &[(Factor, String)]) -> String {
+    let is_usual = |factor: Factor, level: &str| {
+        factor == Factor::Warmup || level == UNKNOWN || USUAL.contains(&(factor, level))
+    };
     let said: Vec<String> = levels
         .iter()
         .filter(|(factor, level)| !is_usual(*factor, level))
@@ -168,7 +170,7 @@ pub(super) fn in_words(levels: &[(Factor, String)]) -> String {
 }
 
 /// The factors that are not the same in all of these levels.
-pub(super) fn varied<'a>(all: impl Iterator<Item = &'a Levels> + Clone) -> Vec<Factor> {
+pub(crate) fn varied<'a>(all: impl Iterator<Item = &'a Levels> + Clone) -> Vec<Factor> {
     let Some(first) = all.clone().next() else { return Vec::new() };
     let differs = |(at, (factor, level)): (usize, &(Factor, String))| {
         all.clone().any(|other| other[at].1 != *level).then_some(*factor)
@@ -177,7 +179,7 @@ pub(super) fn varied<'a>(all: impl Iterator<Item = &'a Levels> + Clone) -> Vec<F
 }
 
 /// The part of some levels that is, or is not, of these factors.
-pub(super) fn part(levels: &Levels, factors: &[Factor], is_of: bool) -> Levels {
+pub(crate) fn part(levels: &Levels, factors: &[Factor], is_of: bool) -> Levels {
     levels.iter().filter(|(factor, _)| factors.contains(factor) == is_of).cloned().collect()
 }
 

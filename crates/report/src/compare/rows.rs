@@ -137,7 +137,7 @@ fn median(runs: &Runs) -> Option<String> {
 }
 
 /// A figure of any size with at least three digits.
-fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if size < 0.1 => format!("{value:.2e}"),
@@ -147,7 +147,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-fn p(p: f64) -> String {
+pub(crate) fn p(p: f64) -> String {
     if p >= 0.001 || p == 0.0 { format!("{p:.3}") } else { format!("{p:.0e}") }
 }
 
@@ -167,7 +167,7 @@ fn classes(row: &Row) -> String {
     }
 }
 
-fn colour(outcome: Outcome, better: Better) -> &'static str {
+pub(crate) fn colour(outcome: Outcome, better: Better) -> &'static str {
     const RED: &str = "1;31";
     const GREEN: &str = "32";
     const YELLOW: &str = "33";

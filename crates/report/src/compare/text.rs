@@ -47,7 +47,7 @@ fn page(compared: &Compared, colours: bool) -> String {
 }
 
 /// A line broken before words that would go beyond 100 columns; what follows is indented.
-fn wrapped(line: &str) -> String {
+pub(crate) fn wrapped(line: &str) -> String {
     const WIDTH: usize = 100;
     let indent = line.len() - line.trim_start().len();
     let mut out = " ".repeat(indent);

@@ -1,0 +1,140 @@
+//! `pgdyno history` as a shell sees it: what it prints where, how it exits, and what it keeps.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[path = "../../report/tests/fixture/bundles.rs"]
+mod bundles;
+
+use std::path::Path;
+use std::process::Command;
+
+use bundles::{Bundles, cell, judged, record, run};
+use model::record::Status;
+
+/// What it printed, what it noted, and its exit code.
+fn said(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+    command.arg("history").args(args).current_dir(bundles.directory.path());
+    let output = command.env_remove("PGDYNO_STORE").env("USER", "ann").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+/// Twelve minor releases, of which those from 18.6 on are slower by 10% with 8 clients.
+fn minors() -> Bundles {
+    let mut bundles = Bundles::new();
+    for minor in 0..12 {
+        for (clients, slower) in [(1, 1.0), (8, 0.9)] {
+            let factor = if minor < 6 { 1.0 } else { slower };
+            let noise = 1.0 + f64::from(minor * 5 % 7) / 1000.0;
+            let mut trial = record(cell("18", clients), 1000.0 * factor * noise);
+            trial.trial.server_version = Some(format!("18.{minor}"));
+            bundles.write(trial);
+        }
+    }
+    bundles
+}
+
+const TPS: [&str; 3] = ["tps", "--over", "version"];
+
+#[test]
+fn a_shift_is_shown_with_its_place_and_without_a_gate_is_no_failure() {
+    let (out, err, code) = said(&minors(), &TPS);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert!(out.contains("\nA  between 18.5 and 18.6: REGRESSION -10.0% in 1 of 2 cells\n"), "{out}");
+    assert!(!out.contains('\x1b'), "colours are for terminals");
+}
+
+#[test]
+fn a_gate_exits_with_3_until_somebody_accepts_the_shift() {
+    let bundles = minors();
+    let gate = [&TPS[..], &["--fail", "tps < -5%"]].concat();
+    let (out, _, code) = said(&bundles, &gate);
+    assert_eq!(code, Some(3));
+    assert!(out.ends_with("gate tps < -5%: HIT by clients 8 since 18.6 (-10.0%)\n"), "{out}");
+    let (out, err, code) = said(&bundles, &[&gate[..], &["--format", "csv"]].concat());
+    assert_eq!((out.lines().count(), code), (25, Some(3)));
+    assert!(err.starts_with("gate tps < -5%: HIT"), "{err}");
+    assert_eq!(said(&bundles, &[&gate[..], &["--newest", "5"]].concat()).2, Some(0));
+
+    let accept = ["--accept", "18.6", "--note", "the price of a fix"];
+    let (out, err, code) = said(&bundles, &[&TPS[..], &accept].concat());
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert!(out.contains(" by ann: the price of a fix\n"), "{out}");
+    let (out, _, code) = said(&bundles, &gate);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("1 shift in 2 cells: 1 regression; 1 accepted\n"), "{out}");
+    assert_eq!(said(&bundles, &[&gate[..], &["--withdraw", "18.6"]].concat()).2, Some(3));
+}
+
+#[test]
+fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
+    let mut bundles = minors();
+    bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
+    let (out, _, code) = said(&bundles, &TPS);
+    assert_eq!(code, Some(4));
+    assert!(out.contains("clients 16 has no trial that may be used"), "{out}");
+    assert_eq!(said(&bundles, &[&TPS[..], &["--fail", "tps < -5%"]].concat()).2, Some(3));
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_exits_with_2() {
+    let bundles = minors();
+    for (args, why) in [
+        (&["tps"][..], "--over <WHAT>"),
+        (&["tps", "--over", "weather"], "possible values: version, commit, kernel, date"),
+        (&["tsp", "--over", "date"], "there is no metric \"tsp\""),
+        (&["tps", "--over", "version", "--accept", "18.6"], "--note <TEXT>"),
+        (&["tps", "--over", "version", "--accept", "18.6", "--note", " "], "the note is empty"),
+        (&["tps", "--over", "version", "--newest", "3"], "--fail <GATE>"),
+        (&["tps", "--over", "version", "--control", "latest"], "is no control"),
+        (&["tps", "--over", "version", "--fail", "latency.p99 > 5%"], "a gate has the metric of its history"),
+    ] {
+        let (out, err, code) = said(&bundles, args);
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{args:?}: {err}");
+        assert!(err.contains(why), "{args:?}: {err}");
+    }
+    let (_, err, code) = said(&bundles, &[&TPS[..], &["--accept", "18.7", "--note", "x"]].concat());
+    assert_eq!(code, Some(1));
+    assert_eq!(err, "error: nothing shifted with 18.7: there are shifts with 18.6\n");
+}
+
+fn git(directory: &Path, args: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"];
+    let output = Command::new("git").arg("-C").arg(directory).args(identity).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Measured in another order than they were committed, and told apart by git.
+#[test]
+fn commits_are_in_the_order_of_the_repository_beside_the_store() {
+    let mut bundles = Bundles::new();
+    let source = bundles.directory.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    git(&source, &["init", "-q"]);
+    let commits: Vec<String> = (0..12)
+        .map(|_| {
+            git(&source, &["commit", "-q", "--allow-empty", "-m", "x"]);
+            git(&source, &["rev-parse", "HEAD"])[..12].to_owned()
+        })
+        .collect();
+    for (number, at) in [7, 3, 11, 0, 9, 5, 1, 10, 2, 8, 4, 6].into_iter().enumerate() {
+        let noise = 1.0 + (at * 5 % 7) as f64 / 1000.0;
+        let mut trial = record(cell("head", 8), if at < 6 { 1000.0 } else { 900.0 } * noise);
+        trial.trial.run = run(&format!("01KAK3W8XQ5T2M9HC4ZP7VR{number:03}"), "nightly");
+        trial.trial.run.campaign_toml = format!(
+            "name = 'nightly'\n[servers.head]\nsource = 'source'\nref = '{}'\n\
+             [factors]\nserver = ['head']\nworkload = ['select-only']\nclients = [8]\n",
+            commits[at]
+        );
+        bundles.write(trial);
+    }
+    let (out, err, code) = said(&bundles, &["tps", "--over", "commit"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert!(out.contains(", in the order of git's history\n"), "{out}");
+    assert!(out.contains(&format!("A  between {} and {}: REGRESSION", commits[5], commits[6])), "{out}");
+    std::fs::remove_dir_all(&source).unwrap();
+    let (out, _, code) = said(&bundles, &["tps", "--over", "commit"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains(", as they were first measured\n"), "{out}");
+}

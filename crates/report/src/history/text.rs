@@ -1,0 +1,389 @@
+//! A history for people: a row of bars for each cell, then what shifted; 100 columns, or Markdown.
+
+use std::collections::BTreeMap;
+
+use model::acceptance::Acceptance;
+use stats::{ChangePoint, LEAST_VALUES};
+
+use super::sparkline::Columns;
+use super::{History, Series, Shift, Tested, csv};
+use crate::compare::matching::{in_words, part, varied};
+use crate::compare::rows::{colour, figure, p};
+use crate::compare::text::wrapped;
+use crate::figures::{change, counted};
+use crate::metric::Better;
+use crate::table::{Format, Table};
+
+const WIDTH: usize = 100;
+const GAP: &str = "–";
+
+/// What is shown of a history: `Table` as aligned text, in colours where these are wanted; `Csv` is one row a cell and
+/// step. JSON is [`super::Document`].
+pub fn text(history: &History, format: Format, colours: bool) -> String {
+    match format {
+        Format::Csv => csv::table(history).render(Format::Csv),
+        Format::Markdown => markdown(history),
+        Format::Table | Format::Json => page(history, colours),
+    }
+}
+
+fn page(history: &History, colours: bool) -> String {
+    let mut out: String = head(history).iter().map(|line| wrapped(line)).collect();
+    out += &format!("\n{}", cells(history).render(Format::Table));
+    let tests = untested(history);
+    out += &tests.iter().map(|line| wrapped(line)).collect::<String>();
+    out += &format!("\n{}", wrapped(&sentence(history)));
+    for (letter, shift) in letters(history).zip(&history.shifts) {
+        let line = wrapped(&format!("{letter}  {}", title(history, shift)));
+        let name = shift.outcome.name(history.metric.better());
+        out += &match colours {
+            true => line.replacen(
+                name,
+                &format!("\x1b[{}m{name}\x1b[0m", colour(shift.outcome, history.metric.better())),
+                1,
+            ),
+            false => line,
+        };
+        let table = of_shift(history, shift, "p ").render(Format::Table);
+        out += &table.lines().skip(1).map(|line| format!("     {line}\n")).collect::<String>();
+        out += &acceptances(history, shift)
+            .iter()
+            .map(|line| wrapped(&format!("   {line}")))
+            .collect::<String>();
+    }
+    for lines in [unmatched(history), gates_in_words(history)].iter().filter(|lines| !lines.is_empty()) {
+        out.push('\n');
+        out += &lines.iter().map(|line| wrapped(line)).collect::<String>();
+    }
+    out
+}
+
+fn markdown(history: &History) -> String {
+    let head = head(history);
+    let mut out = format!("### {}\n\n{}\n\n**{}**\n", head[0], head[1..].join("  \n"), sentence(history));
+    for shift in &history.shifts {
+        out += &format!("\n- **{}**\n", title(history, shift));
+        out += &acceptances(history, shift).iter().map(|line| format!("  {line}\n")).collect::<String>();
+        let table = of_shift(history, shift, "").render(Format::Markdown);
+        out += &format!("\n{}", table.lines().map(|line| format!("  {line}\n")).collect::<String>());
+    }
+    for lines in [untested(history), unmatched(history), gates_in_words(history)] {
+        if !lines.is_empty() {
+            out += &format!("\n{}\n", lines.join("  \n"));
+        }
+    }
+    let table = cells(history).render(Format::Markdown);
+    out + &format!(
+        "\n<details>\n<summary>{}</summary>\n\n{table}\n</details>\n",
+        counted(history.series.len(), "cell")
+    )
+}
+
+/// What it is a history of, and of which trials.
+fn head(history: &History) -> Vec<String> {
+    let History { metric, over, steps, trials, .. } = history;
+    let mut of = metric.in_words(history.kind);
+    if let Some(control) = &history.control {
+        of += &format!(", relative to {control}");
+    }
+    let ends = match steps.as_slice() {
+        [first, .., last] => format!(", {} to {}", first.label, last.label),
+        [only] => format!(", {}", only.label),
+        [] => String::new(),
+    };
+    let mut lines = vec![
+        of,
+        format!("over {over}: {}{ends}, {}", counted(steps.len(), "step"), history.order.in_words()),
+    ];
+    let selector =
+        if history.selector.is_empty() { String::new() } else { format!("{} · ", history.selector) };
+    lines.push(format!(
+        "{selector}{} in {} of {}",
+        counted(trials.trials, "trial"),
+        counted(trials.runs, "run"),
+        trials.campaigns.join(", ")
+    ));
+    for (reasons, what) in [(&trials.invalid, "invalid, not used"), (&trials.suspect, "suspect, used")] {
+        let count: usize = reasons.iter().map(|(_, count)| count).sum();
+        let reasons: Vec<String> = reasons.iter().map(|(gate, count)| format!("{gate} {count}")).collect();
+        lines.extend((count > 0).then(|| format!("{count} {what}: {}", reasons.join(", "))));
+    }
+    let left_out = [
+        (trials.without_step, format!("without a {over}, left out")),
+        (trials.without_control, "without a control in their run, not used".to_owned()),
+    ];
+    lines.extend(left_out.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
+    let without = trials.without.join(", ");
+    lines.extend((!without.is_empty()).then(|| format!("without {without}")));
+    lines.extend(common(history));
+    lines
+}
+
+/// What all cells have in common; of a single cell, what it is.
+fn common(history: &History) -> Option<String> {
+    let levels = match history.series.as_slice() {
+        [only] => only.cell.clone(),
+        series => part(&series.first()?.cell, &varied(series.iter().map(|series| &series.cell)), false),
+    };
+    (!levels.is_empty()).then(|| in_words(&levels))
+}
+
+/// A cell by what tells it from the others.
+pub(super) fn cell(history: &History, series: &Series) -> String {
+    match history.series.len() {
+        1 => in_words(&series.cell),
+        _ => in_words(&part(&series.cell, &varied(history.series.iter().map(|series| &series.cell)), true)),
+    }
+}
+
+/// A letter for each shift: `A` to `Z`, `a` to `z`, and `*` for all others.
+pub(super) fn letters(history: &History) -> impl Iterator<Item = char> {
+    ('A'..='Z').chain('a'..='z').chain(std::iter::repeat('*')).take(history.shifts.len())
+}
+
+fn cells(history: &History) -> Table {
+    let names: Vec<String> = match history.series.len() {
+        1 => vec!["all".to_owned()],
+        _ => history.series.iter().map(|series| cell(history, series)).collect(),
+    };
+    let ends: Vec<[String; 2]> = history
+        .series
+        .iter()
+        .map(|series| {
+            let mut known = series.medians.iter().flatten();
+            let first = known.next();
+            let last = known.next_back().or(first);
+            [first, last].map(|value| value.map_or(GAP.to_owned(), |value| figure(*value)))
+        })
+        .collect();
+    let widest = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| text.chars().count()).max();
+    let used = widest(&mut names.iter()).unwrap_or(0).max(4)
+        + ends.iter().flatten().map(|text| text.chars().count()).max().unwrap_or(0).max(5) * 2
+        + 3 * 2
+        + "steps".len()
+        + 2;
+    let mut gaps: Vec<usize> = history.shifts.iter().map(|shift| shift.event.after).collect();
+    gaps.dedup();
+    let columns = Columns::new(history.steps.len(), &gaps, WIDTH.saturating_sub(used).max(10));
+    let mut marks: BTreeMap<usize, Vec<(usize, char)>> = BTreeMap::new();
+    for (letter, shift) in letters(history).zip(&history.shifts) {
+        for (series, _) in &shift.event.changes {
+            marks.entry(*series).or_default().push((shift.event.after, letter));
+        }
+    }
+    let label = |step: Option<&super::Step>| step.map_or("", |step| step.label.as_str()).to_owned();
+    let mut table =
+        Table::new(["cell".to_owned(), "#steps".to_owned(), "#first".to_owned(), "#last".to_owned(), {
+            format!("{} … {}", label(history.steps.first()), label(history.steps.last()))
+        }]);
+    for (at, (series, (name, [first, last]))) in
+        history.series.iter().zip(names.into_iter().zip(ends)).enumerate()
+    {
+        let known = series.medians.iter().flatten().count();
+        let row = columns.row(&series.medians, marks.get(&at).map_or(&[], Vec::as_slice));
+        table.push(vec![name, known.to_string(), first, last, row]);
+    }
+    table
+}
+
+/// Why some cells were not searched for changes.
+fn untested(history: &History) -> Vec<String> {
+    let reasons = [
+        (
+            Tested::FewPoints,
+            format!("a change takes {LEAST_VALUES} steps to be found, and {{}} too few of them"),
+        ),
+        (Tested::NoRatio, "{} a figure of zero or less, to which there is no ratio".to_owned()),
+        (Tested::NoFigure, "{} no run with this figure".to_owned()),
+        (Tested::Invalid, "{} no trial that may be used (`pgdyno store show` says why)".to_owned()),
+    ];
+    let said = reasons.into_iter().filter_map(|(why, text)| {
+        let cells: Vec<String> = history
+            .series
+            .iter()
+            .filter(|series| series.tested == why)
+            .map(|series| cell(history, series))
+            .collect();
+        let who = match cells.len() {
+            0 => return None,
+            n if n == history.series.len() && n > 1 => "all cells have".to_owned(),
+            n if n > 4 => format!("{n} cells have"),
+            1 => format!("{} has", cells[0]),
+            _ => format!("{} have", cells.join("; ")),
+        };
+        Some(text.replace("{}", &who))
+    });
+    said.collect()
+}
+
+/// `5 shifts in 9 cells: 1 regression, 4 improvements; 1 accepted`.
+pub(super) fn sentence(history: &History) -> String {
+    let better = history.metric.better();
+    let tested = history.series.iter().filter(|series| series.tested == Tested::Yes).count();
+    let count = |worse: Option<bool>, lower: Option<bool>| {
+        let is = |shift: &&Shift| match better {
+            Better::Neither => Some(shift.event.ratio < 1.0) == lower,
+            _ => shift.outcome.is_worse(better) == worse,
+        };
+        history.shifts.iter().filter(is).count()
+    };
+    let words = match better {
+        Better::Neither => ["lower", "higher"],
+        _ => ["regression", "improvement"],
+    };
+    let kinds = [(count(Some(true), Some(true)), words[0]), (count(Some(false), Some(false)), words[1])];
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| match better {
+            Better::Neither => format!("{n} {word}"),
+            _ => counted(n, word),
+        })
+        .collect();
+    if kinds.is_empty() {
+        return format!("no shift in {}", counted(tested, "cell"));
+    }
+    let accepted = history.shifts.iter().filter(|shift| is_accepted(history, shift)).count();
+    let accepted = if accepted > 0 { format!("; {accepted} accepted") } else { String::new() };
+    let shifts = counted(history.shifts.len(), "shift");
+    format!("{shifts} in {}: {}{accepted}", counted(tested, "cell"), kinds.join(", "))
+}
+
+/// Whether all its changes are accepted.
+pub(super) fn is_accepted(history: &History, shift: &Shift) -> bool {
+    shift.accepted(history).iter().all(Option::is_some)
+}
+
+/// `between 3.7.10 and 3.8.13: REGRESSION -10.7% in 6 of 9 cells (-12.3% to -9.1%)`.
+pub(super) fn title(history: &History, shift: &Shift) -> String {
+    let event = &shift.event;
+    let label = |at: usize| &history.steps[at].label;
+    let n = event.changes.len();
+    let cells = match history.series.len() {
+        1 => String::new(),
+        all => format!(" in {n} of {all} cells"),
+    };
+    let range = match n {
+        1 => String::new(),
+        _ => format!(" ({} to {})", change(event.smallest - 1.0), change(event.largest - 1.0)),
+    };
+    let accepted = if is_accepted(history, shift) { " · accepted" } else { "" };
+    format!(
+        "between {} and {}: {} {}{cells}{range}{accepted}",
+        label(event.before),
+        label(event.after),
+        shift.outcome.name(history.metric.better()),
+        change(event.ratio - 1.0),
+    )
+}
+
+/// The cells of a shift, each with its effect, and its place where that is not certain or another; `of_p` is before p
+/// where no head names it.
+fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
+    let elsewhere = |change: &ChangePoint| change.within != (shift.event.before, shift.event.after);
+    let any = shift.event.changes.iter().any(|(_, change)| elsewhere(change));
+    let several = history.series.len() > 1;
+    let heads = several.then_some("cell").into_iter();
+    let heads = heads.chain(["#change", "#95% CI", "#p"]).chain(any.then_some("place"));
+    let mut table = Table::new(heads);
+    for (at, change_point) in &shift.event.changes {
+        let interval = change_point.effect.confidence_interval(0.95);
+        let interval = interval.map(|interval| {
+            // Beyond this it says no more than that nothing is known.
+            let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
+            format!("{} to {high}", change(interval.low - 1.0))
+        });
+        let mut row: Vec<String> = several.then(|| cell(history, &history.series[*at])).into_iter().collect();
+        row.extend([
+            change(change_point.effect.ratio - 1.0),
+            interval.unwrap_or_else(|| GAP.to_owned()),
+            format!("{of_p}{}", p(change_point.p)),
+        ]);
+        if any {
+            let (from, to) = change_point.within;
+            let label = |at: usize| &history.steps[at].label;
+            row.push(match elsewhere(change_point) {
+                true => format!("between {} and {}", label(from), label(to)),
+                false => String::new(),
+            });
+        }
+        table.push(row);
+    }
+    table
+}
+
+/// By what a shift is accepted, each with the number of its cells where it is not all of them.
+fn acceptances(history: &History, shift: &Shift) -> Vec<String> {
+    let accepted = shift.accepted(history);
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for place in accepted.iter().flatten() {
+        *counts.entry(*place).or_default() += 1;
+    }
+    let said = counts.into_iter().map(|(place, n)| {
+        let part =
+            if n == accepted.len() { String::new() } else { format!(" for {n} of {} cells", accepted.len()) };
+        format!("accepted{part} {}", by_whom(&history.accepted[place]))
+    });
+    said.collect()
+}
+
+fn by_whom(acceptance: &Acceptance) -> String {
+    let by = acceptance.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    format!("on {}{by}: {}", acceptance.at.strftime("%Y-%m-%d"), acceptance.note)
+}
+
+/// Acceptances that no shift is accepted by: of other trials, or of a shift that is none any more.
+fn unmatched(history: &History) -> Vec<String> {
+    let used: Vec<usize> =
+        history.series.iter().flat_map(|series| &series.accepted).flatten().copied().collect();
+    let others = history.accepted.iter().enumerate().filter(|(at, _)| !used.contains(at));
+    others
+        .map(|(_, acceptance)| {
+            format!(
+                "nothing here is what was accepted between {} and {} {}",
+                acceptance.before,
+                acceptance.after,
+                by_whom(acceptance)
+            )
+        })
+        .collect()
+}
+
+/// What the gates come to, in sentences.
+pub(super) fn gates_in_words(history: &History) -> Vec<String> {
+    const SHOWN: usize = 8;
+    let mut lines = Vec::new();
+    for outcome in &history.gates {
+        let gate = &outcome.gate;
+        let newest =
+            history.newest.map(|n| format!(" in the newest {}", counted(n, "step"))).unwrap_or_default();
+        let some = |mut all: Vec<String>| {
+            let more = all.len().saturating_sub(SHOWN);
+            all.truncate(SHOWN);
+            all.extend((more > 0).then(|| format!("and {more} more")));
+            all.join("; ")
+        };
+        let hit = |(series, at): &(usize, usize)| {
+            let series = &history.series[*series];
+            let found = &series.changes[*at];
+            let since = &history.steps[found.after].label;
+            format!("{} since {since} ({})", cell(history, series), change(found.effect.ratio - 1.0))
+        };
+        lines.push(match outcome.hit.is_empty() {
+            true => format!("gate {gate}{newest}: not hit"),
+            false => format!("gate {gate}{newest}: HIT by {}", some(outcome.hit.iter().map(hit).collect())),
+        });
+        if !outcome.undecided.is_empty() {
+            let cells = outcome.undecided.iter().map(|at| cell(history, &history.series[*at])).collect();
+            lines.push(format!("gate {gate}: not decided for {}", some(cells)));
+        }
+    }
+    lines
+}
+
+impl History {
+    /// What the gates come to, in sentences.
+    pub fn gates_in_words(&self) -> Vec<String> {
+        gates_in_words(self)
+    }
+}
