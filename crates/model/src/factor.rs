@@ -37,11 +37,15 @@ pub enum Factor {
     Pin,
     /// What the caches hold.
     Cache,
+    /// How much memory the server may have.
+    Memory,
+    /// How much of the disk it may use.
+    Disk,
 }
 
 impl Factor {
     /// Every factor there is.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Server,
         Self::Settings,
         Self::Kernel,
@@ -57,6 +61,8 @@ impl Factor {
         Self::Warmup,
         Self::Pin,
         Self::Cache,
+        Self::Memory,
+        Self::Disk,
     ];
 
     /// Those that are shown in tables though all cells have the same level.
@@ -81,6 +87,8 @@ impl Factor {
             Self::Warmup => "warmup",
             Self::Pin => "pin",
             Self::Cache => "cache",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
         }
     }
 
@@ -113,6 +121,8 @@ impl Factor {
             Self::Warmup => cell.warmup.to_string(),
             Self::Pin => cell.pin.name.clone(),
             Self::Cache => cell.cache.name().to_owned(),
+            Self::Memory => cell.memory.to_string(),
+            Self::Disk => cell.disk.name.clone(),
         }
     }
 
@@ -136,6 +146,7 @@ impl Factor {
             // Of two campaigns, the same name may mean something else.
             Self::Settings => cell.settings != first.settings,
             Self::Pin => cell.pin != first.pin,
+            Self::Disk => cell.disk != first.disk,
             factor => factor.level(cell) != factor.level(first),
         };
         Self::ALL.into_iter().filter(|&factor| rest.iter().any(|cell| differs(factor, cell))).collect()

@@ -3,14 +3,15 @@
 //! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
 //! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
-//! the [`metrics`] that were read beside the load and the [`waits`] that the server was seen in. [`fitness`] is what is
-//! looked at to judge a machine.
+//! the [`metrics`] that were read beside the load and the [`waits`] that the server was seen in. [`limits`] are what a server
+//! is put under. [`fitness`] is what is looked at to judge a machine.
 
 pub mod changes;
 mod check;
 pub mod environment;
 pub mod factor;
 pub mod fitness;
+pub mod limits;
 mod matrix;
 pub mod message;
 pub mod metrics;

@@ -81,6 +81,7 @@ pub(crate) fn run(
     let mut log_was_read = false;
     let mut server_exit = None;
     let mut server_build = None;
+    let limits = None;
     let mut logs = Vec::new();
     let mut notes = Vec::new();
     let mut server_events = Vec::new();
@@ -206,6 +207,7 @@ pub(crate) fn run(
                 server_version: before.version,
                 server_banner: before.banner,
                 server_build,
+                limits,
                 database_bytes: before.database_bytes,
                 validity,
                 summary,

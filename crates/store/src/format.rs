@@ -48,7 +48,8 @@ pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, 
 pub use event::Event;
 pub use setting::Setting;
 pub use trial::{
-    Accounting, Cell, ClockReading, Clocks, Finding, Latency, Run, SettingsVariant, Summary, Trial, Validity,
+    Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Latency, Limits, Run, SettingsVariant,
+    Summary, Trial, Validity,
 };
 
 use serde::Serialize;

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
+use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::message::{Interval, Latency, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::{CacheState, Cell, Pin, SettingsVariant};
@@ -17,7 +18,7 @@ use model::record::{
     Accounting, ClockReading, Clocks, Environment, Event, Finding, Log, Run, Setting, Status, Summary, Trial,
     TrialRecord, Validity,
 };
-use model::units::{Rate, Span};
+use model::units::{Rate, Size, Span};
 use model::waits::{Session, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
 
@@ -79,6 +80,13 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 warmup: Span::from_us(500_000),
                 pin: Pin { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
                 cache: CacheState::Cold,
+                memory: MemoryLimit::of(Size::from_bytes(512 << 20)),
+                disk: DiskLimit {
+                    name: "slow".to_owned(),
+                    read_bytes_s: Some(100 << 20),
+                    write_iops: Some(1000),
+                    ..DiskLimit::none()
+                },
             },
             repeat: 2,
             attempt: 1,
@@ -94,6 +102,18 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
             server_build: Some("18.1".to_owned()),
+            limits: Some(LimitsInForce {
+                cgroup: "v1".to_owned(),
+                groups: vec!["/sys/fs/cgroup/memory/a".to_owned(), "/sys/fs/cgroup/blkio/a".to_owned()],
+                memory_bytes: Some(512 << 20),
+                memory_limit_hits: Some(17),
+                oom_kills: Some(0),
+                device: Some("sda".to_owned()),
+                read_bytes_s: Some(100 << 20),
+                read_iops: None,
+                write_bytes_s: None,
+                write_iops: Some(1000),
+            }),
             database_bytes: Some(123_456_789),
             validity: Validity {
                 status: Status::Suspect,
