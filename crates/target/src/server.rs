@@ -50,7 +50,7 @@ pub struct Server {
     port: u16,
     pub(crate) control: Control,
     /// Where its limits are; none where it has none.
-    group: Option<Group>,
+    group: Option<Box<Group>>,
 }
 
 impl Server {
@@ -62,7 +62,7 @@ impl Server {
         let (data, log) = (cluster.data_directory(), cluster.log());
         let group = match limits.is_none() {
             true => None,
-            false => Some(cluster.group(limits)?),
+            false => Some(Box::new(cluster.group(limits)?)),
         };
         let Launched { child, port, log_from } = Launch {
             installation: cluster.installation(),
@@ -73,7 +73,7 @@ impl Server {
             settings,
             port: None,
             detached: false,
-            group: group.as_ref(),
+            group: group.as_deref(),
         }
         .run()?;
         let sockets = cluster.sockets().to_owned();
@@ -230,7 +230,7 @@ impl Server {
 
     /// The limits that it is under, and what they have done to it since its start; none where there are none.
     pub fn limits(&self) -> Option<LimitsInForce> {
-        self.group.as_ref().map(Group::in_force)
+        self.group.as_deref().map(Group::in_force)
     }
 
     /// How it ended, if it has. Does not wait.

@@ -53,6 +53,9 @@ impl RunArgs {
             notes: file.plan.notes.clone(),
         };
         note(&headline(&file.plan));
+        for warning in file.plan.warnings() {
+            note(&format!("{warning}\n"));
+        }
         CampaignRun { plan: &file.plan, run: &run, trials: &[], store: &store, strict: self.strict }
             .execute(self.format.get())
     }
