@@ -34,8 +34,10 @@ fn main() {
 
     let own = std::process::id();
     let watched = Watched { driver: Some(own), postmaster: Some(server.pid()), ..Watched::default() };
-    let mut sources: [Box<dyn Source>; 2] =
-        [Box::new(Machine::new(Some(server.data_directory()))), Box::new(Processes::new(watched))];
+    let mut sources: [Box<dyn Source>; 2] = [
+        Box::new(Machine::new(Some(server.data_directory()), Some(server.pid()))),
+        Box::new(Processes::new(watched)),
+    ];
     println!("{} processes on this machine, {backends} idle backends", processes());
     for source in &mut sources {
         let first = time(source.as_mut(), 1);

@@ -143,6 +143,7 @@ mod tests {
             server_version: None,
             server_banner: None,
             server_build: None,
+            limits: None,
             database_bytes: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {

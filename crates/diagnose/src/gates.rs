@@ -28,6 +28,8 @@ pub struct Observation<'a> {
     pub open_loop: bool,
     /// Whether the load changes data.
     pub writes: bool,
+    /// Whether the server was held to a limit of memory: tasks that wait for memory then are what was asked for.
+    pub memory_is_limited: bool,
     /// Why there was no load, or why it broke off; none where it ran to its end.
     pub load_failure: Option<&'a str>,
     /// How the server ended, where it ended during the trial.

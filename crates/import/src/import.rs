@@ -146,6 +146,7 @@ impl Import {
             server_version: draft.server_version,
             server_banner: draft.server_banner,
             server_build: None,
+            limits: None,
             database_bytes: draft.database_bytes,
             validity: validity(&imported, draft.notes),
             summary: Some(draft.summary),

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use toml::Spanned;
 
 use crate::factor::{ANY, Factor};
+use crate::limits::{DiskLimit, MemoryLimit};
 use crate::matrix::Level;
 use crate::plan::{
     CacheState, Cell, Collect, Hooks, Order, Pin, Repeats, RunSettings, SettingsVariant, Vacuum, cpu_list,
 };
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};
-use crate::units::Span;
+use crate::units::{Span, Throughput};
 use crate::validity::Thresholds;
 use crate::workload::{Protocol, Transport, Workload};
 
@@ -23,6 +24,10 @@ const MAX_CLIENTS: i64 = 262_143;
 const MAX_SCALE: i64 = 21_474;
 /// The most threads a driver may have.
 const MAX_THREADS: i64 = 1024;
+/// The least memory that a server can be asked to live in.
+const LEAST_MEMORY_BYTES: u64 = 8 << 20;
+/// The most requests a second that a disk may be limited to.
+const MAX_IOPS: i64 = 1_000_000_000;
 /// The most trials of a cell.
 const MAX_REPEATS: i64 = 10_000;
 /// The least number of trials of which a spread can be told.
@@ -86,6 +91,10 @@ impl<'a> Checked<'a> {
             for given in [&pin.driver, &pin.server].into_iter().flatten() {
                 cpus(given)?;
             }
+        }
+        for (name, table) in &campaign.disks {
+            plain(name, "name of a disk limit")?;
+            disk_limit(name.get_ref(), table)?;
         }
         for name in campaign.workloads.keys() {
             plain(name, "name of a workload")?;
@@ -179,6 +188,10 @@ impl<'a> Checked<'a> {
             let what = match (cell.cache, &cell.pin.server) {
                 (CacheState::Cold, _) => "`cache = [\"cold\"]` needs a restart",
                 (_, Some(_)) => "a pin of the server needs its processes",
+                _ if cell.memory != MemoryLimit::NONE => {
+                    "`memory` needs a server that pgdyno starts within its limit"
+                }
+                _ if !cell.disk.is_none() => "`disk` needs a server that pgdyno starts within its limit",
                 _ => continue,
             };
             let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
@@ -379,6 +392,31 @@ impl<'a> Checked<'a> {
     pub(crate) fn cache(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
         one_of(given, "cache", &CacheState::ALL.map(|state| (state.name(), state))).map(Level::Cache)
     }
+
+    pub(crate) fn memory(&self, given: &Spanned<MemoryLimit>) -> Result<Level, SpecError> {
+        match given.get_ref().bytes() {
+            Some(bytes) if bytes < LEAST_MEMORY_BYTES => Err(SpecError::at(
+                given,
+                format!("memory of {} is too little for any server", given.get_ref()),
+                "expected at least \"8MB\", or \"none\"",
+            )),
+            _ => Ok(Level::Memory(*given.get_ref())),
+        }
+    }
+
+    pub(crate) fn disk(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        let name = given.get_ref();
+        let named = self.campaign.disks.iter().find(|(defined, _)| defined.get_ref() == name);
+        match named {
+            Some((_, table)) => disk_limit(name, table).map(Level::Disk),
+            None if *name == DiskLimit::none().name => Ok(Level::Disk(DiskLimit::none())),
+            None => Err(SpecError::at(
+                given,
+                format!("there is no disk limit \"{name}\""),
+                format!("expected \"none\", or a table [disks.{name}]"),
+            )),
+        }
+    }
 }
 
 /// A word that is fit for tables, file names and environments.
@@ -483,6 +521,38 @@ fn repeats(given: &Spanned<spec::Repeats>) -> Result<Repeats, SpecError> {
     let min = min.map_or(ADAPTIVE.0, |min| min as u32);
     let max = max.map(|max| in_range(given, max, "repeats.max", i64::from(min), MAX_REPEATS)).transpose()?;
     Ok(Repeats { min, max: max.map_or(ADAPTIVE.1.max(min), |max| max as u32), until_ci })
+}
+
+/// A table of `[disks.…]`.
+fn disk_limit(name: &str, table: &Spanned<spec::Disk>) -> Result<DiskLimit, SpecError> {
+    let spec::Disk { read, read_iops, write, write_iops } = table.get_ref();
+    let bytes = |given: &Option<Spanned<Throughput>>, what: &str| match given {
+        None => Ok(None),
+        Some(given) if given.get_ref().0.bytes() > 0 => Ok(Some(given.get_ref().0.bytes())),
+        Some(given) => Err(SpecError::at(
+            given,
+            format!("nothing could be {what} at all"),
+            "expected a size in a second, such as \"100MB/s\"",
+        )),
+    };
+    let requests = |given: &Option<Spanned<i64>>, what: &str| {
+        given.as_ref().map(|given| whole(given, what, 1, MAX_IOPS).map(|number| number as u64)).transpose()
+    };
+    let limit = DiskLimit {
+        name: name.to_owned(),
+        read_bytes_s: bytes(read, "read")?,
+        read_iops: requests(read_iops, "read_iops")?,
+        write_bytes_s: bytes(write, "written")?,
+        write_iops: requests(write_iops, "write_iops")?,
+    };
+    match limit.is_none() {
+        true => Err(SpecError::at(
+            table,
+            format!("the disk limit \"{name}\" limits nothing"),
+            "expected at least one of `read`, `read_iops`, `write` and `write_iops`",
+        )),
+        false => Ok(limit),
+    }
 }
 
 /// Processors, as the kernel lists them.

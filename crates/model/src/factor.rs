@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use crate::limits::DiskLimit;
 use crate::plan::{CacheState, Cell, Pin, SettingsVariant};
-use crate::units::{Rate, Span};
+use crate::units::{NotASize, Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};
 
 /// One axis of a campaign, in the order in which cells are laid out and shown.
@@ -41,11 +42,15 @@ pub enum Factor {
     Pin,
     /// What the caches hold.
     Cache,
+    /// How much memory the server may have.
+    Memory,
+    /// How much of the disk it may use.
+    Disk,
 }
 
 impl Factor {
     /// Every factor there is.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Server,
         Self::Settings,
         Self::Kernel,
@@ -61,6 +66,8 @@ impl Factor {
         Self::Warmup,
         Self::Pin,
         Self::Cache,
+        Self::Memory,
+        Self::Disk,
     ];
 
     /// Those that are shown in tables though all cells have the same level.
@@ -85,6 +92,8 @@ impl Factor {
             Self::Warmup => "warmup",
             Self::Pin => "pin",
             Self::Cache => "cache",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
         }
     }
 
@@ -129,6 +138,8 @@ impl Factor {
             Self::Warmup => cell.warmup.to_string(),
             Self::Pin => cell.pin.name.clone(),
             Self::Cache => cell.cache.name().to_owned(),
+            Self::Memory => cell.memory.to_string(),
+            Self::Disk => cell.disk.name.clone(),
         }
     }
 
@@ -185,6 +196,8 @@ impl Factor {
                 Some(cache) => cell.cache = cache,
                 None => return names(&CacheState::ALL.map(CacheState::name)),
             },
+            Self::Memory => cell.memory = text.parse().map_err(|error: NotASize| error.to_string())?,
+            Self::Disk => cell.disk = DiskLimit { name: text.to_owned(), ..DiskLimit::none() },
         }
         match foreign {
             Some(level) => cell.foreign.insert(self, Some(level)),
@@ -213,6 +226,7 @@ impl Factor {
             // Of two campaigns, the same name may mean something else.
             Self::Settings => cell.settings != first.settings,
             Self::Pin => cell.pin != first.pin,
+            Self::Disk => cell.disk != first.disk,
             factor => factor.level(cell) != factor.level(first),
         };
         Self::ALL.into_iter().filter(|&factor| rest.iter().any(|cell| differs(factor, cell))).collect()

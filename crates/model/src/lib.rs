@@ -4,7 +4,8 @@
 //! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
 //! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, and the [`statistics`] of the
-//! run itself. [`fitness`] is what is looked at to judge a machine, [`acceptance`] what somebody made of a shift.
+//! run itself. [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
+//! [`acceptance`] what somebody made of a shift.
 
 pub mod acceptance;
 pub mod changes;
@@ -12,6 +13,7 @@ mod check;
 pub mod environment;
 pub mod factor;
 pub mod fitness;
+pub mod limits;
 mod matrix;
 pub mod message;
 pub mod metrics;

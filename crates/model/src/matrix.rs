@@ -6,6 +6,7 @@ use toml::Spanned;
 
 use crate::check::Checked;
 use crate::factor::Factor;
+use crate::limits::{DiskLimit, MemoryLimit};
 use crate::plan::{CacheState, Cell, Pin, SettingsVariant};
 use crate::spec::{Campaign, Levels, Matrix, Point, SpecError};
 use crate::units::{Rate, Span};
@@ -29,6 +30,8 @@ pub(crate) enum Level {
     Warmup(Span),
     Pin(Pin),
     Cache(CacheState),
+    Memory(MemoryLimit),
+    Disk(DiskLimit),
 }
 
 /// A factor and its levels.
@@ -232,6 +235,8 @@ fn has(cell: &Cell, level: &Level) -> bool {
         Level::Warmup(warmup) => cell.warmup == *warmup,
         Level::Pin(pin) => cell.pin == *pin,
         Level::Cache(cache) => cell.cache == *cache,
+        Level::Memory(memory) => cell.memory == *memory,
+        Level::Disk(disk) => cell.disk == *disk,
     }
 }
 
@@ -255,6 +260,8 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
         pin: Pin::none(),
         cache: CacheState::Warm,
         foreign: BTreeMap::new(),
+        memory: MemoryLimit::NONE,
+        disk: DiskLimit::none(),
     };
     let (mut of_workload, mut of_factor) = ((None, None), (None, None));
     for level in levels {
@@ -277,6 +284,8 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
             Level::Warmup(warmup) => of_factor.1 = Some(*warmup),
             Level::Pin(pin) => cell.pin.clone_from(pin),
             Level::Cache(cache) => cell.cache = *cache,
+            Level::Memory(memory) => cell.memory = *memory,
+            Level::Disk(disk) => cell.disk.clone_from(disk),
         }
     }
     // A workload's own length counts more than the factor's, which is that of all workloads.
@@ -310,6 +319,8 @@ macro_rules! each_factor {
         found.extend($apply(Factor::Warmup, &of.warmup, |level| Ok(Level::Warmup(*level.get_ref())))?);
         found.extend($apply(Factor::Pin, &of.pin, |level| checked.pin(level))?);
         found.extend($apply(Factor::Cache, &of.cache, |level| checked.cache(level))?);
+        found.extend($apply(Factor::Memory, &of.memory, |level| checked.memory(level))?);
+        found.extend($apply(Factor::Disk, &of.disk, |level| checked.disk(level))?);
         found
     }};
 }

@@ -10,13 +10,14 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::check::Checked;
 use crate::factor::{Factor, UNKNOWN};
-use crate::matrix;
+use crate::limits::{DiskLimit, MemoryLimit};
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
 use crate::units::{Rate, Span};
 use crate::validity::Thresholds;
 use crate::workload::{Protocol, Transport, Workload};
+use crate::{limits, matrix};
 
 /// A checked campaign: every value is in its range, every name is known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -265,6 +266,10 @@ pub struct Cell {
     pub pin: Pin,
     /// What the caches hold when the load begins.
     pub cache: CacheState,
+    /// How much memory the server may have.
+    pub memory: MemoryLimit,
+    /// How much of the disk it may use.
+    pub disk: DiskLimit,
     /// Levels that no campaign has, of imported trials only: the name of a script that is not built in, or none where
     /// nothing is known. What the factor's own field holds beside it is filler and means nothing: ask
     /// [`Factor::level`] or [`Factor::known_level`].
@@ -290,6 +295,8 @@ impl Cell {
             warmup: Span::default(),
             pin: Pin::none(),
             cache: CacheState::AsIs,
+            memory: MemoryLimit::NONE,
+            disk: DiskLimit::none(),
             foreign: Factor::ALL.into_iter().map(|factor| (factor, None)).collect(),
         }
     }
@@ -339,6 +346,8 @@ impl Serialize for Cell {
         put(&mut map, self, Factor::Warmup, &self.warmup)?;
         put(&mut map, self, Factor::Pin, &self.pin)?;
         put(&mut map, self, Factor::Cache, &self.cache)?;
+        put(&mut map, self, Factor::Memory, &self.memory)?;
+        put(&mut map, self, Factor::Disk, &self.disk)?;
         map.end()
     }
 }
@@ -372,6 +381,8 @@ impl fmt::Display for Cell {
             (Factor::Rate, self.rate != Rate::MAX),
             (Factor::Pin, self.pin != Pin::none()),
             (Factor::Cache, self.cache != CacheState::Warm),
+            (Factor::Memory, self.memory != MemoryLimit::NONE),
+            (Factor::Disk, !self.disk.is_none()),
         ];
         for (factor, _) in unusual.into_iter().filter(|(_, is_unusual)| *is_unusual) {
             write!(f, " {} {}", factor.name(), factor.level(self))?;
@@ -444,6 +455,14 @@ impl Plan {
         self.run.vacuum != Vacuum::None
             || self.hooks.before_trial.is_some()
             || self.hooks.after_trial.is_some()
+    }
+
+    /// What may go wrong with cells though they can be run, each once: memory limits that are tight.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<String> = self.cells.iter().filter_map(limits::too_tight).collect();
+        warnings.sort();
+        warnings.dedup();
+        warnings
     }
 
     /// About how long all trials will take: load plus what surrounds it. Downloading and filling come on top.
@@ -685,6 +704,37 @@ mod tests {
             format!("{}cache = ['cold']\n[servers.mine]\ndsn = 'host=y'\n", SWEEP.replace("'17'", "'mine'"));
         assert!(plan(&cold).unwrap_err().message.contains("needs a restart"));
         assert!(with("dsn = 'host=y'\ninitdb = ['-k']").unwrap_err().contains("`version, bin or source`"));
+    }
+
+    #[test]
+    fn memory_and_disk_limits_are_levels_of_their_own() {
+        let text = format!(
+            "{SWEEP}memory = ['none', '512MB']\ndisk = ['none', 'slow']\n\
+             [disks.slow]\nread = '100MB/s'\nread_iops = 1000\n"
+        );
+        let limited = plan(&text).unwrap();
+        assert_eq!(limited.cells.len(), 2 * 3 * 4);
+        assert_eq!(limited.cells[0], plan(SWEEP).unwrap().cells[0], "without limits a cell is what it was");
+        let last = limited.cells.last().unwrap();
+        assert!(last.to_string().ends_with("10s memory 512MB disk slow"), "{last}");
+        assert_eq!((last.disk.read_bytes_s, last.disk.write_iops), (Some(100 << 20), None));
+        let refused = |from: &str, to: &str| {
+            let text = text.replace(from, to);
+            let error = Campaign::parse(&text).and_then(|campaign| Plan::of(&campaign, 1)).unwrap_err();
+            (error.message, text[error.at.unwrap()].to_owned())
+        };
+        assert_eq!(refused("'512MB'", "'512'").1, "'512'");
+        assert!(refused("'512MB'", "'1kB'").0.contains("too little for any server"));
+        assert_eq!(
+            refused("'slow']", "'slaw']"),
+            ("there is no disk limit \"slaw\"".to_owned(), "'slaw'".to_owned())
+        );
+        assert_eq!(refused("100MB/s", "100MB").1, "'100MB'");
+        assert!(refused("1000", "0").0.contains("read_iops = 0"));
+        assert!(refused("'100MB/s'", "'0MB/s'").0.contains("nothing could be read"));
+        let text = text.replace("'17'", "'mine'") + "[servers.mine]\ndsn = 'host=y'\n";
+        let error = plan(&text).unwrap_err();
+        assert!(error.message.contains("needs a server that pgdyno starts"), "{error}");
     }
 
     #[test]

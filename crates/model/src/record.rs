@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use crate::environment::Environment;
+use crate::limits::LimitsInForce;
 use crate::message::{self, Interval};
 use crate::metrics::Metrics;
 use crate::plan::Cell;
@@ -87,6 +88,8 @@ pub struct Trial {
     pub server_banner: Option<String>,
     /// Which programs the server is, as pgdyno tells them apart; none where it was never there, or is not pgdyno's own.
     pub server_build: Option<String>,
+    /// The limits that the server was under; none where there were none.
+    pub limits: Option<LimitsInForce>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
     /// Whether it may be used.

@@ -26,7 +26,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 
-use crate::units::{Rate, Share, Span};
+use crate::limits::MemoryLimit;
+use crate::units::{Rate, Share, Span, Throughput};
 use crate::validity::Thresholds;
 
 /// A campaign file as written. [`crate::plan::Plan::of`] checks it and makes cells and trials of it.
@@ -68,6 +69,9 @@ pub struct Campaign {
     /// Processors for driver and server, for the factor `pin`.
     #[serde(default)]
     pub pins: BTreeMap<Spanned<String>, Pin>,
+    /// How much of a disk a server may use, for the factor `disk`.
+    #[serde(default)]
+    pub disks: BTreeMap<Spanned<String>, Spanned<Disk>>,
     /// Commands to be run around the campaign and its trials.
     #[serde(default)]
     pub hooks: Hooks,
@@ -107,6 +111,10 @@ pub struct Matrix {
     pub pin: Option<Levels<String>>,
     /// What the caches hold when a trial's load begins: `warm`, `cold`, `as-is`.
     pub cache: Option<Levels<String>>,
+    /// Sizes of memory that the server may have with its page cache; `"none"` is all that there is.
+    pub memory: Option<Levels<MemoryLimit>>,
+    /// Names of `[disks.…]` tables; `"none"` is the disk as it is.
+    pub disk: Option<Levels<String>>,
     /// Factors that go through their levels together, which need as many of them.
     #[serde(default)]
     pub zip: Vec<Spanned<Vec<Spanned<String>>>>,
@@ -138,6 +146,8 @@ pub struct Point {
     pub warmup: Option<Spanned<Span>>,
     pub pin: Option<Spanned<String>>,
     pub cache: Option<Spanned<String>>,
+    pub memory: Option<Spanned<MemoryLimit>>,
+    pub disk: Option<Spanned<String>>,
 }
 
 /// The levels of one factor, each with its place in the file.
@@ -246,6 +256,20 @@ pub struct Pin {
     pub driver: Option<Spanned<String>>,
     /// The server's; all where left out.
     pub server: Option<Spanned<String>>,
+}
+
+/// How much of a disk a server may use; what is left out is not limited.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// What may be read in a second.
+    pub read: Option<Spanned<Throughput>>,
+    /// Requests to read in a second.
+    pub read_iops: Option<Spanned<i64>>,
+    /// What may be written in a second.
+    pub write: Option<Spanned<Throughput>>,
+    /// Requests to write in a second.
+    pub write_iops: Option<Spanned<i64>>,
 }
 
 /// What is collected beside each load.

@@ -1,4 +1,5 @@
-//! Units that are written by people: durations such as `500ms`, `2s`, `5min`, `1h`; rates; shares such as `2%`.
+//! Units that are written by people: durations such as `500ms`, `2s`, `5min`, `1h`; rates; sizes such as `512MB`; shares
+//! such as `2%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -183,6 +184,92 @@ impl<'de> Deserialize<'de> for Rate {
     }
 }
 
+/// An amount of memory or data, as PostgreSQL's settings write it: a kB is 1024 bytes. Source: PostgreSQL manual,
+/// "Parameter Names and Values".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size {
+    bytes: u64,
+}
+
+/// The units a [`Size`] may be written in, largest first, with their bytes.
+const SIZES: [(&str, u64); 5] =
+    [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), ("B", 1)];
+
+impl Size {
+    /// So many bytes.
+    pub const fn from_bytes(bytes: u64) -> Self {
+        Self { bytes }
+    }
+
+    /// In bytes.
+    pub const fn bytes(self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A size that could not be read; says what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a size: expected a number and a unit (kB, MB, GB or TB), such as \"512MB\"")]
+pub struct NotASize(String);
+
+impl FromStr for Size {
+    type Err = NotASize;
+
+    fn from_str(text: &str) -> Result<Self, NotASize> {
+        let refuse = || NotASize(text.to_owned());
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refuse)?;
+        let (number, unit) = text.split_at(digits);
+        let known = SIZES.iter().find(|(name, _)| *name == unit.trim());
+        let unit_bytes = known.map(|(_, bytes)| *bytes).ok_or_else(refuse)?;
+        let number: f64 = number.parse().map_err(|_| refuse())?;
+        let bytes = number * unit_bytes as f64;
+        // Beyond 8 EB nothing has a size, and not every number is one.
+        if bytes >= 9e18 {
+            return Err(refuse());
+        }
+        Ok(Self::from_bytes(bytes.round() as u64))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, unit_bytes) = match self.bytes {
+            0 => ("B", 1),
+            bytes => SIZES.into_iter().find(|(_, unit)| bytes.is_multiple_of(*unit)).unwrap_or(("B", 1)),
+        };
+        write!(f, "{}{name}", self.bytes / unit_bytes)
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Data in a second, as a campaign writes it: `"100MB/s"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throughput(pub Size);
+
+impl<'de> Deserialize<'de> for Throughput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Throughput;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size in a second, such as \"100MB/s\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Throughput, E> {
+                let size = text.strip_suffix("/s").and_then(|size| size.trim_end().parse().ok());
+                size.map(Throughput).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
 /// A share of something, written as `"2%"`: above 0 and at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
@@ -233,6 +320,19 @@ mod tests {
             assert_eq!(span.to_string().parse::<Span>(), Ok(span), "{span}");
         }
         assert_eq!("1.5s".parse::<Span>().unwrap().us(), 1_500_000);
+    }
+
+    #[test]
+    fn sizes_are_those_of_postgresql() {
+        for bytes in [0, 1, 1023, 8192, 512 << 20, 3 << 30, 5 << 40] {
+            let size = Size::from_bytes(bytes);
+            assert_eq!(size.to_string().parse::<Size>(), Ok(size), "{size}");
+        }
+        assert_eq!("1.5GB".parse::<Size>().unwrap().to_string(), "1536MB");
+        for text in ["512", "", "MB", "5 mb", "-1MB", "99999999TB", "1..2GB"] {
+            let message = text.parse::<Size>().unwrap_err().to_string();
+            assert!(message.contains("\"512MB\""), "{message}");
+        }
     }
 
     #[test]

@@ -53,12 +53,14 @@ struct PanelKey(Cell);
 
 impl PanelKey {
     /// Factors that are not named in every panel's title, with the level that goes without saying.
-    const CONDITIONS: [(Factor, &'static str); 5] = [
+    const CONDITIONS: [(Factor, &'static str); 7] = [
         (Factor::Threads, "1"),
         (Factor::Rate, "max"),
         (Factor::Duration, ""),
         (Factor::Warmup, ""),
         (Factor::Cache, "warm"),
+        (Factor::Memory, "none"),
+        (Factor::Disk, "none"),
     ];
 
     fn of(cell: &Cell) -> Self {

@@ -96,7 +96,7 @@ impl Beside {
         if let Some(session) = self.noted("statistics", statistics) {
             sources.push(Box::new(Statistics::new(session, target::DATABASE)));
         }
-        sources.push(Box::new(Machine::new(serving.data_directory())));
+        sources.push(Box::new(Machine::new(serving.data_directory(), serving.pid())));
         sources.push(Box::new(Processes::new(Watched {
             driver: Some(driver),
             postmaster: serving.pid(),

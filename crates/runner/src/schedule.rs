@@ -304,6 +304,7 @@ mod tests {
             server_version: None,
             server_banner: None,
             server_build: None,
+            limits: None,
             database_bytes: None,
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {

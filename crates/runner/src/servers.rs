@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use diagnose::{Facts, facts_of_settings};
 use model::environment::ServerFacts;
+use model::limits::Limits;
 use model::plan::{CacheState, Cell, Plan, SettingsVariant, cpu_list};
 use model::server::{ServerSpec, Source};
 use target::{Cache, Cluster, Dataset, ExternalServer, Installation, StopMode, TargetError, Template};
@@ -22,11 +23,18 @@ struct Start {
     settings: SettingsVariant,
     /// The processors that it keeps to.
     cpus: Option<String>,
+    /// What it is held to from its first moment on.
+    limits: Limits,
 }
 
 impl Start {
     fn of(cell: &Cell) -> Self {
-        Self { origin: origin(cell), settings: cell.settings.clone(), cpus: cell.pin.server.clone() }
+        Self {
+            origin: origin(cell),
+            settings: cell.settings.clone(),
+            cpus: cell.pin.server.clone(),
+            limits: Limits::of(cell),
+        }
     }
 }
 
@@ -70,7 +78,7 @@ pub(crate) struct Servers<'a> {
 
 impl<'a> Servers<'a> {
     /// Takes away what killed pgdynos left, installs every server of some cells, fills every data set, and starts each
-    /// server once with each of its settings, so that what can't work is known before the first trial.
+    /// server once with each of its settings and limits, so that what can't work is known before the first trial.
     ///
     /// # Errors
     /// A server that can't be got, filled or started.
@@ -80,6 +88,10 @@ impl<'a> Servers<'a> {
         cells: &[&Cell],
         progress: &'a dyn target::Progress,
     ) -> Result<Self, TargetError> {
+        // Known in a moment, and so before servers are fetched and filled.
+        for limits in limits_of(cells) {
+            target::check_limits(cache, &limits)?;
+        }
         if let Some(notice) = target::sweep(cache)?.notice() {
             progress.notice(&notice);
         }
@@ -123,10 +135,11 @@ impl<'a> Servers<'a> {
                 servers.templates.insert(origin, template);
             }
         }
-        let mut tried: Vec<(&str, &SettingsVariant)> = Vec::new();
+        let mut tried: Vec<(&str, &SettingsVariant, Limits)> = Vec::new();
         for cell in cells {
-            if !tried.contains(&(&cell.server, &cell.settings)) {
-                tried.push((&cell.server, &cell.settings));
+            let start = (cell.server.as_str(), &cell.settings, Limits::of(cell));
+            if !tried.contains(&start) {
+                tried.push(start);
                 let what =
                     format!("starting PostgreSQL {} with settings {}", cell.server, cell.settings.name);
                 progress.step(&what, 0, None);
@@ -222,7 +235,7 @@ impl<'a> Servers<'a> {
         if cold {
             cluster.forget_files()?;
         }
-        let server = cluster.start(&cell.settings.values)?;
+        let server = cluster.start_within(&cell.settings.values, &start.limits)?;
         if let Some(cpus) = start.cpus.as_deref().and_then(cpu_list) {
             server.keep_to(&cpus)?;
         }
@@ -303,6 +316,15 @@ impl Running {
     pub(crate) fn build(&self) -> Option<&str> {
         self.build.as_deref()
     }
+}
+
+/// The limits that some cells ask for, each once.
+fn limits_of(cells: &[&Cell]) -> Vec<Limits> {
+    let mut limits: Vec<Limits> = cells.iter().map(|cell| Limits::of(cell)).collect();
+    limits.retain(|limits| !limits.is_none());
+    limits.sort();
+    limits.dedup();
+    limits
 }
 
 fn origin(cell: &Cell) -> Origin {

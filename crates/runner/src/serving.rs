@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use model::environment::ServerFacts;
+use model::limits::LimitsInForce;
 use model::message::Connection;
 use model::record::Setting;
 use model::workload::Transport;
@@ -103,6 +104,14 @@ impl Serving {
         match self {
             Self::Own(server) => server.checkpoint().map(|()| true),
             Self::External(server) => server.checkpoint(),
+        }
+    }
+
+    /// The limits that it is under, and what they have done to it.
+    pub(crate) fn limits(&self) -> Option<LimitsInForce> {
+        match self {
+            Self::Own(server) => server.limits(),
+            Self::External(_) => None,
         }
     }
 

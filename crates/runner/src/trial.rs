@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use collect::{Host, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
+use model::limits::MemoryLimit;
 use model::message::{Connection, Interval, Load, Outcome};
 use model::plan::{CacheState, Cell, Plan, cpu_list};
 use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Trial, TrialRecord, Validity};
@@ -82,6 +83,7 @@ pub(crate) fn run(
     let mut log_was_read = false;
     let mut server_exit = None;
     let mut server_build = None;
+    let mut limits = None;
     let mut logs = Vec::new();
     let mut notes = Vec::new();
     let mut server_events = Vec::new();
@@ -120,6 +122,7 @@ pub(crate) fn run(
                         account(&running.server, before.commits, collected.commits, driven.outcome.as_ref());
                 }
             }
+            limits = running.server.limits();
             server_exit = exit_of(&mut running.server, driven.leaves_server_in_doubt());
             if server_exit.is_none() && driven.started.is_some() {
                 settings_after = running.server.settings().unwrap_or_default();
@@ -161,6 +164,7 @@ pub(crate) fn run(
         clients: cell.clients,
         open_loop: cell.rate != Rate::MAX,
         writes: cell.workload.writes(),
+        memory_is_limited: cell.memory != MemoryLimit::NONE,
         load_failure: driven.failure.as_deref(),
         server_exit: server_exit.as_deref(),
         interrupted: driven.interrupted,
@@ -207,6 +211,7 @@ pub(crate) fn run(
                 server_version: before.version,
                 server_banner: before.banner,
                 server_build,
+                limits,
                 database_bytes: before.database_bytes,
                 validity,
                 summary,

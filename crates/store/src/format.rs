@@ -51,8 +51,8 @@ pub use event::Event;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
-    Accounting, Cell, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Run, SettingsVariant,
-    Summary, Trial, Validity,
+    Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile, Latency, Limits, Run,
+    SettingsVariant, Summary, Trial, Validity,
 };
 
 use serde::Serialize;

@@ -5,7 +5,8 @@
 //! builds/<id>/                a source, what is compiled of it, and build.log
 //! answers/<hash>              what a `configure` found out of this machine
 //! templates/18.1-scale-10-v2/ filled data directories
-//! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile
+//! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile, and
+//!                             groups names its control groups
 //! servers/18/                 the same of a standing server
 //! journals/<server>.json      settings of a server that pgdyno does not own, to be put back
 //! locks/                      lock files; they stay

@@ -1,15 +1,19 @@
 //! Clusters: data directories that belong to one pgdyno process and go with it.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use model::limits::Limits;
 
 use crate::cache::{Cache, remove_tree};
 use crate::copy::{Copied, Stamps, make_alike};
 use crate::error::{Doing, TargetError};
 use crate::initdb::initdb;
 use crate::installation::Installation;
+use crate::limits::{self, Group};
 use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::server::Server;
@@ -18,6 +22,8 @@ use crate::user::ServerUser;
 
 /// Held by the owner of a cluster as long as it lives.
 pub(crate) const OWNER_LOCK: &str = "owner.lock";
+/// Directories of the control groups that a cluster's server may have had, a line each.
+const GROUPS: &str = "groups";
 /// The data directory within a cluster's directory.
 pub(crate) const DATA: &str = "data";
 
@@ -115,7 +121,33 @@ impl Cluster {
     /// # Errors
     /// A setting that can't be used; a server that does not start, with the end of its log.
     pub fn start(self, settings: &BTreeMap<String, String>) -> Result<Server, TargetError> {
-        Server::start(self, settings)
+        Server::start(self, settings, &Limits::none())
+    }
+
+    /// Starts a server that is held to limits from its first moment on. What the system's page cache has of its files
+    /// is dropped before: it would count for whoever brought it there.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; limits that can't be had here, or in which the server can't live.
+    pub fn start_within(
+        self,
+        settings: &BTreeMap<String, String>,
+        limits: &Limits,
+    ) -> Result<Server, TargetError> {
+        if !limits.is_none() {
+            self.forget_files()?;
+        }
+        Server::start(self, settings, limits)
+    }
+
+    /// Control groups for its server. Their directories are written down before they are made, for the next sweep.
+    pub(crate) fn group(&self, limits: &Limits) -> Result<Group, TargetError> {
+        let journal = self.directory.join(GROUPS);
+        let of = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        Group::make(limits, &self.data_directory(), &format!("pgdyno-{of}"), &mut |directory| {
+            let mut file = OpenOptions::new().create(true).append(true).open(&journal)?;
+            file.write_all(format!("{}\n", directory.display()).as_bytes())
+        })
     }
 
     /// PostgreSQL's data directory.
@@ -148,6 +180,12 @@ impl Drop for Cluster {
             tracing::warn!("{error}");
         }
     }
+}
+
+/// Takes away the control groups that a killed pgdyno has left of a cluster's server.
+pub(crate) fn remove_groups(directory: &Path) {
+    let groups = fs::read_to_string(directory.join(GROUPS)).unwrap_or_default();
+    groups.lines().for_each(|group| limits::remove(Path::new(group)));
 }
 
 /// Takes away a cluster on which no server runs.

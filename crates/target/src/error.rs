@@ -225,6 +225,14 @@ pub enum TargetError {
         /// The end of its log.
         log: String,
     },
+    /// A server can't be held to its limits here.
+    #[error("can't limit {what}: {why}")]
+    Limit {
+        /// What, and to how much.
+        what: String,
+        /// Why, and what to do.
+        why: String,
+    },
     /// The server was asked something and did not answer.
     #[error("could not {doing} on the server {server}: {why}; see its log")]
     Sql {

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use model::units::Size;
 use postgres::NoTls;
 use rustix::process::Signal;
 
 use crate::error::{Doing, TargetError, sql_text};
 use crate::initdb::SETTINGS_FILE;
 use crate::installation::Installation;
-use crate::process::{LOOK_AGAIN, end_all, spawn, spawn_detached};
+use crate::limits::Group;
+use crate::process::{LOOK_AGAIN, end_all, enter, spawn, spawn_detached};
 use crate::user::ServerUser;
 
 /// How much of a log goes into an error.
@@ -64,6 +66,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) port: Option<u16>,
     /// Whether the server outlives this process.
     pub(crate) detached: bool,
+    /// The control groups that it runs in; none for ours.
+    pub(crate) group: Option<&'a Group>,
 }
 
 /// A server that answers.
@@ -107,6 +111,7 @@ impl Launch<'_> {
             .stdin(Stdio::null())
             .stdout(log.try_clone().doing("write", self.log)?)
             .stderr(log);
+        enter(&mut postgres, self.group.map_or_else(|| Ok(Vec::new()), Group::entrances)?);
         let child = match self.detached {
             true => spawn_detached(postgres),
             // The postmaster takes SIGQUIT as the order to end all its children at once; after SIGKILL they would
@@ -123,11 +128,26 @@ impl Launch<'_> {
             return Err(TargetError::Start {
                 version: self.installation.version().to_string(),
                 directory: self.data.to_owned(),
-                why,
+                why: why + &self.killed(),
                 log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LAST_LINES),
             });
         }
         Ok(launched)
+    }
+
+    /// What its limit has done to it; nothing where that is not why it failed.
+    fn killed(&self) -> String {
+        let limits = self.group.map(Group::in_force);
+        match limits
+            .and_then(|limits| Some((limits.oom_kills.filter(|kills| *kills > 0)?, limits.memory_bytes?)))
+        {
+            None => String::new(),
+            Some((_, bytes)) => format!(
+                "; the kernel killed processes of it for want of memory: its limit of {} is too small for it (lower \
+                 shared_buffers, or raise the limit)",
+                Size::from_bytes(bytes)
+            ),
+        }
     }
 
     fn wait_until_ready(&self, launched: &mut Launched) -> Result<(), String> {

@@ -6,6 +6,7 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use model::environment::ServerFacts;
+use model::limits::{Limits, LimitsInForce};
 use model::message::{Connection, Endpoint};
 use model::record::Setting;
 use model::workload::Transport;
@@ -16,6 +17,7 @@ use crate::cluster::Cluster;
 use crate::control::Control;
 use crate::error::TargetError;
 use crate::launch::{Launch, Launched, client_config, log_text, read_log};
+use crate::limits::Group;
 use crate::process::{end_all, signal, until};
 use crate::readiness::Warmed;
 
@@ -47,11 +49,21 @@ pub struct Server {
     log_taken: u64,
     port: u16,
     pub(crate) control: Control,
+    /// Where its limits are; none where it has none.
+    group: Option<Box<Group>>,
 }
 
 impl Server {
-    pub(crate) fn start(cluster: Cluster, settings: &BTreeMap<String, String>) -> Result<Self, TargetError> {
+    pub(crate) fn start(
+        cluster: Cluster,
+        settings: &BTreeMap<String, String>,
+        limits: &Limits,
+    ) -> Result<Self, TargetError> {
         let (data, log) = (cluster.data_directory(), cluster.log());
+        let group = match limits.is_none() {
+            true => None,
+            false => Some(Box::new(cluster.group(limits)?)),
+        };
         let Launched { child, port, log_from } = Launch {
             installation: cluster.installation(),
             user: cluster.user(),
@@ -61,6 +73,7 @@ impl Server {
             settings,
             port: None,
             detached: false,
+            group: group.as_deref(),
         }
         .run()?;
         let sockets = cluster.sockets().to_owned();
@@ -83,6 +96,7 @@ impl Server {
             log_taken: log_from,
             port,
             control,
+            group,
         })
     }
 
@@ -214,6 +228,11 @@ impl Server {
         self.control.checkpoint().map(drop)
     }
 
+    /// The limits that it is under, and what they have done to it since its start; none where there are none.
+    pub fn limits(&self) -> Option<LimitsInForce> {
+        self.group.as_deref().map(Group::in_force)
+    }
+
     /// How it ended, if it has. Does not wait.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
@@ -243,6 +262,7 @@ impl Server {
         // Also where the postmaster is gone: its children may not be.
         let ended = end_all(&self.data);
         let _ = self.child.wait();
+        self.group = None;
         ended.map(|_| clean)
     }
 }

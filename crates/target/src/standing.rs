@@ -248,6 +248,7 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
         settings: start.settings,
         port: start.port,
         detached: true,
+        group: None,
     }
     .run()?;
     let record = Record {

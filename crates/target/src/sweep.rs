@@ -1,10 +1,11 @@
-//! Taking away what a killed pgdyno left: data directories, servers that still run on them, half-done installations.
+//! Taking away what a killed pgdyno left: data directories, servers that still run on them, their control groups,
+//! half-done installations.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, entries};
-use crate::cluster::{DATA, OWNER_LOCK, remove_cluster};
+use crate::cluster::{DATA, OWNER_LOCK, remove_cluster, remove_groups};
 use crate::error::TargetError;
 use crate::installation::sweep_partial;
 use crate::lock::Lock;
@@ -40,6 +41,7 @@ pub fn sweep(cache: &Cache) -> Result<Swept, TargetError> {
     let mut swept = Swept { removed: sweep_partial(cache)?, processes: 0 };
     for (directory, _owner) in left_behind(cache)? {
         swept.processes += end_all(&directory.join(DATA))?;
+        remove_groups(&directory);
         remove_cluster(&directory)?;
         swept.removed.push(directory);
     }

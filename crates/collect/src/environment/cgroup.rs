@@ -46,19 +46,28 @@ pub(crate) fn own_directory(root: &Root) -> Option<PathBuf> {
     directories.into_iter().next()
 }
 
-/// Directories of our group and those above it in which one of [`LIMITS`] is set, and whether they are v1's.
-pub(crate) fn limited_groups(root: &Root, limit: &str) -> (bool, Vec<PathBuf>) {
-    let known = LIMITS.into_iter().find(|(name, ..)| *name == limit);
-    let found = known.and_then(|(name, controller, v1_file)| {
-        let (version, mut directories) = Groups::read(root).directories(controller)?;
+/// Directories in which one of [`LIMITS`] is set, of our group and a server's and those above them; and whether they are
+/// v1's.
+pub(crate) fn limited_groups(root: &Root, server: Option<u32>, limit: &str) -> (bool, Vec<PathBuf>) {
+    let (mut is_v1, mut limited) = (false, Vec::new());
+    let Some((name, controller, v1_file)) = LIMITS.into_iter().find(|(name, ..)| *name == limit) else {
+        return (is_v1, limited);
+    };
+    for process in [Some("self".to_owned()), server.map(|pid| pid.to_string())].into_iter().flatten() {
+        let Some((version, directories)) = Groups::of(root, &process).directories(controller) else {
+            continue;
+        };
+        is_v1 = matches!(version, Version::V1);
         let value = |group: &PathBuf| match version {
             Version::V1 => v1(root, slice::from_ref(group), name, v1_file),
             Version::V2 => v2(root, slice::from_ref(group), name),
         };
-        directories.retain(|group| value(group).is_some_and(|value| value != "max"));
-        Some((matches!(version, Version::V1), directories))
-    });
-    found.unwrap_or_default()
+        let is_limited = |group: &PathBuf| value(group).is_some_and(|value| value != "max");
+        let more: Vec<PathBuf> =
+            directories.into_iter().filter(|group| !limited.contains(group) && is_limited(group)).collect();
+        limited.extend(more);
+    }
+    (is_v1, limited)
 }
 
 #[derive(Clone, Copy)]
@@ -76,7 +85,12 @@ struct Groups {
 
 impl Groups {
     fn read(root: &Root) -> Self {
-        let ours = root.text("proc/self/cgroup").unwrap_or_default();
+        Self::of(root, "self")
+    }
+
+    /// Those of a process, `self` or an id.
+    fn of(root: &Root, process: &str) -> Self {
+        let ours = root.text(&format!("proc/{process}/cgroup")).unwrap_or_default();
         let ours = ours.lines().filter_map(|line| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
             Some((controllers.to_owned(), path.to_owned()))

@@ -1,4 +1,4 @@
-//! What limits of control groups did to us. Sources: the kernel's admin-guide/cgroup-v2, admin-guide/cgroup-v1/memory
+//! What limits of control groups did to us and to the server. Sources: the kernel's admin-guide/cgroup-v2, admin-guide/cgroup-v1/memory
 //! and scheduler/sched-bwc.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::Reading;
 use crate::environment::limited_groups;
 use crate::root::Root;
 
-/// Of our group and those above it, the ones that have a limit: any of them may be the one that acts.
+/// Of our group, the server's, and those above them, the ones that have a limit: any of them may be the one that acts.
 #[derive(Debug)]
 pub(super) struct Groups {
     files: Vec<File>,
@@ -65,10 +65,10 @@ const MEMORY_V1: Files = &[
 ];
 
 impl Groups {
-    pub(super) fn new(root: &Root) -> Self {
+    pub(super) fn new(root: &Root, server: Option<u32>) -> Self {
         let mut files = Vec::new();
         for (limit, v1, v2) in [("cpu.max", CPU_V1, CPU_V2), ("memory.max", MEMORY_V1, MEMORY_V2)] {
-            let (is_v1, directories) = limited_groups(root, limit);
+            let (is_v1, directories) = limited_groups(root, server, limit);
             for directory in directories {
                 let names = if is_v1 { v1 } else { v2 };
                 files

@@ -27,12 +27,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine. Whole disks are told, and whatever device the data directory is on, such as a loop device.
-    pub fn new(data_directory: Option<&Path>) -> Self {
-        Self::at(&Root::new(Path::new("/")), data_directory)
+    /// This machine. Whole disks are told, and whatever device the data directory is on, such as a loop device; of
+    /// control groups, ours and that of the server's first process.
+    pub fn new(data_directory: Option<&Path>, server: Option<u32>) -> Self {
+        Self::at(&Root::new(Path::new("/")), data_directory, server)
     }
 
-    fn at(root: &Root, data_directory: Option<&Path>) -> Self {
+    fn at(root: &Root, data_directory: Option<&Path>, server: Option<u32>) -> Self {
         let of_data = data_directory.map(|directory| devices_under(root, directory)).unwrap_or_default();
         Self {
             cpu: Cpu::new(root),
@@ -41,7 +42,7 @@ impl Machine {
             pressure: Pressure::new(root),
             network: Network::new(root),
             sensors: Sensors::new(root),
-            groups: Groups::new(root),
+            groups: Groups::new(root, server),
         }
     }
 }
@@ -109,7 +110,7 @@ mod tests {
     }
 
     fn read_once(files: &[(&str, &str)]) -> Values {
-        read(&mut Machine::at(&Root::new(machine(files).path()), None))
+        read(&mut Machine::at(&Root::new(machine(files).path()), None, Some(77)))
     }
 
     fn get(values: &Values, name: &str) -> f64 {
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn idle_time_that_falls_is_held() {
         let root = machine(&[("proc/stat", STAT)]);
-        let mut machine = Machine::at(&Root::new(root.path()), None);
+        let mut machine = Machine::at(&Root::new(root.path()), None, None);
         let before = read(&mut machine);
         put(&root, "proc/stat", &STAT.replace("900 7", "899 9").replace("400 3", "401 2"));
         let after = read(&mut machine);
@@ -195,7 +196,7 @@ mod tests {
             ("sys/block/loop0/size", "1000\n"),
             ("sys/block/loop1/size", "1000\n"),
         ]);
-        let values = read(&mut Machine::at(&Root::new(files.path()), Some(Path::new("/"))));
+        let values = read(&mut Machine::at(&Root::new(files.path()), Some(Path::new("/")), None));
         assert!(has(&values, "disk.reads loop0") && !has(&values, "disk.reads loop1"), "{values:?}");
     }
 
@@ -308,6 +309,9 @@ mod tests {
 
         let v1 = read_once(&[
             ("proc/self/cgroup", "3:memory:/a\n2:cpu,cpuacct:/a\n"),
+            ("proc/77/cgroup", "3:memory:/a/server\n2:cpu,cpuacct:/a\n"),
+            ("cg/memory/a/server/memory.limit_in_bytes", "4096\n"),
+            ("cg/memory/a/server/memory.failcnt", "3\n"),
             (
                 "proc/self/mountinfo",
                 "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu,cpuacct\n2 0 0:2 / /cg/memory rw - cgroup cgroup rw,memory\n",
@@ -326,7 +330,9 @@ mod tests {
         let expected = [
             ("cgroup.memory_bytes /cg/memory/a", 4096.0),
             ("cgroup.memory_limit_bytes /cg/memory/a", 1_048_576.0),
+            ("cgroup.memory_limit_bytes /cg/memory/a/server", 4096.0),
             ("cgroup.memory_limit_hits /cg/memory/a", 7.0),
+            ("cgroup.memory_limit_hits /cg/memory/a/server", 3.0),
             ("cgroup.oom_kills /cg/memory/a", 1.0),
             ("cgroup.periods /cg/cpu/a", 10.0),
             ("cgroup.throttled_periods /cg/cpu/a", 4.0),
@@ -339,13 +345,13 @@ mod tests {
     fn what_can_not_be_read_is_left_out_and_nothing_at_all_is_an_error() {
         let values = read_once(&[("proc/stat", "cpu  1 2 x\n"), ("proc/loadavg", "0.50 1 1 1/2 3\n")]);
         assert!(!has(&values, "cpu.") && has(&values, "sched.load_1m"), "{values:?}");
-        let empty = Machine::at(&Root::new(machine(&[]).path()), None).read(&mut Reading::default());
+        let empty = Machine::at(&Root::new(machine(&[]).path()), None, None).read(&mut Reading::default());
         assert!(empty.unwrap_err().contains("/proc/stat"));
     }
 
     #[test]
     fn this_machine_counts_up_and_its_processors_add_up() {
-        let mut machine = Machine::new(Some(Path::new(".")));
+        let mut machine = Machine::new(Some(Path::new(".")), None);
         let [mut first, mut second] = [Reading::default(), Reading::default()];
         machine.read(&mut first).unwrap();
         machine.read(&mut second).unwrap();

@@ -16,7 +16,7 @@ pub(super) const GATES: [Gate; 6] = [
 ];
 
 fn out_of_memory(observed: &Observation) -> Option<Found> {
-    const ADVICE: &str = "give the server less memory to use, the machine more, or run less beside it";
+    const ADVICE: &str = "give the server less memory to use, the machine (or the campaign's limit) more, or run less beside it";
     let killed = observed.metrics.get("vm.oom_kill", None).and_then(grown).unwrap_or_default();
     if killed > 0.0 {
         return Some(
@@ -100,6 +100,7 @@ fn memory_pressure(observed: &Observation) -> Option<Found> {
     let limit = observed.thresholds.memory_pressure_share;
     if let Some(waited) =
         observed.share_of_window("psi.memory_some_us", None).filter(|waited| *waited > limit)
+        && !observed.memory_is_limited
     {
         let evidence = format!("tasks waited for memory in {} of the window", percent(waited));
         return Some(suspect(evidence).beyond(at_most(limit)).so(ADVICE));
@@ -201,6 +202,8 @@ mod tests {
         let mut sound = Sound::new();
         sound.counter("psi.memory_some_us", None, 20_000.0);
         assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));
+        let limited = Observation { memory_is_limited: true, ..sound.observed() };
+        assert_eq!(gates(&limited), (Status::Valid, vec![]), "it is what the campaign asks for");
         let mut sound = Sound::new();
         sound.gauge("memory.available_bytes", None, &[1e8, 4e9, 3e8, 4e9, 4e9]);
         assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));

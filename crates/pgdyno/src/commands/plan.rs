@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use diagnose::{Confound, Facts, confounds, in_words};
 use model::factor::Factor;
+use model::limits::Limits;
 use model::plan::{Cell, Plan, PlannedTrial, RunSettings};
 use model::server::{ServerSpec, Source};
 use report::table::{Format, Table};
@@ -28,8 +29,9 @@ const SCHEMA: &str = include_str!("../../../../docs/campaign.schema.json");
 ///
 /// Prints the cells (combinations of factor levels), the trials in the order in which they would run, and about how
 /// long they would take; what else differs, as far as it is known before, between the levels that are to be
-/// compared; and whether the repeats are too few for the change that is to be shown (run.effect), at the noise that
-/// trials in the store have on this host. Nothing is downloaded, built or started.
+/// compared; whether the repeats are too few for the change that is to be shown (run.effect), at the noise that
+/// trials in the store have on this host; and memory and disk limits that can't be had here, or that a server may not
+/// live within. Nothing is downloaded, built or started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno plan campaigns/quick.toml\n  \
                         pgdyno plan campaigns/versions.toml --set scale=100 --strict\n  \
@@ -102,7 +104,8 @@ impl PlanArgs {
             }
             format => print(&table(&plan).render(format))?,
         }
-        if let Some(warning) = foresight.and_then(|foresight| foresight.warning()) {
+        let power = foresight.and_then(|foresight| foresight.warning());
+        for warning in plan.warnings().into_iter().chain(impossible_limits(&plan)).chain(power) {
             note(&format!("\n{warning}\n"));
         }
         if confounds.is_empty() {
@@ -147,6 +150,17 @@ fn document<'a>(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a For
 pub(crate) fn foreseen_power(plan: &Plan, store: &Path) -> Option<Foresight> {
     let store = Store::existing(store).ok()?;
     foresee(plan, &noise_on(&store, &here().host).ok()?)
+}
+
+/// The limits that servers can't be held to on this machine, which may not be the one to measure on.
+fn impossible_limits(plan: &Plan) -> Vec<String> {
+    let mut limits: Vec<Limits> =
+        plan.cells.iter().map(Limits::of).filter(|limits| !limits.is_none()).collect();
+    limits.sort();
+    limits.dedup();
+    let Ok(cache) = Cache::open() else { return Vec::new() };
+    let why = limits.iter().filter_map(|limits| target::check_limits(&cache, limits).err());
+    why.map(|why| format!("Here this can't be run: {why}")).collect()
 }
 
 /// What is known of the servers before they are there: from what is in the cache, and of PostgreSQL itself.

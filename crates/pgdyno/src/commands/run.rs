@@ -57,7 +57,8 @@ impl RunArgs {
             notes: file.plan.notes.clone(),
         };
         note(&headline(&file.plan));
-        if let Some(warning) = foreseen_power(&file.plan, store.root()).and_then(|power| power.warning()) {
+        let power = foreseen_power(&file.plan, store.root()).and_then(|power| power.warning());
+        for warning in file.plan.warnings().into_iter().chain(power) {
             note(&format!("{warning}\n"));
         }
         CampaignRun { plan: &file.plan, run: &run, trials: &[], store: &store, strict: self.strict }

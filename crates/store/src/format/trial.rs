@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::factor::Factor;
+use model::limits;
 use model::plan;
 use model::record::Trial as Model;
 use model::record::{self, Status};
-use model::units::{Rate, Span};
+use model::units::{Rate, Size, Span};
 use model::workload::{Protocol, Transport, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,9 @@ pub struct Trial {
     /// Which programs the server is; null where they are not pgdyno's own.
     #[serde(default)]
     pub server_build: Option<String>,
+    /// The limits that the server was under; null where there were none, and in older bundles.
+    #[serde(default)]
+    pub limits: Option<Limits>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
     /// Whether it may be used.
@@ -162,10 +166,56 @@ pub struct Cell {
     pub pin: Option<Pin>,
     /// What the caches were to hold: `warm`, `cold` or `as-is`.
     pub cache: Option<String>,
+    /// Memory that the server was to have, in bytes; null for all that there was, and in older bundles.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
+    /// How much of the disk it was to use; null for all of it, and in older bundles.
+    #[serde(default)]
+    pub disk: Option<DiskLimit>,
     /// Of an imported trial: names of the factors of which nothing is known. They are null above, and so are `kernel`,
     /// `host` and `rate` where they are known to be any and as many as could be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+}
+
+/// How much of a disk a server was to use; what is null was not limited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLimit {
+    /// Name in the campaign.
+    pub name: String,
+    /// Bytes to be read in a second.
+    pub read_bytes_s: Option<u64>,
+    /// Requests to read in a second.
+    pub read_iops: Option<u64>,
+    /// Bytes to be written in a second.
+    pub write_bytes_s: Option<u64>,
+    /// Requests to write in a second.
+    pub write_iops: Option<u64>,
+}
+
+/// The limits that a server was under, as the kernel had them; what is null was not limited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Which control groups: `v1` or `v2`.
+    pub cgroup: String,
+    /// Directories of the server's groups.
+    pub groups: Vec<String>,
+    /// Memory that it might have, with its page cache.
+    pub memory_bytes: Option<u64>,
+    /// How often memory had to be made free for the limit's sake, since the server's start.
+    pub memory_limit_hits: Option<u64>,
+    /// Processes that the kernel killed for want of memory, since the server's start.
+    pub oom_kills: Option<u64>,
+    /// The block device that was limited.
+    pub device: Option<String>,
+    /// Bytes that might be read in a second.
+    pub read_bytes_s: Option<u64>,
+    /// Requests to read in a second.
+    pub read_iops: Option<u64>,
+    /// Bytes that might be written in a second.
+    pub write_bytes_s: Option<u64>,
+    /// Requests to write in a second.
+    pub write_iops: Option<u64>,
 }
 
 /// Processors that driver and server were kept on.
@@ -332,6 +382,7 @@ impl From<&Model> for Trial {
             server_version: trial.server_version.clone(),
             server_banner: trial.server_banner.clone(),
             server_build: trial.server_build.clone(),
+            limits: trial.limits.clone().map(Limits::from),
             database_bytes: trial.database_bytes,
             validity: Validity {
                 status: trial.validity.status.name().to_owned(),
@@ -369,6 +420,7 @@ impl Trial {
             server_version: self.server_version,
             server_banner: self.server_banner,
             server_build: self.server_build,
+            limits: self.limits.map(limits::LimitsInForce::from),
             database_bytes: self.database_bytes,
             validity: record::Validity {
                 status: status(&self.validity.status)?,
@@ -409,6 +461,11 @@ impl From<&plan::Cell> for Cell {
             warmup_us: known(Factor::Warmup).map(|()| cell.warmup.us()),
             pin: known(Factor::Pin).map(|()| cell.pin.clone().into()),
             cache: name(Factor::Cache),
+            memory_bytes: cell.memory.bytes(),
+            disk: Some(&cell.disk)
+                .filter(|disk| **disk != limits::DiskLimit::none())
+                .cloned()
+                .map(DiskLimit::from),
             unknown: Factor::ALL
                 .into_iter()
                 .filter(|factor| unknown(*factor))
@@ -468,6 +525,10 @@ impl Cell {
             warmup: or_filler(warmup, Factor::Warmup, &foreign, filler.warmup)?,
             pin: or_filler(pin, Factor::Pin, &foreign, filler.pin)?,
             cache: named(self.cache, Factor::Cache, &foreign, filler.cache, plan::CacheState::by_name)?,
+            memory: self
+                .memory_bytes
+                .map_or(limits::MemoryLimit::NONE, |bytes| limits::MemoryLimit::of(Size::from_bytes(bytes))),
+            disk: self.disk.map_or_else(limits::DiskLimit::none, limits::DiskLimit::from),
             foreign,
         })
     }
@@ -563,6 +624,22 @@ impl Summary {
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
 mirrors!(Pin, plan::Pin { name, driver, server });
+mirrors!(DiskLimit, limits::DiskLimit { name, read_bytes_s, read_iops, write_bytes_s, write_iops });
+mirrors!(
+    Limits,
+    limits::LimitsInForce {
+        cgroup,
+        groups,
+        memory_bytes,
+        memory_limit_hits,
+        oom_kills,
+        device,
+        read_bytes_s,
+        read_iops,
+        write_bytes_s,
+        write_iops
+    }
+);
 mirrors!(Accounting, record::Accounting { driver_transactions, other_commits, server_commits });
 mirrors!(
     Latency,

@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
 use model::factor::Factor;
+use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::{CacheState, Cell, Pin, SettingsVariant};
@@ -19,7 +20,7 @@ use model::record::{
     Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::{Percentile, Stall, Statistics};
-use model::units::{Rate, Span};
+use model::units::{Rate, Size, Span};
 use model::waits::{Session, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
 
@@ -82,6 +83,13 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 pin: Pin { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
                 cache: CacheState::Cold,
                 foreign: BTreeMap::new(),
+                memory: MemoryLimit::of(Size::from_bytes(512 << 20)),
+                disk: DiskLimit {
+                    name: "slow".to_owned(),
+                    read_bytes_s: Some(100 << 20),
+                    write_iops: Some(1000),
+                    ..DiskLimit::none()
+                },
             },
             repeat: 2,
             attempt: 1,
@@ -97,6 +105,18 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
             server_build: Some("18.1".to_owned()),
+            limits: Some(LimitsInForce {
+                cgroup: "v1".to_owned(),
+                groups: vec!["/sys/fs/cgroup/memory/a".to_owned(), "/sys/fs/cgroup/blkio/a".to_owned()],
+                memory_bytes: Some(512 << 20),
+                memory_limit_hits: Some(17),
+                oom_kills: Some(0),
+                device: Some("sda".to_owned()),
+                read_bytes_s: Some(100 << 20),
+                read_iops: None,
+                write_bytes_s: None,
+                write_iops: Some(1000),
+            }),
             database_bytes: Some(123_456_789),
             validity: Validity {
                 status: Status::Suspect,

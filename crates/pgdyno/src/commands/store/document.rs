@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
+use model::limits::LimitsInForce;
 use model::message::Interval;
 use model::plan::Cell;
 use model::record::{
@@ -62,6 +63,7 @@ struct TrialDocument<'a> {
     server_version: Option<&'a str>,
     server_banner: Option<&'a str>,
     server_build: Option<&'a str>,
+    limits: Option<LimitsDocument<'a>>,
     database_bytes: Option<u64>,
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
@@ -82,6 +84,37 @@ struct ImportedDocument<'a> {
 struct ImportedFileDocument<'a> {
     name: &'a str,
     sha256: &'a str,
+}
+
+#[derive(Serialize)]
+struct LimitsDocument<'a> {
+    cgroup: &'a str,
+    groups: &'a [String],
+    memory_bytes: Option<u64>,
+    memory_limit_hits: Option<u64>,
+    oom_kills: Option<u64>,
+    device: Option<&'a str>,
+    read_bytes_s: Option<u64>,
+    read_iops: Option<u64>,
+    write_bytes_s: Option<u64>,
+    write_iops: Option<u64>,
+}
+
+impl<'a> LimitsDocument<'a> {
+    fn of(limits: &'a LimitsInForce) -> Self {
+        Self {
+            cgroup: &limits.cgroup,
+            groups: &limits.groups,
+            memory_bytes: limits.memory_bytes,
+            memory_limit_hits: limits.memory_limit_hits,
+            oom_kills: limits.oom_kills,
+            device: limits.device.as_deref(),
+            read_bytes_s: limits.read_bytes_s,
+            read_iops: limits.read_iops,
+            write_bytes_s: limits.write_bytes_s,
+            write_iops: limits.write_iops,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -270,6 +303,7 @@ impl<'a> TrialDocument<'a> {
             server_version: trial.server_version.as_deref(),
             server_banner: trial.server_banner.as_deref(),
             server_build: trial.server_build.as_deref(),
+            limits: trial.limits.as_ref().map(LimitsDocument::of),
             database_bytes: trial.database_bytes,
             validity: ValidityDocument::of(&trial.validity),
             summary: trial.summary.as_ref().map(SummaryDocument::of),
