@@ -37,8 +37,11 @@ pub(super) struct Made {
     pub(super) controllers: Vec<Controller>,
 }
 
-/// What to do where none can be made.
-const ADVICE: &str = "run pgdyno as root, or with groups of its own: systemd-run --user --scope -p Delegate=yes pgdyno …; \
+/// What to do where none can be made in v1.
+const ADVICE_V1: &str = "run pgdyno as root: version 1 of control groups, which has the controller here, is not handed to \
+                         users (with systemd.unified_cgroup_hierarchy=1 the kernel's command line asks for version 2)";
+/// What to do where none can be made in v2.
+const ADVICE_V2: &str = "run pgdyno as root, or with groups of its own: systemd-run --user --scope -p Delegate=yes pgdyno …; \
                       disk limits need the controller io, which systemd hands to users where user@.service has \
                       Delegate=cpu io memory pids";
 
@@ -65,13 +68,13 @@ pub(super) fn make(
             Ok(directory) => {
                 made.push(Made { version: Version::V1, directory, controllers: vec![controller] })
             }
-            Err(why) => return Err(undone(&made, &format!("{why}; {ADVICE}"))),
+            Err(why) => return Err(undone(&made, &format!("{why}; {ADVICE_V1}"))),
         }
     }
     if !in_v2.is_empty() {
         match make_v2(&hierarchies, &in_v2, name, note) {
             Ok(directory) => made.push(Made { version: Version::V2, directory, controllers: in_v2 }),
-            Err(why) => return Err(undone(&made, &format!("{why}; {ADVICE}"))),
+            Err(why) => return Err(undone(&made, &format!("{why}; {ADVICE_V2}"))),
         }
     }
     Ok(made)
@@ -285,7 +288,7 @@ mod tests {
         fs::remove_dir_all(root.path().join("cg/blkio")).unwrap();
         fs::remove_dir(root.path().join("cg/memory/a/b/g")).unwrap();
         let why = made(&root, &[Controller::Memory, Controller::Io]).unwrap_err();
-        assert!(why.contains("cg/blkio/g can't be made") && why.contains("Delegate=yes"), "{why}");
+        assert!(why.contains("cg/blkio/g can't be made") && why.contains("as root"), "{why}");
         assert!(
             !root.path().join("cg/memory/a/b/g").exists(),
             "nothing is left of what could not be had whole"
@@ -341,7 +344,7 @@ mod tests {
 
         let root = delegated("1\n2\n");
         let why = made(&root, &[Controller::Memory]).unwrap_err();
-        assert!(why.contains("does not have the controller memory"), "of the group above: {why}");
+        assert!(why.contains("does not have the controller memory") && why.contains("Delegate=yes"), "{why}");
         let entered = root.path().join("cg/system.slice/bench.service/pgdyno/cgroup.procs");
         assert_eq!(fs::read_to_string(entered).unwrap(), "", "others are left where they are");
     }
