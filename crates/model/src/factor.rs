@@ -278,6 +278,8 @@ mod tests {
             (Factor::Warmup, "500ms"),
             (Factor::Pin, "one"),
             (Factor::Cache, "cold"),
+            (Factor::Memory, "512MB"),
+            (Factor::Disk, "slow"),
         ];
         for (set, (factor, level)) in levels.into_iter().enumerate() {
             factor.set_level(&mut cell, level).unwrap();

@@ -143,7 +143,7 @@ pub(crate) fn shown(cell: &Cell, free: &[Factor]) -> Levels {
 }
 
 /// Levels that go without saying.
-const USUAL: [(Factor, &str); 7] = [
+const USUAL: [(Factor, &str); 9] = [
     (Factor::Settings, "default"),
     (Factor::Kernel, "any"),
     (Factor::Host, "any"),
@@ -151,6 +151,8 @@ const USUAL: [(Factor, &str); 7] = [
     (Factor::Rate, "max"),
     (Factor::Pin, "none"),
     (Factor::Cache, "warm"),
+    (Factor::Memory, "none"),
+    (Factor::Disk, "none"),
 ];
 
 /// A cell's levels for people, without those that go without saying and those that an import does not know.
