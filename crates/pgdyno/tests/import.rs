@@ -86,11 +86,19 @@ fn the_sweep_of_2008_is_compared_as_expected() {
             {
                 compared += 1;
                 assert_eq!(cell["verdict"], row["verdict"].as_str(), "{row:?}");
+                assert_eq!(cell["ranges_are_disjoint"], row["ranges"] != "overlap", "{row:?}");
+                // It is asked where a side is unstable.
+                if !cell["p_permutation"].is_null() {
+                    is_alike(&cell["p_permutation"], &row["p_perm"], 1.0);
+                }
                 for (ours, theirs) in [
                     ("ratio", "ratio_gm"),
                     ("ratio_of_medians", "ratio_med"),
                     ("ci95_low", "ci95_lo"),
                     ("ci95_high", "ci95_hi"),
+                    ("ci99_low", "ci99_lo"),
+                    ("ci99_high", "ci99_hi"),
+                    ("degrees_of_freedom", "df"),
                     ("p", "p_welch"),
                     ("p_holm", "p_holm"),
                 ] {

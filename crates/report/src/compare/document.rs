@@ -86,7 +86,11 @@ struct CellDocument {
     ratio: Option<f64>,
     ci95_low: Option<f64>,
     ci95_high: Option<f64>,
+    ci99_low: Option<f64>,
+    ci99_high: Option<f64>,
     ratio_of_medians: Option<f64>,
+    ranges_are_disjoint: Option<bool>,
+    degrees_of_freedom: Option<f64>,
     p: Option<f64>,
     p_holm: Option<f64>,
     /// Where a side is unstable: of the exact permutation test.
@@ -212,16 +216,21 @@ fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {
 fn cell(row: &Row, variant: char, levels: &Levels, of: &OfMetric) -> CellDocument {
     let comparison = row.judged.comparison.as_ref();
     let welch = comparison.and_then(|comparison| comparison.welch);
-    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    let interval = |level| welch.and_then(|welch| welch.confidence_interval(level));
+    let (ci95, ci99) = (interval(0.95), interval(0.99));
     CellDocument {
         variant,
         cell: by_name(levels),
         a: runs(&row.a, comparison.map(|comparison| &comparison.a)),
         b: runs(&row.b, comparison.map(|comparison| &comparison.b)),
         ratio: row.ratio(),
-        ci95_low: interval.map(|interval| interval.low),
-        ci95_high: interval.map(|interval| interval.high),
+        ci95_low: ci95.map(|interval| interval.low),
+        ci95_high: ci95.map(|interval| interval.high),
+        ci99_low: ci99.map(|interval| interval.low),
+        ci99_high: ci99.map(|interval| interval.high),
         ratio_of_medians: comparison.map(|comparison| comparison.median_ratio()),
+        ranges_are_disjoint: comparison.map(|comparison| comparison.ranges_are_disjoint()),
+        degrees_of_freedom: welch.map(|welch| welch.degrees_of_freedom),
         p: welch.map(|welch| welch.p),
         p_holm: row.judged.p_holm,
         p_permutation: comparison.and_then(|comparison| comparison.permutation_p),
