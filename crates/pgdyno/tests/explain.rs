@@ -290,9 +290,8 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
     let output = bench.pgdyno(&["explain", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}: {}", case.what, text(&output));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let gates =
-        bench.trials().iter().flat_map(|trial| &trial.validity.findings).map(|found| found.gate.clone());
-    (told["explained"][0].clone(), gates.collect())
+    let findings = bench.trials().into_iter().flat_map(|trial| trial.validity.findings);
+    (told["explained"][0].clone(), findings.map(|finding| finding.gate).collect())
 }
 
 /// How many sessions of the load there are; none where the server is gone.
