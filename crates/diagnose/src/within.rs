@@ -49,8 +49,7 @@ pub fn within_run(
         seconds: n as u64,
         tps_mean: mean.map(|mean| mean.mean),
         tps_interval,
-        // Seconds that go up and down in turn would be worth more than there are.
-        effective_seconds: mean.and_then(|mean| mean.effective_n).filter(|n| n.is_finite() && *n > 0.0),
+        effective_seconds: mean.and_then(|mean| mean.effective_n),
         stationary,
         drift_share: mean.and_then(|mean| mean.drift()),
         trend_p: mean.and_then(|mean| mean.trend).map(|trend| trend.p),
@@ -201,6 +200,13 @@ mod tests {
         assert_eq!(of.percentiles[0].value_us, 1490.0);
         assert_eq!(of.percentiles[0].interval_us, Some((1490.0, 1490.0)), "all seconds are alike");
         assert!(of.missing.is_empty(), "{of:?}");
+    }
+
+    #[test]
+    fn a_window_that_goes_up_and_down_in_turn_is_worth_its_seconds() {
+        let of = within_run(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
+        assert_eq!(of.effective_seconds, Some(60.0));
+        assert!(of.tps_interval.is_some() && !of.missing.contains_key("tps_interval"), "{of:?}");
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Test {
         let one_side = n as f64 - 1.0;
         // With r = (1 + sin φ)/2, the density of φ goes with cos φ to the power of n − 2, alike on both sides of 0.
         let to = FRAC_PI_2.min(8.0 / one_side.sqrt());
-        let critical = simpson(0.0, to, 24)
+        let critical = simpson(0.0, to, 32)
             .map(|(phi, weight)| {
                 let degrees_of_freedom = 2.0 * one_side / (1.0 + phi.sin().powi(2));
                 let density = phi.cos().powf(one_side - 1.0);

@@ -79,7 +79,12 @@ impl WindowMean {
 /// the one before it. None of fewer than 10 values, where one is NaN or infinite, and where the sum goes on beyond a
 /// quarter of the values or a thousand. Equal values are as sure as n.
 ///
-/// Source: Geyer, "Practical Markov Chain Monte Carlo", Statistical Science 7 (1992), the initial monotone sequence.
+/// Values that go up and down in turn have a sum below 1, and would be worth more than there are; the few pairs that are
+/// summed may even make it negative. How much more is too uncertain to rely on: they count as n.
+///
+/// Source: Geyer, "Practical Markov Chain Monte Carlo", Statistical Science 7 (1992), the initial monotone sequence. It
+/// has no bound of its own; Stan bounds the same sum by 1 / log₁₀(n) (Reference Manual, "Effective Sample Size"), where
+/// here it is 1.
 pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 10 || values.iter().any(|value| !value.is_finite()) {
@@ -94,16 +99,19 @@ pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
             values.iter().zip(&values[lag..]).map(|(a, b)| (a - moments.mean) * (b - moments.mean));
         products.sum::<f64>() / moments.squares
     };
-    let (mut sum, mut smallest) = (-1.0, f64::INFINITY);
-    for lag in (0..MOST_LAGS.min(n / 4)).step_by(2) {
+    let (mut sum, mut smallest) = (-1.0_f64, f64::INFINITY);
+    let lags = MOST_LAGS.min(n / 4);
+    for lag in (0..lags).step_by(2) {
         let pair = correlation(lag) + correlation(lag + 1);
         if pair <= 0.0 {
-            return Some((n as f64 / sum).min(n as f64));
+            return Some(n as f64 / sum.max(1.0));
         }
         smallest = pair.min(smallest);
         sum += 2.0 * smallest;
     }
-    None
+    // Where values go up and down exactly in turn, all pairs are positive, and so small that what is left of them, of
+    // which none is larger than the last, does not bring the sum to 1.
+    (sum + (n - lags) as f64 * smallest <= 1.0).then_some(n as f64)
 }
 
 #[cfg(test)]
@@ -163,5 +171,23 @@ mod tests {
     fn what_lasts_as_long_as_the_run_leaves_no_confidence() {
         let halves = seconds(200, |i| if i < 100 { 1000.0 } else { 2000.0 });
         assert_eq!(effective_sample_size(&halves), None);
+    }
+
+    /// Their lag-1 correlation is below −0.5, and the first pair alone makes the sum negative.
+    #[test]
+    fn seconds_that_go_up_and_down_in_turn_count_as_many_as_they_are() {
+        let in_turn = seconds(300, |i| if i % 2 == 0 { 900.0 } else { 1100.0 });
+        assert_eq!(effective_sample_size(&in_turn), Some(300.0));
+        let interval = WindowMean::of(&in_turn).unwrap().interval.unwrap();
+        assert!(interval.low > 980.0 && interval.high < 1020.0, "{interval:?}");
+    }
+
+    /// As at a rate of 100.5 transactions a second.
+    #[test]
+    fn seconds_of_two_values_in_turn_have_an_interval() {
+        for n in [30, 31, 300, 5001] {
+            let in_turn: Vec<f64> = (0..n).map(|i| 100.0 + f64::from(i % 2)).collect();
+            assert_eq!(effective_sample_size(&in_turn), Some(f64::from(n)), "{n}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 """Reference values for the tests of `stats`: python3 reference.py > reference.json
 
-Made with Python 3.11, SciPy 1.17.1 and, for the change points, Apache Otava 0.8.0, whose own pin of
-SciPy is older (`pip install apache-otava`, then `pip install scipy==1.17.1`).
+Made with Python 3.11, NumPy 2.2.0, SciPy 1.17.1, diptest 0.12.0 and, for the change points, Apache Otava 0.8.0, whose
+own pin of SciPy is older (`pip install diptest apache-otava`, then `pip install scipy==1.17.1`).
 """
 
 import csv
@@ -10,6 +10,7 @@ from collections import defaultdict
 from math import exp, log, sqrt
 from pathlib import Path
 
+import diptest
 import numpy as np
 from otava.analysis import compute_change_points_orig
 from scipy import stats
@@ -198,14 +199,15 @@ def autocorrelated(seed, n, rho):
 
 def effective_sample_size():
     """Geyer's initial monotone sequence, from the autocovariance by NumPy's correlate."""
-    for seed, n, rho in [(21, 60, 0.0), (22, 300, 0.5), (23, 600, 0.9), (24, 600, -0.4)]:
+    series = [(21, 60, 0.0), (22, 300, 0.5), (23, 600, 0.9), (24, 600, -0.4), (25, 60, -0.6), (26, 300, -0.9)]
+    for seed, n, rho in series:
         values = np.array(autocorrelated(seed, n, rho))
         deviations = values - values.mean()
         rho_hat = np.correlate(deviations, deviations, "full")[n - 1 :] / (deviations @ deviations)
         pairs = rho_hat[0 : n - 1 : 2] + rho_hat[1:n:2]
         positive = pairs[: np.argmax(pairs <= 0)]
         tau = -1 + 2 * np.minimum.accumulate(positive).sum()
-        yield {"values": values.tolist(), "n": min(n / tau, n)}
+        yield {"values": values.tolist(), "n": n / max(tau, 1)}
 
 
 def warmup_cut():
@@ -232,10 +234,22 @@ def percentiles():
     yield {"seconds": counted, "shares": shares, "values": values}
 
 
+def modes():
+    """The dip test of Hartigan and Hartigan (1985), of logarithms: one mode with 2% noise, and two that are 10% apart."""
+    rng = np.random.default_rng(51)
+    for n in [10, 20, 50]:
+        for apart in [0.0, 0.1]:
+            for _ in range(100):
+                levels = 10_000 * (1 + apart * rng.integers(0, 2, n))
+                sample = np.round(levels * np.exp(0.02 * rng.standard_normal(n)))
+                dip, p = diptest.diptest(np.log(sample))
+                yield {"apart": apart, "sample": sample.astype(int).tolist(), "dip": dip, "p": p}
+
+
 def main():
     tables = [
         confidence, runs_needed, welch, permutation, smallest_effect, runs_for_effect, change_points, usl,
-        effective_sample_size, warmup_cut, percentiles,
+        effective_sample_size, warmup_cut, percentiles, modes,
     ]
     rows = (f'"{table.__name__}": [\n' + ",\n".join(json.dumps(row) for row in table()) + "\n]" for table in tables)
     print("{\n" + ",\n".join(rows) + "\n}")
