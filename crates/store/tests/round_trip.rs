@@ -75,7 +75,7 @@ fn what_is_not_known_of_an_imported_trial_is_null_and_never_filler() {
         let fields = fields.filter(|(name, value)| *name != "unknown" && !value.is_null());
         assert_eq!(fields.count(), known, "{part}: {text}");
     }
-    assert_eq!(trial["cell"]["unknown"].as_array().unwrap().len(), 13);
+    assert_eq!(trial["cell"]["unknown"].as_array().unwrap().len(), 15);
     assert!(trial["started"].is_null() && trial["run"]["seed"].is_null(), "{text}");
 }
 
