@@ -301,9 +301,14 @@ fn read<'a>(
         if !is_usable(trial) && !asks_machine || read.contains_key(trial.id.as_str()) {
             continue;
         }
-        let of_trial = match request.metric.needs_record() || asks_machine {
-            false => Read { figure: request.metric.of_head(trial), kind: None, kernel: None },
-            true => {
+        let of_trial = match (request.metric.needs_record(), asks_machine) {
+            (false, false) => Read { figure: request.metric.of_head(trial), kind: None, kernel: None },
+            (false, true) => Read {
+                figure: request.metric.of_head(trial).filter(|_| is_usable(trial)),
+                kind: None,
+                kernel: store.environment(&trial.id)?.kernel,
+            },
+            (true, _) => {
                 let record = store.load(&trial.id)?;
                 collected.extend(record.metrics.0.iter().map(|series| series.metric.clone()));
                 collected.sort_unstable();

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use model::plan::Cell;
-use model::record::{Status, Trial};
+use model::record::Trial;
 use stats::{Class, Sample};
 use store::{Store, StoreError};
+
+use crate::compare::figures::is_usable;
 
 /// The noise of one cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +41,7 @@ impl CellNoise {
 /// such a run are not there.
 pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
     let mut by_cell: BTreeMap<&Cell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.validity.status != Status::Invalid) {
+    for trial in trials.iter().filter(|trial| is_usable(trial)) {
         let Some(summary) = &trial.summary else { continue };
         by_cell.entry(&trial.cell).or_default().entry(&trial.run.id).or_default().push(summary.tps);
     }
@@ -62,7 +64,7 @@ pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError>
     let mut hosts: BTreeMap<(&str, Option<&str>), bool> = BTreeMap::new();
     for trial in &trials {
         if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), trial.cell.host.as_deref())) {
-            let hostname = store.load(&trial.id)?.environment.hostname;
+            let hostname = store.environment(&trial.id)?.hostname;
             vacant.insert(hostname.as_deref() == Some(host));
         }
     }

@@ -5,11 +5,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use model::record::{Trial, TrialRecord};
+use model::record::{Environment, Trial, TrialRecord};
 
 use crate::content::{self, CAMPAIGN, Files};
 use crate::error::{Defect, StoreError};
-use crate::format::trial;
+use crate::format::{environment, trial};
 use crate::{id, sums};
 
 /// How the name of a directory begins in which a bundle is being written, or was when its writer died.
@@ -52,16 +52,14 @@ pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
 
 /// Reads the head of a bundle.
 pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
-    let sums = list_of_files(bundle)?;
-    let mut files = Files::new();
-    for name in [trial::FILE, CAMPAIGN] {
-        let sum =
-            sums.get(name).ok_or_else(|| Defect::damaged(sums::FILE, format!("it does not list {name}")))?;
-        files.insert(name.to_owned(), file(bundle, name, sum)?);
-    }
-    let trial = content::head(&mut files)?;
+    let trial = content::head(&mut some_files(bundle, [trial::FILE, CAMPAIGN])?)?;
     named_as_its_trial(bundle, &trial)?;
     Ok(trial)
+}
+
+/// Reads of a bundle in which environment its trial ran.
+pub(crate) fn read_environment(bundle: &Path) -> Result<Environment, Defect> {
+    content::environment(&mut some_files(bundle, [environment::FILE])?)
 }
 
 /// Every file of a bundle that is missing or not what was written.
@@ -208,6 +206,18 @@ fn files(bundle: &Path) -> Result<Files, Defect> {
         .into_iter()
         .map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)))
         .collect()
+}
+
+/// Files that every bundle has.
+fn some_files<const N: usize>(bundle: &Path, names: [&str; N]) -> Result<Files, Defect> {
+    let sums = list_of_files(bundle)?;
+    let mut files = Files::new();
+    for name in names {
+        let sum =
+            sums.get(name).ok_or_else(|| Defect::damaged(sums::FILE, format!("it does not list {name}")))?;
+        files.insert(name.to_owned(), file(bundle, name, sum)?);
+    }
+    Ok(files)
 }
 
 fn list_of_files(bundle: &Path) -> Result<BTreeMap<String, String>, Defect> {

@@ -36,18 +36,24 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     Ok(files)
 }
 
+/// The environment among a bundle's files.
+pub(crate) fn environment(files: &mut Files) -> Result<Environment, Defect> {
+    let stored: format::Environment =
+        format::from_json(environment::FILE, &required(files, environment::FILE)?)?;
+    Ok(Environment::from(stored))
+}
+
 /// The record of a bundle's files.
 pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
     let head = head(&mut files)?;
-    let environment: format::Environment =
-        format::from_json(environment::FILE, &required(&mut files, environment::FILE)?)?;
+    let environment = environment(&mut files)?;
     let settings: Vec<format::Setting> = match files.remove(setting::FILE) {
         Some(text) => format::from_json(setting::FILE, &text)?,
         None => Vec::new(),
     };
     Ok(TrialRecord {
         trial: head,
-        environment: Environment::from(environment),
+        environment,
         settings: settings.into_iter().map(Setting::from).collect(),
         intervals: intervals(&mut files)?,
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,

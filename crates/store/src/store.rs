@@ -4,12 +4,12 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use model::acceptance::Acceptance;
-use model::record::{Trial, TrialRecord};
+use model::record::{Environment, Trial, TrialRecord};
 
 use crate::acceptances;
 use crate::bundle;
 use crate::check::{self, Check};
-use crate::error::StoreError;
+use crate::error::{Defect, StoreError};
 use crate::index::{self, Listing, Reindexed};
 
 /// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use one store at
@@ -104,9 +104,20 @@ impl Store {
     /// # Errors
     /// There is none or more than one, or its bundle can't be read.
     pub fn load(&self, prefix: &str) -> Result<TrialRecord, StoreError> {
+        self.read(prefix, bundle::read)
+    }
+
+    /// Reads of such a trial in which environment it ran, and no more of its bundle.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn environment(&self, prefix: &str) -> Result<Environment, StoreError> {
+        self.read(prefix, bundle::read_environment)
+    }
+
+    fn read<T>(&self, prefix: &str, what: impl Fn(&Path) -> Result<T, Defect>) -> Result<T, StoreError> {
         let id = self.find(prefix)?;
-        bundle::read(&self.trials.join(&id))
-            .map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(&id))))
+        what(&self.trials.join(&id)).map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(&id))))
     }
 
     /// The head of every trial that can be read, oldest first, by way of the index.

@@ -148,6 +148,7 @@ fn document<'a>(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a For
 /// What a plan's comparisons can show at the noise that the store knows of this host. A store that is not there or can't be
 /// read knows nothing: nobody asked for it.
 pub(crate) fn foreseen_power(plan: &Plan, store: &Path) -> Option<Foresight> {
+    plan.run.compare?;
     let store = Store::existing(store).ok()?;
     foresee(plan, &noise_on(&store, &here().host).ok()?)
 }
