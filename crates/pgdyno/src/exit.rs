@@ -25,6 +25,15 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// How a comparison ends: a gate that is hit counts more than what can't be used.
+    pub(crate) fn of_gates(is_hit: bool, is_invalid: bool) -> Self {
+        match (is_hit, is_invalid) {
+            (true, _) => Self::RegressionGate,
+            (false, true) => Self::InvalidMeasurement,
+            (false, false) => Self::Ok,
+        }
+    }
+
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Ok => 0,

@@ -1,8 +1,9 @@
-//! `--store`: where the trials are.
+//! `--store`: where the trials are; and which run of them is meant.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use report::Selection;
 
 /// `--store`, for every command that reads or writes trials.
 #[derive(Clone, Debug, Args)]
@@ -22,4 +23,10 @@ impl StoreArg {
     pub(crate) fn root_beside(&self, directory: &Path) -> PathBuf {
         self.store.clone().unwrap_or_else(|| directory.join(".pgdyno"))
     }
+}
+
+/// The run that `--run` or `--campaign` names; none where neither is given.
+pub(crate) fn run_named(run: Option<&str>, campaign: Option<&str>) -> Option<Selection> {
+    let by_id = run.map(|id| Selection::Run(id.to_owned()));
+    by_id.or_else(|| Some(Selection::Campaign(campaign?.to_owned())))
 }

@@ -1,15 +1,15 @@
 //! `pgdyno compare`: did it change?
 
 use clap::Args;
-use report::compare::{Compared, Document, Gate, Request, compare, text};
+use report::Selector;
+use report::compare::{Document, Gate, Request, compare, text};
 use report::metric::Metric;
 use report::table::Format;
-use report::{Selection, Selector};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, in_colour, note, print, print_json};
-use crate::store_arg::StoreArg;
+use crate::store_arg::{StoreArg, run_named};
 
 /// Say whether something changed between two selections of trials, cell by cell
 ///
@@ -73,11 +73,7 @@ pub(crate) struct CompareArgs {
 
 impl CompareArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let run = match (self.run, self.campaign) {
-            (Some(id), _) => Selection::Run(id),
-            (None, Some(name)) => Selection::Campaign(name),
-            (None, None) => Selection::Latest,
-        };
+        let run = run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default();
         let mut metrics = self.metrics;
         if metrics.is_empty() {
             metrics.push(Metric::Tps);
@@ -97,14 +93,6 @@ impl CompareArgs {
             // The others have it in their data.
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }
-        Ok(exit(&compared))
-    }
-}
-
-fn exit(compared: &Compared) -> Exit {
-    match () {
-        () if compared.hits_a_gate() => Exit::RegressionGate,
-        () if compared.is_invalid() => Exit::InvalidMeasurement,
-        () => Exit::Ok,
+        Ok(Exit::of_gates(compared.hits_a_gate(), compared.is_invalid()))
     }
 }

@@ -10,7 +10,7 @@ use store::Store;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, print, print_json};
-use crate::store_arg::StoreArg;
+use crate::store_arg::{StoreArg, run_named};
 
 /// Say where the time of a transaction goes, and what limits it
 ///
@@ -63,11 +63,7 @@ impl ExplainArgs {
         if what.is_empty() {
             what.push(Selector::default());
         }
-        let run = match (&self.run, &self.campaign) {
-            (Some(id), _) => Selection::Run(id.clone()),
-            (None, Some(name)) => Selection::Campaign(name.clone()),
-            (None, None) => Selection::Latest,
-        };
+        let run = run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default();
         let store = Store::existing(&self.store.root())?;
         if self.timeline {
             return timeline(&store, &run, &what, self.format.get());

@@ -5,7 +5,7 @@ mod git;
 use clap::{Args, ValueEnum};
 use report::Selector;
 use report::compare::Gate;
-use report::history::{Decision, Document, History, Over, Request, history, text};
+use report::history::{Decision, Document, Over, Request, history, text};
 use report::metric::Metric;
 use report::table::Format;
 use store::Store;
@@ -147,7 +147,7 @@ impl HistoryArgs {
             // The others have it in their data.
             note(&history.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }
-        Ok(exit(&history))
+        Ok(Exit::of_gates(history.hits_a_gate(), history.is_invalid()))
     }
 
     fn decision(&self) -> Result<Option<Decision>, Usage> {
@@ -163,13 +163,5 @@ impl HistoryArgs {
             (None, Some(at)) => Ok(Some(Decision::Withdraw { at: at.clone() })),
             (None, None) => Ok(None),
         }
-    }
-}
-
-fn exit(history: &History) -> Exit {
-    match () {
-        () if history.hits_a_gate() => Exit::RegressionGate,
-        () if history.is_invalid() => Exit::InvalidMeasurement,
-        () => Exit::Ok,
     }
 }

@@ -4,13 +4,13 @@ use clap::Args;
 use model::units::Share;
 use report::power::{EFFECTS, Question};
 use report::table::Format;
-use report::{ALPHA, CellNoise, POWER, Selection, Selector, noise_of, noise_on};
+use report::{ALPHA, CellNoise, POWER, Selector, noise_of, noise_on};
 use store::Store;
 
 use crate::campaign_run::here;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
-use crate::store_arg::StoreArg;
+use crate::store_arg::{StoreArg, run_named};
 
 /// Say how many runs it takes to find a change, at the noise of this machine
 ///
@@ -105,11 +105,7 @@ impl PowerArgs {
     /// The cells whose noise is meant, and what they are.
     fn cells(&self) -> anyhow::Result<(String, Vec<CellNoise>)> {
         let store = Store::existing(&self.store.root())?;
-        let run = match (&self.run, &self.campaign) {
-            (Some(id), _) => Some(Selection::Run(id.clone())),
-            (None, Some(name)) => Some(Selection::Campaign(name.clone())),
-            (None, None) => None,
-        };
+        let run = run_named(self.run.as_deref(), self.campaign.as_deref());
         let (source, cells) = match (&self.selector, run) {
             (None, None) => {
                 let host = here().host;

@@ -11,7 +11,7 @@ use store::Store;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print};
-use crate::store_arg::StoreArg;
+use crate::store_arg::{StoreArg, run_named};
 
 /// Show what came out of a run: tables, data, or a page for the browser
 ///
@@ -66,11 +66,7 @@ impl ReportArgs {
     }
 
     fn selection(&self) -> Selection {
-        match (&self.run, &self.campaign) {
-            (Some(id), _) => Selection::Run(id.clone()),
-            (None, Some(name)) => Selection::Campaign(name.clone()),
-            (None, None) => Selection::Latest,
-        }
+        run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default()
     }
 }
 

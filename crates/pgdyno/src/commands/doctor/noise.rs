@@ -8,6 +8,7 @@ use model::record::{Run, Status, Trial};
 use model::spec::Campaign;
 use model::units::Span;
 use report::table::{Format, Table};
+use report::{ALPHA, POWER};
 use serde::Serialize;
 use stats::{Cell, Comparison};
 use store::Store;
@@ -34,9 +35,6 @@ pub(crate) struct NoiseArgs {
 
 /// Numbers of runs a side for which the smallest change is told.
 const SIDES: [usize; 4] = [3, 5, 10, 20];
-/// False alarms that are accepted, and the share of changes that are to be found, as for a single comparison.
-const ALPHA: f64 = 0.01;
-const POWER: f64 = 0.95;
 
 /// `doctor --noise --format json`, schema 1.
 #[derive(Serialize)]
