@@ -41,6 +41,19 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
             places(&series).iter().any(|place| place.abs_diff(POINTS - last) <= 2)
         }));
     }
+    for (length, loss) in [(30, 5), (20, 5), (10, 5), (5, 5), (5, 10)] {
+        let what = format!(
+            "loss of {loss}% in {length} of {POINTS} points and its end found, each within 2 points, noise 2%"
+        );
+        rows.push(Row::share(what, times, Promise::Nothing, || {
+            let (from, to) = (40, 40 + length);
+            let level = 1.0 - f64::from(loss) / 100.0;
+            let ratio = |i: usize| if (from..to).contains(&i) { level } else { 1.0 };
+            let series: Vec<Option<f64>> = (0..POINTS).map(|i| Some(random.run(ratio(i), NOISE))).collect();
+            let places = places(&series);
+            [from, to].iter().all(|at| places.iter().any(|place| place.abs_diff(*at) <= 2))
+        }));
+    }
     rows
 }
 

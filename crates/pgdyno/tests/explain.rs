@@ -363,16 +363,14 @@ fn row(rows: &mut String, case: &Case, told: &Value, share: impl Fn(&str) -> Opt
     );
 }
 
+/// Writes the rows in the place of those that are there.
 fn write(rows: &str) {
+    const HEAD: &str = "|---|---|---|---|---|\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
-    let head = "# What `explain` says of planted causes\n\n\
-                Written by `WRITE_VALIDATION=1 cargo test -p pgdyno --test explain`, which plants one cause at a time in a trial of\n\
-                6 s on an embedded PostgreSQL 18, and fails where `explain` does not name it with a share that fits, or names one that\n\
-                is not there. *Also named* is what is true of the trial as well: CPU is full where nothing else limits.\n\
-                *Unexplained* is the part of the latency that nobody accounts for; below zero, the parts come to more than was measured.\n\n\
-                What `history` says of a known history is in [validation-history.md](validation-history.md).\n\n\
-                | planted | named, with its share | also named | unexplained | verdict |\n|---|---|---|---|---|\n";
-    fs::write(file, format!("{head}{rows}")).unwrap();
+    let page = fs::read_to_string(&file).unwrap();
+    let (before, old) = page.split_once(HEAD).unwrap();
+    let after = old.find("\n\n").unwrap();
+    fs::write(file, format!("{before}{HEAD}{}{}", rows.trim_end(), &old[after..])).unwrap();
 }
 
 #[test]

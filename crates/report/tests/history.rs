@@ -84,7 +84,7 @@ fn the_kernels_of_2016_shift_where_a_reader_sees_it() {
     let found = history(&bundles.store, &Request { without, ..request(Over::Kernel) }).unwrap();
     assert_eq!((found.steps.len(), found.series.len(), found.order), (29, 9, Order::Version));
     let cells = |all: &[&str]| all.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-    // The last of these, and the first, are the two that docs/validation-history.md justifies.
+    // The last of these, and the first, are the two that docs/validation.md justifies.
     assert_eq!(
         shifts(&found),
         [

@@ -3,15 +3,8 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::shuffle::shuffle;
+use crate::shuffle::{p_of_chance, shuffle};
 
-/// Permutations after which a p that is far from the level is believed, of up to [`FEW`] values and of more. Where it is
-/// near, there are ten times as many.
-const PERMUTATIONS: (usize, usize) = (999, 299);
-/// Values whose permutations take next to no time.
-const FEW: usize = 200;
-/// A p that is smaller than the level by this factor is far from it, and so is one that is larger by it.
-const FAR: f64 = 3.0;
 /// p at or below this is a change.
 pub(crate) const ALPHA: f64 = 0.01;
 /// The fewest values on each side of a split: one has no spread.
@@ -37,10 +30,8 @@ pub(crate) struct Significant {
 /// The best split of these values, if p is at most [`ALPHA`]; none of fewer than 10 values.
 ///
 /// The statistic is the energy distance of the parts, with the absolute difference for a distance, times mn/(m + n) for
-/// m and n values: the largest over all splits is compared with that of the values in random orders. A p is
-/// (1 + k)/(1 + R), with k of R permutations as good. Permutations end as soon as it cannot fall to [`ALPHA`], and early
-/// where it is far from it: there are 999 for up to 200 values and 299 for more, and ten times as many where p after
-/// these is between a third and three times the level.
+/// m and n values: the largest over all splits is compared with that of the values in random orders, and p
+/// [estimated from permutations](p_of_chance).
 ///
 /// Two things keep it fast, and leave the test exact, as they are done to the permutations alike: values are rounded to 64
 /// levels, each the mean of neighbours in size, where more than 128 differ; and far from both ends not every split is
@@ -49,11 +40,7 @@ pub(crate) struct Significant {
 /// Sources: Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
 /// Journal of the American Statistical Association 109 (2014), with α = 1 and all values after a split as its second
 /// part, as MongoDB has it (Daly, Brown, Ingo, O'Leary and Bradford, "The Use of Change Point Detection to Identify
-/// Software Performance Regressions in a Continuous Integration System", ICPE 2020); Phipson and Smyth, "Permutation
-/// P-values Should Never Be Zero", Statistical Applications in Genetics and Molecular Biology 9 (2010); Besag and
-/// Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991), and Gandy, "Sequential Implementation of Monte
-/// Carlo Tests With Uniformly Bounded Resampling Risk", Journal of the American Statistical Association 104 (2009), for
-/// ending early.
+/// Software Performance Regressions in a Continuous Integration System", ICPE 2020).
 pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant> {
     if values.len() < LEAST_VALUES {
         return None;
@@ -65,30 +52,11 @@ pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant
     let as_good = observed - scale.rounding;
     let at = scale.place(values, &levels);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let p = p_of_chance(if values.len() <= FEW { PERMUTATIONS.0 } else { PERMUTATIONS.1 }, || {
+    let p = p_of_chance(ALPHA, values.len(), || {
         shuffle(&mut levels, &mut random);
         scale.best(&levels, &places).energy >= as_good
     })?;
     Some(Significant { at, p })
-}
-
-/// The p of what one permutation after the other is or is not as good as, if it is at most [`ALPHA`].
-fn p_of_chance(first: usize, mut next_is_as_good: impl FnMut() -> bool) -> Option<f64> {
-    let last = 10 * (first + 1) - 1;
-    // This many make p too large, even if no other follows.
-    let (far_too_many, too_many) =
-        ((FAR * ALPHA * (first + 1) as f64) as usize, (ALPHA * (last + 1) as f64) as usize);
-    let mut as_good = 0;
-    for permutation in 1..=last {
-        as_good += usize::from(next_is_as_good());
-        let p = (1 + as_good) as f64 / (1 + permutation) as f64;
-        match permutation {
-            _ if as_good >= too_many || permutation <= first && as_good >= far_too_many => return None,
-            _ if permutation == last || permutation == first && p <= ALPHA / FAR => return Some(p),
-            _ => (),
-        }
-    }
-    None
 }
 
 /// The best split of these values, whether or not it means anything; none of fewer than 4.

@@ -15,6 +15,7 @@ mod change_points;
 mod compare;
 mod energy;
 mod events;
+mod excursion;
 mod holm;
 mod logs;
 mod modes;

@@ -137,8 +137,8 @@ fn a_series_without_change_hardly_ever_has_a_change_point() {
             let series: Vec<_> = runs.take(30, 1000.0, 0.02).into_iter().map(value).collect();
             !change_points(&series).unwrap().is_empty()
         });
-        // 1%, plus three standard errors.
-        assert!(falsely <= 0.0195, "ties {ties}: {falsely}");
+        // 1.5%, plus three standard errors.
+        assert!(falsely <= 0.0265, "ties {ties}: {falsely}");
     }
 }
 
@@ -152,6 +152,21 @@ fn a_late_change_is_found() {
         found.iter().any(|change| change.within.0 <= 90 && 89 <= change.within.1)
     });
     assert!(found >= 0.95, "{found}");
+}
+
+/// A regression that was mended: as large beside the noise, for ten points.
+#[test]
+fn what_comes_and_goes_is_found() {
+    let mut runs = Runs::new();
+    let found = share(40, || {
+        let mut level = |n, level| runs.take(n, level, 0.02);
+        let series = [(45, 1000.0), (10, 950.0), (45, 1000.0)].map(|(n, at)| level(n, at)).concat();
+        let found = change_points(&series.into_iter().map(Some).collect::<Vec<_>>()).unwrap();
+        [45, 55]
+            .iter()
+            .all(|at| found.iter().any(|change| change.within.0 <= *at && *at - 1 <= change.within.1))
+    });
+    assert!(found >= 0.85, "{found}");
 }
 
 /// Seconds of a run, each like the one before it: an interval that took them for independent would hold the mean in six
