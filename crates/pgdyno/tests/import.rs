@@ -87,10 +87,6 @@ fn the_sweep_of_2008_is_compared_as_expected() {
                 compared += 1;
                 assert_eq!(cell["verdict"], row["verdict"].as_str(), "{row:?}");
                 assert_eq!(cell["ranges_are_disjoint"], row["ranges"] != "overlap", "{row:?}");
-                // It is asked where a side is unstable.
-                if !cell["p_permutation"].is_null() {
-                    is_alike(&cell["p_permutation"], &row["p_perm"], 1.0);
-                }
                 for (ours, theirs) in [
                     ("ratio", "ratio_gm"),
                     ("ratio_of_medians", "ratio_med"),
@@ -101,6 +97,12 @@ fn the_sweep_of_2008_is_compared_as_expected() {
                     ("degrees_of_freedom", "df"),
                     ("p", "p_welch"),
                     ("p_holm", "p_holm"),
+                    ("p_benjamini_hochberg", "p_bh"),
+                    ("p_permutation", "p_perm"),
+                    ("p_permutation_holm", "p_perm_holm"),
+                    ("p_permutation_benjamini_hochberg", "p_perm_bh"),
+                    ("p_mann_whitney", "p_mwu"),
+                    ("share_smaller", "p_b_slower"),
                 ] {
                     is_alike(&cell[ours], &row[theirs], 1.0);
                 }
@@ -110,12 +112,14 @@ fn the_sweep_of_2008_is_compared_as_expected() {
                     cells.iter().find(|row| row["kernel"] == kernel && row["clients"] == clients).unwrap();
                 classed.insert((kernel, clients.to_owned()));
                 assert_eq!(side["class"], row["cls"].as_str(), "{row:?}");
+                assert_eq!(!side["first_run_apart"].is_null(), row["first_run"] == "True", "{row:?}");
                 for (ours, theirs, unit) in [
                     ("minimum", "min", 1.0),
                     ("median", "median", 1.0),
                     ("maximum", "max", 1.0),
                     ("geometric_mean", "gmean", 1.0),
                     ("log_sd", "logsd_pct", 100.0),
+                    ("relative_mad", "mad_pct", 100.0),
                     ("ci95_low", "ci95_lo", 1.0),
                     ("ci95_high", "ci95_hi", 1.0),
                     ("n", "n", 1.0),

@@ -4,6 +4,7 @@ mod csv;
 mod differences;
 mod document;
 pub(crate) mod figures;
+mod further;
 mod gate;
 mod judge;
 pub(crate) mod matching;

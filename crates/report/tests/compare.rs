@@ -372,6 +372,19 @@ fn collected_metrics_are_rates_means_and_sums() {
     assert!(error("disk.writes{vdz}").contains("it was collected, but not of \"vdz\""));
 }
 
+/// As after a cold start: it is said, and nothing is left out for it.
+#[test]
+fn a_first_run_unlike_the_others_is_named() {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("17", 1), &STEADY);
+    bundles.runs(&cell("18", 1), &[880.0, 1000.0, 1001.0, 999.0, 1000.5]);
+    let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &[])).unwrap();
+    let said = text(&compared, Format::Table, false).replace("\n    ", " ");
+    assert!(said.contains("the first run is unlike the others, as of a cold start: B at"), "{said}");
+    assert!(said.contains("(-12.0%)"), "{said}");
+    assert_eq!(compared.metrics[0].rows[0].b.values.len(), 5);
+}
+
 /// Missing is not zero: trials without a figure are not counted, and said.
 #[test]
 fn a_trial_without_the_figure_is_left_out() {

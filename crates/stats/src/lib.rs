@@ -8,15 +8,17 @@
 //! - what one run says: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`];
 //! - how it scales with clients: [`Sweep`];
 //! - when it changed: [`change_points`] of a history, [`events`] of several;
-//! - what changed: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`].
+//! - what changed: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`]; what else may be asked of
+//!   two cells: [`mann_whitney_p`], [`share_smaller`], [`benjamini_hochberg`], and of one: [`first_run_apart`].
 
+mod adjust;
 mod cell;
 mod change_points;
 mod compare;
 mod energy;
 mod events;
 mod excursion;
-mod holm;
+mod first_run;
 mod logs;
 mod modes;
 mod moments;
@@ -34,16 +36,17 @@ mod warmup;
 mod welch;
 mod window;
 
+pub use adjust::{benjamini_hochberg, holm};
 pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
 pub use change_points::{ChangePoint, change_points, medians, relative_to};
 pub use compare::{Comparison, MARGIN, Verdict, verdicts};
 pub use energy::LEAST_VALUES;
 pub use events::{Event, events};
-pub use holm::holm;
+pub use first_run::first_run_apart;
 pub use logs::{Interval, Logs};
 pub use modes::{Split, critical_split};
 pub use percentiles::{Percentile, percentiles};
-pub use permutation::permutation_p;
+pub use permutation::{mann_whitney_p, permutation_p, share_smaller};
 pub use power::{TwoStages, runs_for_effect, smallest_effect};
 pub use repeats::{
     Reason, SECOND_STAGE_P, STAGE, UNSTABLE_RUNS, ci_half_width, runs_for_cell, runs_for_comparison,

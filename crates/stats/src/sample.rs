@@ -1,5 +1,8 @@
 //! What can be said of a sample without assuming anything about where it comes from.
 
+/// The standard deviation of normal values over the median of their distances from the median.
+const NORMAL_MAD: f64 = 1.4826;
+
 /// A sample of at least one finite number, in ascending order.
 ///
 /// Nothing is ever dropped as an outlier: a run that may not be used is left out by its validity, before it gets here.
@@ -50,6 +53,17 @@ impl Sample {
             // Halved first: the sum of two finite numbers need not be finite.
             _ => self.sorted[upper - 1] / 2.0 + self.sorted[upper] / 2.0,
         }
+    }
+
+    /// The median of the values' distances from their median, times 1.4826: of normal values an estimate of their standard
+    /// deviation, which one run that went astray does not move.
+    ///
+    /// Source: Rousseeuw and Croux, "Alternatives to the Median Absolute Deviation", Journal of the American Statistical
+    /// Association 88 (1993).
+    pub fn mad(&self) -> f64 {
+        let median = self.median();
+        Self::of(self.sorted.iter().map(|value| (value - median).abs()))
+            .map_or(f64::INFINITY, |distances| NORMAL_MAD * distances.median())
     }
 
     /// The geometric mean, exp of the mean of the logarithms; none where a value is zero or negative.

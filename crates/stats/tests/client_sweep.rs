@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use stats::{Cell, Comparison, Logs, holm, permutation_p, runs_needed, verdicts};
+use stats::{
+    Cell, Comparison, Logs, Sample, benjamini_hochberg, first_run_apart, holm, mann_whitney_p, permutation_p,
+    runs_needed, share_smaller, verdicts,
+};
 
 /// The rows of a file, each a map from a column's name to the field.
 fn rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
@@ -54,6 +57,9 @@ fn every_cell_is_classed_as_expected() {
         equal(row, "max", cell.maximum);
         equal(row, "gmean", cell.geometric_mean);
         equal(row, "logsd_pct", 100.0 * cell.log_sd.unwrap());
+        let mad = Sample::of(throughputs.iter().copied()).unwrap().mad();
+        equal(row, "mad_pct", 100.0 * mad / cell.median);
+        assert_eq!(first_run_apart(throughputs).is_some(), row["first_run"] == "True", "{row:?}");
         equal(row, "split_T", split.t);
         equal(row, "mode_ratio", cell.mode_ratio().unwrap());
         let logs = Logs::of(throughputs.iter().copied()).unwrap();
@@ -81,12 +87,25 @@ fn every_pair_of_kernels_gets_the_expected_verdicts() {
             })
             .collect();
         let p: Vec<f64> = comparisons.iter().map(|comparison| comparison.welch.unwrap().p).collect();
-        let ours = comparisons.iter().zip(verdicts(&comparisons)).zip(holm(&p));
-        for (row, ((comparison, verdict), p_holm)) in matrix.iter().zip(ours) {
+        let logs = |row: &BTreeMap<&str, &str>, side| {
+            Logs::of(runs[&(row[side], row["clients"])].iter().copied()).unwrap()
+        };
+        let permuted: Vec<f64> =
+            matrix.iter().map(|row| permutation_p(&logs(row, "a"), &logs(row, "b")).unwrap()).collect();
+        for (column, ours) in [
+            ("p_holm", holm(&p)),
+            ("p_bh", benjamini_hochberg(&p)),
+            ("p_perm", permuted.clone()),
+            ("p_perm_holm", holm(&permuted)),
+            ("p_perm_bh", benjamini_hochberg(&permuted)),
+        ] {
+            matrix.iter().zip(ours).for_each(|(row, ours)| equal(row, column, ours));
+        }
+        for (row, (comparison, verdict)) in matrix.iter().zip(comparisons.iter().zip(verdicts(&comparisons)))
+        {
             assert_eq!(verdict.to_string(), row["verdict"], "{row:?}");
             assert_eq!(comparison.ranges_are_disjoint(), row["ranges"] != "overlap", "{row:?}");
             equal(row, "ratio_med", comparison.median_ratio());
-            equal(row, "p_holm", p_holm);
             let welch = comparison.welch.unwrap();
             equal(row, "ratio_gm", welch.ratio);
             equal(row, "df", welch.degrees_of_freedom);
@@ -96,8 +115,9 @@ fn every_pair_of_kernels_gets_the_expected_verdicts() {
                 equal(row, low, interval.low);
                 equal(row, high, interval.high);
             }
-            let logs = |kernel| Logs::of(runs[&(row[kernel], row["clients"])].iter().copied()).unwrap();
-            equal(row, "p_perm", permutation_p(&logs("a"), &logs("b")).unwrap());
+            let (a, b) = (logs(row, "a"), logs(row, "b"));
+            equal(row, "p_mwu", mann_whitney_p(&a, &b).unwrap());
+            equal(row, "p_b_slower", share_smaller(&a, &b));
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use model::factor::{Factor, UNKNOWN};
 use serde::Serialize;
-use stats::{Cell, Logs, runs_needed};
+use stats::{Cell, Logs, Sample, first_run_apart, runs_needed};
 
+use super::further::{Further, further};
 use super::sentence::{gate, sentence};
 use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
 
@@ -93,8 +94,14 @@ struct CellDocument {
     degrees_of_freedom: Option<f64>,
     p: Option<f64>,
     p_holm: Option<f64>,
-    /// Where a side is unstable: of the exact permutation test.
+    p_benjamini_hochberg: Option<f64>,
+    /// Of the exact permutation test: of up to 20 runs together, and where a side is unstable of up to 40.
     p_permutation: Option<f64>,
+    p_permutation_holm: Option<f64>,
+    p_permutation_benjamini_hochberg: Option<f64>,
+    p_mann_whitney: Option<f64>,
+    /// The share of pairs of runs in which the variant's figure is smaller.
+    share_smaller: Option<f64>,
     verdict: &'static str,
 }
 
@@ -107,9 +114,13 @@ struct RunsDocument {
     ci95_low: Option<f64>,
     ci95_high: Option<f64>,
     log_sd: Option<f64>,
+    /// 1.4826 times the median absolute deviation, relative to the median.
+    relative_mad: Option<f64>,
     minimum: Option<f64>,
     maximum: Option<f64>,
     modes: Option<ModesDocument>,
+    /// The first run over the median of the others, where it is apart from them.
+    first_run_apart: Option<f64>,
     /// For an interval of 2% to either side of the geometric mean.
     runs_needed: Option<usize>,
     values: Vec<f64>,
@@ -205,15 +216,16 @@ fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {
         cells: of
             .rows
             .iter()
-            .map(|row| {
+            .zip(further(&of.rows))
+            .map(|(row, further)| {
                 let pair = &compared.pairs[row.pair];
-                cell(row, compared.sides[pair.variant].name, &pair.cells[row.cell], of)
+                cell(row, further, compared.sides[pair.variant].name, &pair.cells[row.cell], of)
             })
             .collect(),
     }
 }
 
-fn cell(row: &Row, variant: char, levels: &Levels, of: &OfMetric) -> CellDocument {
+fn cell(row: &Row, further: Further, variant: char, levels: &Levels, of: &OfMetric) -> CellDocument {
     let comparison = row.judged.comparison.as_ref();
     let welch = comparison.and_then(|comparison| comparison.welch);
     let interval = |level| welch.and_then(|welch| welch.confidence_interval(level));
@@ -233,7 +245,12 @@ fn cell(row: &Row, variant: char, levels: &Levels, of: &OfMetric) -> CellDocumen
         degrees_of_freedom: welch.map(|welch| welch.degrees_of_freedom),
         p: welch.map(|welch| welch.p),
         p_holm: row.judged.p_holm,
-        p_permutation: comparison.and_then(|comparison| comparison.permutation_p),
+        p_benjamini_hochberg: further.p_benjamini_hochberg,
+        p_permutation: further.p_permutation,
+        p_permutation_holm: further.p_permutation_holm,
+        p_permutation_benjamini_hochberg: further.p_permutation_benjamini_hochberg,
+        p_mann_whitney: further.p_mann_whitney,
+        share_smaller: further.share_smaller,
         verdict: row.judged.outcome.name(of.metric.better()),
     }
 }
@@ -253,9 +270,12 @@ fn runs(runs: &Runs, cell: Option<&Cell>) -> RunsDocument {
         ci95_low: interval.map(|interval| interval.low),
         ci95_high: interval.map(|interval| interval.high),
         log_sd: cell.and_then(|cell| cell.log_sd),
+        relative_mad: cell
+            .and_then(|cell| Some(Sample::of(runs.values.iter().copied())?.mad() / cell.median)),
         minimum: cell.map(|cell| cell.minimum),
         maximum: cell.map(|cell| cell.maximum),
         modes: cell.and_then(modes),
+        first_run_apart: cell.and_then(|_| first_run_apart(&runs.values)),
         runs_needed: logs.and_then(|logs| runs_needed(&logs, PRECISION)),
         values: runs.values.clone(),
         trials: runs.trials.clone(),

@@ -1,14 +1,14 @@
 //! A comparison for people: tables for a terminal of 100 columns, Markdown for a pull request.
 
 use model::factor::UNKNOWN;
-use stats::Class;
+use stats::{Class, first_run_apart};
 
 use super::judge::Outcome;
 use super::matching::{in_words, part, varied};
 use super::rows::{INVALID, Rows, SUSPECT};
-use super::sentence::sentence;
+use super::sentence::{cell_of, sentence};
 use super::{Compared, Levels, OfMetric, Pair, Row, Side, csv};
-use crate::figures::counted;
+use crate::figures::{self, counted};
 use crate::table::Format;
 
 /// What is shown of a comparison: `Table` as aligned text, in colours where these are wanted; `Markdown` with the cells that
@@ -37,7 +37,8 @@ fn page(compared: &Compared, colours: bool) -> String {
             out += &rows.aligned(of.metric.better(), colours);
             out += &wrapped(&sentence(of, at, &compared.pairs));
         }
-        out += &legend(of).iter().map(|line| wrapped(&format!("  {line}"))).collect::<String>();
+        let notes = legend(of).into_iter().chain(first_runs(compared, of));
+        out += &notes.map(|line| wrapped(&format!("  {line}"))).collect::<String>();
     }
     for lines in beside(compared).into_iter().filter(|lines| !lines.is_empty()) {
         out.push('\n');
@@ -87,7 +88,8 @@ fn markdown(compared: &Compared) -> String {
             }
             out.push('\n');
         }
-        out += &format!("{}\n\n", legend(of).join("  \n"));
+        let notes: Vec<String> = legend(of).into_iter().chain(first_runs(compared, of)).collect();
+        out += &format!("{}\n\n", notes.join("  \n"));
     }
     let [unshared, differences, gates] = beside(compared);
     if !gates.is_empty() {
@@ -186,6 +188,33 @@ fn legend(of: &OfMetric) -> Vec<String> {
         ),
     ];
     lines.into_iter().filter_map(|(is, line)| is.then_some(line)).collect()
+}
+
+/// The cells that began with a run unlike their others.
+fn first_runs(compared: &Compared, of: &OfMetric) -> Option<String> {
+    const SHOWN: usize = 6;
+    let mut cells: Vec<String> = Vec::new();
+    for row in &of.rows {
+        let pair = &compared.pairs[row.pair];
+        for (side, runs) in [(0, &row.a), (pair.variant, &row.b)] {
+            let Some(ratio) = first_run_apart(&runs.values) else { continue };
+            let change = figures::change(ratio - 1.0);
+            let cell = format!("{} at {} ({change})", compared.sides[side].name, cell_of(row, pair));
+            // The baseline is beside each variant.
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+    }
+    let more = cells.len().saturating_sub(SHOWN);
+    cells.truncate(SHOWN);
+    cells.extend((more > 0).then(|| format!("and {more} more")));
+    (!cells.is_empty()).then(|| {
+        format!(
+            "the first run is unlike the others, as of a cold start: {}: look at their warm-up",
+            cells.join("; ")
+        )
+    })
 }
 
 /// The cells that are not shared, what else differs, and the gates: each a title with its lines, where there are any.

@@ -1,0 +1,66 @@
+//! Many comparisons at once.
+
+/// The p-values, adjusted so that the chance of any false alarm among them all stays what it is for one: at most 1, and
+/// in the same order as given. They are numbers from 0 to 1.
+///
+/// Source: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6
+/// (1979); R's `p.adjust` does the same.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let mut adjusted = vec![0.0; p.len()];
+    let mut largest: f64 = 0.0;
+    for (rank, i) in ascending(p).into_iter().enumerate() {
+        largest = largest.max(p[i] * (p.len() - rank) as f64).min(1.0);
+        adjusted[i] = largest;
+    }
+    adjusted
+}
+
+/// The p-values, adjusted so that of those at or below a level, no larger share than that is a false alarm, on average:
+/// in the same order as given, and never more than [Holm's](holm).
+///
+/// Source: Benjamini and Hochberg, "Controlling the False Discovery Rate: A Practical and Powerful Approach to Multiple
+/// Testing", Journal of the Royal Statistical Society B 57 (1995); R's `p.adjust` does the same.
+pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
+    let mut adjusted = vec![0.0; p.len()];
+    let mut smallest: f64 = 1.0;
+    for (rank, i) in ascending(p).into_iter().enumerate().rev() {
+        smallest = smallest.min(p[i] * p.len() as f64 / (rank + 1) as f64);
+        adjusted[i] = smallest;
+    }
+    adjusted
+}
+
+/// The places of the values, the smallest value's first.
+fn ascending(p: &[f64]) -> Vec<usize> {
+    let mut ascending: Vec<usize> = (0..p.len()).collect();
+    ascending.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
+    ascending
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn close(ours: Vec<f64>, theirs: &[f64]) {
+        assert_eq!(ours.len(), theirs.len());
+        assert!(ours.iter().zip(theirs).all(|(a, b)| (a - b).abs() < 1e-15), "{ours:?}");
+    }
+
+    /// By hand: the largest stays, the second is 4/3 of itself, and none is more than those after it.
+    #[test]
+    fn of_false_discoveries_the_largest_p_stays() {
+        close(benjamini_hochberg(&[0.02, 0.01, 0.04, 0.03]), &[0.04; 4]);
+        close(benjamini_hochberg(&[0.5, 0.9, 0.01]), &[0.75, 0.9, 0.03]);
+        close(benjamini_hochberg(&[]), &[]);
+    }
+
+    /// By hand: 4 × 0.01, then 3 × 0.02, and no less for what follows.
+    #[test]
+    fn the_smallest_is_multiplied_most_and_none_is_overtaken() {
+        close(holm(&[0.02, 0.01, 0.04, 0.03]), &[0.06, 0.04, 0.06, 0.06]);
+        close(holm(&[0.5, 0.9, 0.01]), &[1.0, 1.0, 0.03]);
+        close(holm(&[0.3]), &[0.3]);
+        close(holm(&[]), &[]);
+    }
+}
