@@ -21,12 +21,85 @@ pub struct Mapping {
     pub levels: BTreeMap<Factor, String>,
     /// Column of the transactions per second.
     pub tps: String,
-    /// Column of the mean latency in milliseconds.
-    pub latency_ms: Option<String>,
+    /// Columns of latencies in milliseconds.
+    pub latency_ms: BTreeMap<LatencyFigure, String>,
     /// Column of the repeat's number, from 1; where there is none, rows of a cell are numbered in their order.
     pub repeat: Option<String>,
     /// Column of the time when the trial began.
     pub started: Option<String>,
+}
+
+/// A figure of a distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LatencyFigure {
+    /// Arithmetic mean.
+    Mean,
+    /// Standard deviation.
+    Stddev,
+    /// Smallest.
+    Min,
+    /// Median.
+    P50,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// 99.9th percentile.
+    P999,
+    /// Largest.
+    Max,
+}
+
+impl LatencyFigure {
+    /// Each there is.
+    pub const ALL: [Self; 9] = [
+        Self::Mean,
+        Self::Stddev,
+        Self::Min,
+        Self::P50,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::P999,
+        Self::Max,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Stddev => "stddev",
+            Self::Min => "min",
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Max => "max",
+        }
+    }
+
+    /// The figure of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|figure| figure.name() == name)
+    }
+
+    /// Where it is kept.
+    fn of(self, latency: &mut Latency) -> &mut Option<f64> {
+        match self {
+            Self::Mean => &mut latency.mean_us,
+            Self::Stddev => &mut latency.stddev_us,
+            Self::Min => &mut latency.min_us,
+            Self::P50 => &mut latency.p50_us,
+            Self::P90 => &mut latency.p90_us,
+            Self::P95 => &mut latency.p95_us,
+            Self::P99 => &mut latency.p99_us,
+            Self::P999 => &mut latency.p999_us,
+            Self::Max => &mut latency.max_us,
+        }
+    }
 }
 
 impl Mapping {
@@ -40,9 +113,10 @@ impl Mapping {
             put(format!("columns.{}", factor.name()), column);
         }
         put("columns.tps".to_owned(), &self.tps);
-        for (key, column) in
-            [("latency_ms", &self.latency_ms), ("repeat", &self.repeat), ("started", &self.started)]
-        {
+        for (figure, column) in &self.latency_ms {
+            put(format!("columns.latency_ms.{}", quoted(figure.name())), column);
+        }
+        for (key, column) in [("repeat", &self.repeat), ("started", &self.started)] {
             if let Some(column) = column {
                 put(format!("columns.{key}"), column);
             }
@@ -68,7 +142,11 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
         .collect::<Result<Vec<(Factor, Column)>, ImportError>>()?;
     let tps = table.column(&mapping.tps)?;
     let column = |name: &Option<String>| name.as_ref().map(|name| table.column(name)).transpose();
-    let latency_ms = column(&mapping.latency_ms)?;
+    let latencies = mapping
+        .latency_ms
+        .iter()
+        .map(|(figure, column)| Ok((*figure, table.column(column)?)))
+        .collect::<Result<Vec<(LatencyFigure, Column)>, ImportError>>()?;
     let repeat = column(&mapping.repeat)?;
     let started = column(&mapping.started)?;
     let common = cell_with(&mapping.levels)?;
@@ -80,8 +158,11 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
             factor.set_level(&mut cell, row.required(column)?).map_err(|message| row.bad(column, message))?;
         }
         let mut draft = Draft { line: Some(row.line), ..Draft::of(cell, row.tps(&tps)?) };
-        let mean_ms = latency_ms.as_ref().map(|column| row.number(column)).transpose()?.flatten();
-        draft.summary.latency = mean_ms.map(|ms| Latency { mean_us: Some(ms * 1e3), ..Latency::default() });
+        let mut latency = Latency::default();
+        for (figure, column) in &latencies {
+            *figure.of(&mut latency) = row.number(column)?.map(|ms| ms * 1e3);
+        }
+        draft.summary.latency = (latency != Latency::default()).then_some(latency);
         draft.started = started.as_ref().map(|column| row.time(column)).transpose()?.flatten();
         if let Some(column) = &repeat {
             draft.repeat = repeat_of(row, column)?;

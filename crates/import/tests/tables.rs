@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use import::csv::{self, Mapping};
+use import::csv::{self, LatencyFigure, Mapping};
 use import::{Import, Source, pgbench_tools};
 use model::factor::Factor;
 use proptest::prelude::*;
@@ -117,21 +117,24 @@ fn rows_that_differ_in_what_is_no_factor_are_not_two_of_one_repeat() {
 }
 
 #[test]
-fn times_and_mean_latencies_are_kept_and_nothing_is_made_of_them() {
+fn times_and_latencies_are_kept_and_nothing_is_made_of_them() {
     let mut mapping = mapping(&[(Factor::Clients, "clients")]);
     mapping.started = Some("at".to_owned());
-    mapping.latency_ms = Some("ms".to_owned());
+    mapping.latency_ms =
+        [(LatencyFigure::Mean, "ms".to_owned()), (LatencyFigure::P999, "worst".to_owned())].into();
     let table = text(
-        "clients,tps,at,ms\n1,10,2016-03-01 12:00:00+01,1.5\n1,10,2016-03-01 11:00:00,\n1,10,2016-03-01,0\n",
+        "clients,tps,at,ms,worst\n1,10,2016-03-01 12:00:00+01,1.5,20\n1,10,2016-03-01 11:00:00,,\n1,10,2016-03-01,0,\n",
     );
     let import = csv::read(&table, &mapping, false).unwrap();
     let started: Vec<String> = import.drafts.iter().map(|draft| draft.started.unwrap().to_string()).collect();
     assert_eq!(started, ["2016-03-01T11:00:00Z", "2016-03-01T11:00:00Z", "2016-03-01T00:00:00Z"]);
     let latency = import.drafts[0].summary.latency.clone().unwrap();
     assert_eq!((latency.mean_us, latency.p50_us, latency.stddev_us), (Some(1500.0), None, None));
+    assert_eq!(latency.p999_us, Some(20_000.0));
     assert_eq!(import.drafts[1].summary.latency, None);
-    let refused =
-        csv::read(&text("clients,tps,at,ms\n1,10,soon,1\n"), &mapping, false).unwrap_err().to_string();
+    let refused = csv::read(&text("clients,tps,at,ms,worst\n1,10,soon,1,2\n"), &mapping, false)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("line 2, column at: `soon` is not a time"), "{refused}");
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use import::csv::Mapping;
+use import::csv::{LatencyFigure, Mapping};
 use import::{Import, ImportError, Source, pgbench, pgbench_tools};
 use model::factor::Factor;
 
@@ -88,9 +88,10 @@ struct CsvArgs {
     #[arg(long, value_name = "COLUMN", default_value = "tps")]
     metric: String,
 
-    /// The column of the mean latency in milliseconds
-    #[arg(long, value_name = "COLUMN")]
-    latency_ms: Option<String>,
+    /// A column of latencies in milliseconds: of their mean, or FIGURE=COLUMN for mean, stddev, min, p50, p90, p95, p99, p99.9
+    /// or max; may be given several times
+    #[arg(long, value_name = "[FIGURE=]COLUMN", value_parser = figure_and_column)]
+    latency_ms: Vec<(LatencyFigure, String)>,
 
     /// The column of the repeat's number [default: rows of a cell are counted in their order]
     #[arg(long, value_name = "COLUMN")]
@@ -203,11 +204,17 @@ impl CsvArgs {
                 return Err(twice(*factor));
             }
         }
+        let mut latency_ms = BTreeMap::new();
+        for (figure, column) in self.latency_ms {
+            if latency_ms.insert(figure, column).is_some() {
+                return Err(Usage(format!("error: the latency {} is given twice", figure.name())).into());
+            }
+        }
         let mapping = Mapping {
             factors,
             levels,
             tps: self.metric,
-            latency_ms: self.latency_ms,
+            latency_ms,
             repeat: self.repeat,
             started: self.started,
         };
@@ -263,6 +270,19 @@ fn source(path: &Path) -> anyhow::Result<Source> {
 fn factor_and_column(text: &str) -> Result<(Factor, String), String> {
     let (factor, column) = text.split_once('=').unwrap_or((text, text));
     Ok((factor_of(factor)?, column.to_owned()))
+}
+
+fn figure_and_column(text: &str) -> Result<(LatencyFigure, String), String> {
+    let Some((figure, column)) = text.split_once('=') else {
+        return Ok((LatencyFigure::Mean, text.to_owned()));
+    };
+    let figure = LatencyFigure::by_name(figure).ok_or_else(|| {
+        format!(
+            "`{figure}` is no figure of latency; expected {}",
+            LatencyFigure::ALL.map(LatencyFigure::name).join(", ")
+        )
+    })?;
+    Ok((figure, column.to_owned()))
 }
 
 fn factor_and_level(text: &str) -> Result<(Factor, String), String> {
