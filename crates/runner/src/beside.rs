@@ -92,9 +92,10 @@ impl Beside {
             self.counted.push(tables.commits());
             sources.push(Box::new(tables));
         }
-        let statistics = beside_load(serving.control(), "statistics", backends);
-        if let Some(session) = self.noted("statistics", statistics) {
-            sources.push(Box::new(Statistics::new(session, target::DATABASE)));
+        let statistics = beside_load(serving.control(), "statistics", backends)
+            .and_then(|session| Statistics::new(session, target::DATABASE));
+        if let Some(statistics) = self.noted("statistics", statistics) {
+            sources.push(Box::new(statistics));
         }
         sources.push(Box::new(Machine::new(serving.data_directory(), serving.pid())));
         sources.push(Box::new(Processes::new(Watched {

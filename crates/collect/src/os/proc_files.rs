@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::str;
 
 use rustix::fs::{Dir, Mode, OFlags, open, openat};
 use rustix::param::clock_ticks_per_second;
@@ -78,8 +77,13 @@ impl Proc {
 
     /// None where there is no such process.
     pub(super) fn stat(&mut self, pid: u32) -> Option<Stat> {
+        self.held_stat(pid, &mut None)
+    }
+
+    /// The same by the file that is held.
+    pub(super) fn held_stat(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> Option<Stat> {
         let us_per_tick = self.us_per_tick;
-        let text = self.text(format_args!("{pid}/stat"))?;
+        let text = self.held_text(format_args!("{pid}/stat"), held)?;
         // After the name, which may have anything in it. The state is field 3 of the manual.
         let mut fields = text.rsplit_once(") ")?.1.split(' ');
         let mut field = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
@@ -97,67 +101,70 @@ impl Proc {
         })
     }
 
-    /// None where the kernel does not count it.
-    pub(super) fn schedule(&mut self, pid: u32, thread: u32) -> Option<Schedule> {
-        schedule(&self.text(format_args!("{pid}/task/{thread}/schedstat"))?)
-    }
-
-    /// The schedule of a process' first thread, kept open where there is room: most processes are idle, and this is all
-    /// that is read of them.
-    pub(super) fn held_schedule(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> Option<Schedule> {
-        if held.is_none() {
-            let file = self.open_file(format_args!("{pid}/schedstat"), OFlags::empty())?;
-            *held = Some(file);
-        }
-        let file = held.as_ref()?;
-        let is_low = file.as_raw_fd() < self.held_below;
-        let read = rustix::io::pread(file, &mut self.content[..], 0);
-        if !is_low {
-            *held = None;
-        }
-        schedule(str::from_utf8(&self.content[..read.ok()?]).ok()?)
-    }
-
-    /// Run and wait in microseconds, as given; how often a thread gave its processor away, and how often it was taken
-    /// from it.
-    pub(super) fn thread(
+    /// The schedule of a process' first thread, or of another one. None where the kernel does not count it.
+    pub(super) fn schedule(
         &mut self,
         pid: u32,
         thread: Option<u32>,
-        schedule: Option<Schedule>,
-    ) -> [Option<f64>; 4] {
-        let names = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
+        held: &mut Option<OwnedFd>,
+    ) -> Option<Schedule> {
         let text = match thread {
-            Some(thread) => self.text(format_args!("{pid}/task/{thread}/status")),
-            None => self.text(format_args!("{pid}/status")),
+            Some(thread) => self.held_text(format_args!("{pid}/task/{thread}/schedstat"), held),
+            None => self.held_text(format_args!("{pid}/schedstat"), held),
         };
-        let switches = text.map(|text| values(&text, names));
-        let [voluntary, involuntary] = switches.unwrap_or_default();
-        let times = schedule.map(|schedule| [schedule.run_us, schedule.wait_us].map(Some));
-        let [run, wait] = times.unwrap_or_default();
-        [run, wait, voluntary, involuntary]
+        schedule(&text?)
+    }
+
+    /// How often a process' first thread, or another one, gave its processor away, and how often that was taken from it.
+    pub(super) fn switches(
+        &mut self,
+        pid: u32,
+        thread: Option<u32>,
+        held: &mut Option<OwnedFd>,
+    ) -> [Option<f64>; 2] {
+        let text = match thread {
+            Some(thread) => self.held_text(format_args!("{pid}/task/{thread}/status"), held),
+            None => self.held_text(format_args!("{pid}/status"), held),
+        };
+        let names = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
+        text.map(|text| values(&text, names)).unwrap_or_default()
     }
 
     /// Bytes that a process had the disks read and write; none where we may not know.
-    pub(super) fn io_bytes(&mut self, pid: u32) -> [Option<f64>; 2] {
-        let names = ["read_bytes:", "write_bytes:"];
-        self.text(format_args!("{pid}/io")).map(|text| values(&text, names)).unwrap_or_default()
+    pub(super) fn io_bytes(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> [Option<f64>; 2] {
+        let text = self.held_text(format_args!("{pid}/io"), held);
+        text.map(|text| values(&text, ["read_bytes:", "write_bytes:"])).unwrap_or_default()
     }
 
     /// What a process calls itself: its command line, or what it has written over that.
     pub(super) fn title(&mut self, pid: u32) -> Option<Cow<'_, str>> {
-        let text = self.text(format_args!("{pid}/cmdline"))?;
+        let text = self.held_text(format_args!("{pid}/cmdline"), &mut None)?;
         Some(match text {
             Cow::Borrowed(text) => Cow::Borrowed(until_nul(text)),
             Cow::Owned(text) => Cow::Owned(until_nul(&text).to_owned()),
         })
     }
 
-    fn text(&mut self, path: fmt::Arguments<'_>) -> Option<Cow<'_, str>> {
-        let file = self.open_file(path, OFlags::empty())?;
+    /// What is in a file, which is kept open for the next time where there is room: opening one costs as much as reading
+    /// it. Of a process that has ended nothing can be read; its file is opened anew, as its number may be another's now.
+    fn held_text(&mut self, path: fmt::Arguments<'_>, held: &mut Option<OwnedFd>) -> Option<Cow<'_, str>> {
         // The kernel gives these files whole to whoever has the room.
-        let read = rustix::io::read(&file, &mut self.content[..]).ok()?;
-        (read > 0).then(|| String::from_utf8_lossy(&self.content[..read]))
+        let again = held.take().and_then(|file| {
+            let read = rustix::io::pread(&file, &mut self.content[..], 0).ok().filter(|read| *read > 0)?;
+            *held = Some(file);
+            Some(read)
+        });
+        let read = match again {
+            Some(read) => read,
+            None => {
+                let file = self.open_file(path, OFlags::empty())?;
+                let read =
+                    rustix::io::pread(&file, &mut self.content[..], 0).ok().filter(|read| *read > 0)?;
+                *held = Some(file).filter(|file| file.as_raw_fd() < self.held_below);
+                read
+            }
+        };
+        Some(String::from_utf8_lossy(&self.content[..read]))
     }
 
     fn open_file(&mut self, path: fmt::Arguments<'_>, flags: OFlags) -> Option<OwnedFd> {

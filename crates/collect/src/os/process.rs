@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::proc_files::{Proc, Schedule};
 use super::role::Role;
-use super::threads::Threads;
+use super::threads::{Threads, figures};
 
 /// What is counted of each process, by metric.
 pub(super) const FIGURES: [&str; 8] = [
@@ -37,10 +37,18 @@ pub(super) struct Process {
     before: [f64; FIGURES.len()],
     started: u64,
     schedule: Option<Schedule>,
-    /// Its file of that.
-    held: Option<OwnedFd>,
+    held: Held,
     /// Of one that has many.
     pub(super) threads: Option<Threads>,
+}
+
+/// Its files: most processes are idle, and of them `schedstat` alone is read.
+#[derive(Debug, Default)]
+struct Held {
+    schedstat: Option<OwnedFd>,
+    stat: Option<OwnedFd>,
+    status: Option<OwnedFd>,
+    io: Option<OwnedFd>,
 }
 
 /// What came of looking at a process again.
@@ -54,17 +62,18 @@ pub(super) enum Look {
 impl Process {
     pub(super) fn new(role: Option<Role>, started: u64, threads: Option<Threads>) -> Self {
         let before = [0.0; FIGURES.len()];
-        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, held: None, threads }
+        let held = Held::default();
+        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, held, threads }
     }
 
     /// Reads its figures. What vanishes meanwhile keeps what it had.
     pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) -> Look {
-        let schedule = proc.held_schedule(pid, &mut self.held);
+        let schedule = proc.schedule(pid, None, &mut self.held.schedstat);
         // One that has not run since has done nothing else either. Most are such, and cost the reading of one file.
         if self.threads.is_none() && schedule.is_some() && schedule == self.schedule {
             return Look::Same;
         }
-        let Some(stat) = proc.stat(pid) else { return Look::Gone };
+        let Some(stat) = proc.held_stat(pid, &mut self.held.stat) else { return Look::Gone };
         if stat.started != self.started {
             return Look::Another;
         }
@@ -74,9 +83,9 @@ impl Process {
                 threads.look(proc, pid);
                 threads.sums()
             }
-            None => proc.thread(pid, None, schedule),
+            None => figures(schedule, proc.switches(pid, None, &mut self.held.status)),
         };
-        let [read, written] = proc.io_bytes(pid);
+        let [read, written] = proc.io_bytes(pid, &mut self.held.io);
         let [user, system] = stat.cpu_us.map(Some);
         let now = [user, system, run, wait, voluntary, involuntary, read, written];
         self.figures = std::array::from_fn(|figure| now[figure].or(self.figures[figure]));

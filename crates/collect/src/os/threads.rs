@@ -1,11 +1,18 @@
 //! The threads of one process: the kernel sums up only some of what they did.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 
 use super::proc_files::{Proc, Schedule};
 
 /// What threads did: run and wait in microseconds, voluntary and involuntary switches.
 pub(super) type Figures = [Option<f64>; 4];
+
+/// The figures of one thread.
+pub(super) fn figures(schedule: Option<Schedule>, switches: [Option<f64>; 2]) -> Figures {
+    let [voluntary, involuntary] = switches;
+    [schedule.map(|of| of.run_us), schedule.map(|of| of.wait_us), voluntary, involuntary]
+}
 
 /// All threads that were seen.
 #[derive(Debug, Default)]
@@ -22,6 +29,9 @@ struct Thread {
     schedule: Option<Schedule>,
     figures: Figures,
     is_listed: bool,
+    /// Its files.
+    schedstat: Option<OwnedFd>,
+    status: Option<OwnedFd>,
 }
 
 impl Threads {
@@ -33,12 +43,12 @@ impl Threads {
         for &id in &self.listed {
             let thread = self.living.entry(id).or_default();
             thread.is_listed = true;
-            let schedule = proc.schedule(pid, id);
+            let schedule = proc.schedule(pid, Some(id), &mut thread.schedstat);
             // One that has not run since has done nothing else either.
             if schedule.is_some() && schedule == thread.schedule {
                 continue;
             }
-            let now = proc.thread(pid, Some(id), schedule);
+            let now = figures(schedule, proc.switches(pid, Some(id), &mut thread.status));
             thread.schedule = schedule;
             thread.figures = std::array::from_fn(|figure| now[figure].or(thread.figures[figure]));
         }

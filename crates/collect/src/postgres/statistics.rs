@@ -2,7 +2,7 @@
 //!
 //! Source: PostgreSQL manual, "The Cumulative Statistics System", of each major; docs/metrics-postgres.md has the list.
 
-use super::session::{Session, literal};
+use super::session::{MARK, Session, literal};
 use super::view::{ALWAYS, Questions, View, before, counter, gauge, since, where_on};
 use crate::{Reading, Source};
 
@@ -11,15 +11,24 @@ use crate::{Reading, Source};
 pub struct Statistics {
     session: Session,
     questions: Questions,
+    block_size: f64,
 }
 
 impl Statistics {
     /// By a session with another database than the tested one, so that it counts no transactions of this.
-    pub fn new(session: Session, tested_database: &str) -> Self {
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn new(mut session: Session, tested_database: &str) -> Result<Self, String> {
+        let rows = session
+            .ask(&format!("SELECT {MARK} current_setting('block_size')"))
+            .map_err(|refusal| refusal.why)?;
+        let block_size = rows.first().and_then(|row| row.get(0)?.parse().ok());
+        let block_size = block_size.ok_or("the server does not tell how large its blocks are")?;
         let given = [(":database", literal(tested_database))];
         let given = given.each_ref().map(|(name, sql)| (*name, sql.as_str()));
         let views: Vec<&View> = VIEWS.iter().collect();
-        Self { questions: Questions::new(&views, session.major(), &given), session }
+        Ok(Self { questions: Questions::new(&views, session.major(), &given), session, block_size })
     }
 }
 
@@ -29,21 +38,74 @@ impl Source for Statistics {
     }
 
     fn read(&mut self, into: &mut Reading) -> Result<(), String> {
-        self.questions.read(&mut self.session, into)
+        self.questions.read(&mut self.session, into)?;
+        let major = self.session.major();
+        if major >= 17 {
+            backends_writes(major, self.block_size, into);
+        }
+        if major >= 18 {
+            wal_io(into);
+        }
+        Ok(())
     }
 }
 
-static VIEWS: [View; 16] = [
+/// Up to 16 `buffers_backend` counts every block that was written or added to a relation by others than the checkpointer
+/// and the background writer. From 17 on that is a sum over `pg_stat_io`, which has been read already: reading it is what
+/// costs most of all.
+fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
+    let is_backends = |of: &str| {
+        let mut parts = of.split('/');
+        !matches!(parts.next(), Some("checkpointer" | "background writer"))
+            && parts.next() == Some("relation")
+    };
+    let of = |metrics: &[&str]| sum_of_io(into, metrics, is_backends);
+    let blocks = match major {
+        17 => of(&["pg.io.writes", "pg.io.extends"]),
+        // An extension may be of many blocks.
+        _ => of(&["pg.io.write_bytes", "pg.io.extend_bytes"]).map(|bytes| bytes / block_size),
+    };
+    let fsyncs = of(&["pg.io.fsyncs"]);
+    for (metric, value) in [("pg.backend.buffers_written", blocks), ("pg.backend.fsyncs", fsyncs)] {
+        if let Some(value) = value {
+            into.counter(metric, None, value);
+        }
+    }
+}
+
+/// What `pg_stat_wal` had before 18. Of the context `normal` alone: `init` is a new segment being filled with zeros, which
+/// was not counted there.
+fn wal_io(into: &mut Reading) {
+    for (metric, io) in [
+        ("pg.wal.writes", "pg.io.writes"),
+        ("pg.wal.syncs", "pg.io.fsyncs"),
+        ("pg.wal.write_us", "pg.io.write_us"),
+        ("pg.wal.sync_us", "pg.io.fsync_us"),
+    ] {
+        if let Some(value) = sum_of_io(into, &[io], |of| of.ends_with("/wal/normal")) {
+            into.counter(metric, None, value);
+        }
+    }
+}
+
+/// The sum of some rows of `pg_stat_io`; none where none of them has a value.
+fn sum_of_io(reading: &Reading, metrics: &[&str], is_one: impl Fn(&str) -> bool) -> Option<f64> {
+    reading
+        .values()
+        .filter(|(metric, of, _, _)| metrics.contains(metric) && of.is_some_and(&is_one))
+        .map(|(_, _, _, value)| value)
+        .reduce(|sum, value| sum + value)
+}
+
+static VIEWS: [View; 14] = [
     DATABASE,
     STATISTICS_AGE,
     BACKGROUND_WRITER_BEFORE_17,
     BACKGROUND_WRITER,
     CHECKPOINTER,
-    BACKEND_WRITES,
     WAL_POSITION_9_6,
     WAL_POSITION,
     WAL,
-    WAL_IO,
     IO,
     SLRU,
     REPLICATION,
@@ -138,24 +200,6 @@ const CHECKPOINTER: View = View {
     ],
 };
 
-/// Up to 16 `buffers_backend` counts every block that was written or added to a relation by others than the
-/// checkpointer and the background writer; so does this.
-const BACKEND_WRITES: View = View {
-    majors: since(17),
-    of: "NULL",
-    from: "pg_stat_io WHERE object = 'relation' AND backend_type NOT IN ('checkpointer', 'background writer')",
-    columns: &[
-        counter("pg.backend.buffers_written", "sum(coalesce(writes, 0) + coalesce(extends, 0))")
-            .only((17, 18)),
-        counter(
-            "pg.backend.buffers_written",
-            "sum(coalesce(write_bytes, 0) + coalesce(extend_bytes, 0)) / current_setting('block_size')::int",
-        )
-        .only(since(18)),
-        counter("pg.backend.fsyncs", "sum(coalesce(fsyncs, 0))"),
-    ],
-};
-
 const WAL_POSITION_9_6: View = View {
     majors: before(10),
     of: "NULL",
@@ -186,24 +230,10 @@ const WAL: View = View {
     ],
 };
 
-/// The `normal` context alone: `init` is a new segment being filled with zeros, which `pg_stat_wal` did not count.
-const WAL_IO: View = View {
-    majors: since(18),
-    of: "NULL",
-    from: "pg_stat_io WHERE object = 'wal' AND context = 'normal'",
-    columns: &[
-        counter("pg.wal.writes", "sum(writes)"),
-        counter("pg.wal.syncs", "sum(fsyncs)"),
-        counter("pg.wal.write_us", where_on!("track_wal_io_timing", "sum(write_time) * 1000")),
-        counter("pg.wal.sync_us", where_on!("track_wal_io_timing", "sum(fsync_time) * 1000")),
-    ],
-};
-
 macro_rules! io_time {
     ($column:literal) => {
         concat!(
-            "CASE WHEN current_setting(CASE WHEN object = 'wal' THEN 'track_wal_io_timing' \
-             ELSE 'track_io_timing' END)::bool THEN ",
+            "CASE WHEN CASE WHEN object = 'wal' THEN timed.wal ELSE timed.others END THEN ",
             $column,
             " * 1000 END"
         )
@@ -213,7 +243,9 @@ macro_rules! io_time {
 const IO: View = View {
     majors: since(16),
     of: "backend_type || '/' || object || '/' || context",
-    from: "pg_stat_io",
+    // `OFFSET 0` has the settings looked up once, and not in each row.
+    from: "pg_stat_io CROSS JOIN (SELECT current_setting('track_wal_io_timing')::bool AS wal, \
+           current_setting('track_io_timing')::bool AS others OFFSET 0) timed",
     columns: &[
         counter("pg.io.reads", "reads"),
         counter("pg.io.read_bytes", "reads * op_bytes").only(before(18)),
@@ -286,7 +318,7 @@ const SESSIONS: View = View {
     of: "s.state",
     from: "unnest(ARRAY['active', 'idle', 'idle in transaction', 'idle in transaction (aborted)', \
            'fastpath function call', 'disabled']) s(state) \
-           LEFT JOIN pg_stat_activity a ON a.state = s.state AND a.client_port IS NOT NULL \
+           LEFT JOIN pg_stat_get_activity(NULL) a ON a.state = s.state AND a.client_port IS NOT NULL \
            AND a.application_name NOT LIKE 'pgdyno %' GROUP BY s.state",
     columns: &[gauge("pg.sessions", "count(a.pid)")],
 };

@@ -13,6 +13,8 @@ use crate::{Reading, Source};
 pub struct Tables {
     session: Session,
     questions: Questions,
+    /// Asked only while there is anything in progress, which is rare.
+    progress: Questions,
 }
 
 /// The largest tables and indexes of users by what they are now: temporary ones are their session's own business.
@@ -38,12 +40,14 @@ impl Tables {
         let rows = session.ask(&sql).map_err(|refusal| refusal.why)?;
         let list = |column| rows.first().and_then(|row| row.get(column)).unwrap_or("0");
         let given = [(":tables", list(0)), (":indexes", list(1))];
-        let views: Vec<&View> = VIEWS.iter().collect();
-        let questions = Questions::new(&views, session.major(), &given);
-        Ok(Self { session, questions })
+        let questions = |views: &'static [View]| {
+            Questions::new(&views.iter().collect::<Vec<&View>>(), session.major(), &given)
+        };
+        let (questions, progress) = (questions(&VIEWS), questions(&PROGRESS));
+        Ok(Self { session, questions, progress })
     }
 
-    /// What the tested database counts for it: one commit for each time it is read, and four more.
+    /// What the tested database counts for it: a commit for each question.
     pub fn commits(&self) -> Commits {
         self.session.commits()
     }
@@ -55,12 +59,20 @@ impl Source for Tables {
     }
 
     fn read(&mut self, into: &mut Reading) -> Result<(), String> {
-        self.questions.read(&mut self.session, into)
+        self.questions.read(&mut self.session, into)?;
+        let is_any = into.values().any(|(metric, _, _, value)| metric == IN_PROGRESS && value > 0.0);
+        match is_any {
+            true => self.progress.read(&mut self.session, into),
+            false => Ok(()),
+        }
     }
 }
 
-static VIEWS: [View; 9] =
-    [TABLES, TABLE_BLOCKS, INDEXES, INDEX_BLOCKS, VACUUM, ANALYZE, CREATE_INDEX, CLUSTER, COPY];
+static VIEWS: [View; 5] = [TABLES, TABLE_BLOCKS, INDEXES, INDEX_BLOCKS, COMMANDS];
+static PROGRESS: [View; 5] = [VACUUM, ANALYZE, CREATE_INDEX, CLUSTER, COPY];
+
+/// Commands that report their progress.
+const IN_PROGRESS: &str = "pg.progress.commands";
 
 const TABLES: View = View {
     majors: ALWAYS,
@@ -123,8 +135,30 @@ const INDEX_BLOCKS: View = View {
     columns: &[counter("pg.index.blks_read", "idx_blks_read"), counter("pg.index.blks_hit", "idx_blks_hit")],
 };
 
+/// How many commands of these kinds are in progress in the whole server.
+macro_rules! commands {
+    ($first:literal $(, $more:literal)*) => {
+        concat!(
+            "(SELECT count(*) FROM pg_stat_get_progress_info('", $first, "'))",
+            $(" + (SELECT count(*) FROM pg_stat_get_progress_info('", $more, "'))"),*
+        )
+    };
+}
+
+const COMMANDS: View = View {
+    majors: ALWAYS,
+    of: "NULL",
+    from: "(SELECT 1) one",
+    columns: &[
+        gauge(IN_PROGRESS, commands!("VACUUM")).only(before(12)),
+        gauge(IN_PROGRESS, commands!("VACUUM", "CLUSTER", "CREATE INDEX")).only((12, 13)),
+        gauge(IN_PROGRESS, commands!("VACUUM", "CLUSTER", "CREATE INDEX", "ANALYZE")).only((13, 14)),
+        gauge(IN_PROGRESS, commands!("VACUUM", "CLUSTER", "CREATE INDEX", "ANALYZE", "COPY")).only(since(14)),
+    ],
+};
+
 /// The name of the relation in progress; without a schema where that is `public`.
-const IN_PROGRESS: &str = "CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname";
+const RELATION: &str = "CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname";
 
 /// A progress view of this database's relations.
 macro_rules! progress {
@@ -139,7 +173,7 @@ macro_rules! progress {
 
 const VACUUM: View = View {
     majors: ALWAYS,
-    of: IN_PROGRESS,
+    of: RELATION,
     from: progress!("pg_stat_progress_vacuum"),
     columns: &[
         gauge("pg.progress.vacuum.heap_blks_total", "p.heap_blks_total"),
@@ -155,7 +189,7 @@ const VACUUM: View = View {
 
 const ANALYZE: View = View {
     majors: since(13),
-    of: IN_PROGRESS,
+    of: RELATION,
     from: progress!("pg_stat_progress_analyze"),
     columns: &[
         gauge("pg.progress.analyze.blks_total", "p.sample_blks_total"),
@@ -165,7 +199,7 @@ const ANALYZE: View = View {
 
 const CREATE_INDEX: View = View {
     majors: since(12),
-    of: IN_PROGRESS,
+    of: RELATION,
     from: progress!("pg_stat_progress_create_index"),
     columns: &[
         gauge("pg.progress.create_index.blks_total", "p.blocks_total"),
@@ -177,7 +211,7 @@ const CREATE_INDEX: View = View {
 
 const CLUSTER: View = View {
     majors: since(12),
-    of: IN_PROGRESS,
+    of: RELATION,
     from: progress!("pg_stat_progress_cluster"),
     columns: &[
         gauge("pg.progress.cluster.heap_blks_total", "p.heap_blks_total"),
@@ -189,7 +223,7 @@ const CLUSTER: View = View {
 /// Several sessions may copy into one table.
 const COPY: View = View {
     majors: since(14),
-    of: IN_PROGRESS,
+    of: RELATION,
     from: concat!(progress!("pg_stat_progress_copy"), " GROUP BY n.nspname, c.relname"),
     columns: &[
         gauge("pg.progress.copy.sessions", "count(*)"),

@@ -64,7 +64,7 @@ fn session(server: &Server, database: &str, purpose: &str) -> Session {
 }
 
 fn statistics(server: &Server) -> Statistics {
-    Statistics::new(session(server, "postgres", "statistics"), target::DATABASE)
+    Statistics::new(session(server, "postgres", "statistics"), target::DATABASE).unwrap()
 }
 
 fn tables(server: &Server) -> Tables {
@@ -427,7 +427,7 @@ fn what_a_role_may_not_see_is_left_out() {
         .unwrap();
     let client = connect_as(&server, "anybody", "postgres", "");
     let session = Session::open(client, "statistics", TIMEOUT).unwrap();
-    let mut statistics = Statistics::new(session, target::DATABASE);
+    let mut statistics = Statistics::new(session, target::DATABASE).unwrap();
     for _ in 0..2 {
         let reading = read(&mut statistics);
         assert!(value(&reading, "pg.database.commits", None).is_some());
