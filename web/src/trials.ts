@@ -1,7 +1,7 @@
 /** The trials of a view one by one, each with the cell it measured. */
 
 import { count, counted } from './format';
-import type { Column, Panel, Trial, View } from './view';
+import type { Column, Panel, Trial, Verdict, View } from './view';
 
 export interface Placed {
   trial: Trial;
@@ -41,4 +41,11 @@ export function usualN(panel: Panel): number {
   const cells = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.n ?? [])).filter((n) => n > 0);
   const times = (n: number) => cells.filter((other) => other === n).length;
   return cells.reduce((usual, n) => (times(n) > times(usual) ? n : usual), cells[0] ?? 0);
+}
+
+/** Which way a verdict goes; what is not decided goes no way. */
+export function tendency({ verdict }: Verdict): 'worse' | 'better' | 'same' | 'open' {
+  if (verdict.startsWith('REGRESSION')) return 'worse';
+  if (verdict.startsWith('IMPROVEMENT')) return 'better';
+  return verdict === 'EQUIVALENT' ? 'same' : 'open';
 }

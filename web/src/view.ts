@@ -9,8 +9,15 @@ export interface View {
   schema: number;
   runs: Run[];
   columns: Column[];
+  comparisons: Comparison[];
   panels: Panel[];
   environment: Environment;
+}
+
+export interface Comparison {
+  column: number;
+  sentence: string;
+  unshared: number;
 }
 
 export interface Run {
@@ -86,8 +93,17 @@ export interface Point {
   median: number | null;
   min: number | null;
   max: number | null;
-  change: number | null;
+  class: string | null;
+  verdict: Verdict | null;
   runs: Trial[];
+}
+
+export interface Verdict {
+  verdict: string;
+  change: number | null;
+  ci95_low: number | null;
+  ci95_high: number | null;
+  p_holm: number | null;
 }
 
 export interface Trial {

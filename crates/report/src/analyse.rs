@@ -12,6 +12,7 @@ use stats::Sample;
 
 use crate::environment;
 use crate::scalability;
+use crate::verdicts::judge_columns;
 use crate::view::{self, View};
 
 /// What is known of a trial beside its figures.
@@ -35,17 +36,25 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
     let layout = Layout::of(&trials);
     let confounds = find_confounds(&runs, surroundings);
     let columns = layout.columns.iter().map(|key| column(key, &layout, &trials)).collect();
+    let mut panels: Vec<view::Panel> = layout.panels.iter().map(|key| panel(key, &layout, &trials)).collect();
+    let cells: Vec<Cell> = layout.panels.iter().map(|key| key.0.clone()).collect();
+    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
         columns: unique_labels(columns),
-        panels: layout.panels.iter().map(|key| panel(key, &layout, &trials)).collect(),
+        comparisons,
+        panels,
         environment: view::Environment {
             confounds,
             ..environment::describe(&layout.columns, &trials, surroundings)
         },
     }
 }
+
+/// The factors that tell columns apart.
+pub(crate) const COLUMN: [Factor; 5] =
+    [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host, Factor::Pin];
 
 /// What tells panels apart: a cell without its column and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +73,8 @@ impl PanelKey {
     ];
 
     fn of(cell: &Cell) -> Self {
-        const NOT_ITS: [Factor; 6] =
-            [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host, Factor::Pin, Factor::Clients];
         let mut foreign = cell.foreign.clone();
-        foreign.retain(|factor, _| !NOT_ITS.contains(factor));
+        foreign.retain(|factor, _| !COLUMN.contains(factor) && *factor != Factor::Clients);
         Self(Cell {
             foreign,
             server: String::new(),
@@ -99,9 +106,7 @@ pub(crate) struct ColumnKey(Cell);
 
 impl ColumnKey {
     fn of(cell: &Cell) -> Self {
-        const ITS: [Factor; 5] =
-            [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host, Factor::Pin];
-        let foreign = cell.foreign.iter().filter(|(factor, _)| ITS.contains(factor));
+        let foreign = cell.foreign.iter().filter(|(factor, _)| COLUMN.contains(factor));
         Self(Cell {
             server: cell.server.clone(),
             settings: cell.settings.clone(),
@@ -332,7 +337,7 @@ fn clients_of(trial: &Trial) -> Option<u32> {
 }
 
 fn row(clients: Option<u32>, layout: &Layout, trials: &[&Trial]) -> view::Row {
-    let mut points: Vec<Option<view::Point>> = layout
+    let points = layout
         .columns
         .iter()
         .map(|column| {
@@ -340,16 +345,7 @@ fn row(clients: Option<u32>, layout: &Layout, trials: &[&Trial]) -> view::Row {
             point(trials.iter().filter(of_cell).copied().collect())
         })
         .collect();
-    let baseline = points.first().and_then(Option::as_ref).and_then(|point| point.median);
-    for point in points.iter_mut().skip(1).flatten() {
-        point.change = change(point.median, baseline);
-    }
     view::Row { clients, points }
-}
-
-fn change(median: Option<f64>, baseline: Option<f64>) -> Option<f64> {
-    let baseline = baseline.filter(|baseline| *baseline > 0.0)?;
-    Some(median? / baseline - 1.0)
 }
 
 fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
@@ -367,7 +363,8 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         median: sample.as_ref().map(Sample::median),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
-        change: None,
+        class: None,
+        verdict: None,
         runs: trials.into_iter().map(trial).collect(),
     })
 }

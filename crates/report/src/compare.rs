@@ -9,7 +9,7 @@ mod gate;
 mod judge;
 pub(crate) mod matching;
 pub(crate) mod rows;
-mod sentence;
+pub(crate) mod sentence;
 pub(crate) mod text;
 
 use diagnose::Undeclared;

@@ -21,6 +21,7 @@ mod source;
 pub mod table;
 mod tables;
 mod timeline;
+mod verdicts;
 pub mod view;
 
 pub use analyse::{Surroundings, analyse};

@@ -1,5 +1,6 @@
 //! The view as text: one table a panel for people, one row a trial for a spreadsheet, or the whole of it as JSON.
 
+use crate::compare::text::wrapped;
 use crate::figures::{self, counted};
 use crate::scalability;
 use crate::table::{Format, Table};
@@ -32,6 +33,7 @@ fn page(view: &View, format: Format) -> String {
         out.push_str(&line);
         out.push_str(if format == Format::Markdown { "  \n" } else { "\n" });
     }
+    out.push_str(&comparisons(view, format));
     for panel in &view.panels {
         out.push('\n');
         out.push_str(&heading(&title(panel)));
@@ -46,6 +48,20 @@ fn page(view: &View, format: Format) -> String {
     }
     out.push_str(&confounds(view, format));
     out
+}
+
+/// What each column comes to against the first one.
+fn comparisons(view: &View, format: Format) -> String {
+    let lines = view.comparisons.iter().map(|comparison| {
+        let (column, baseline) = (&view.columns[comparison.column].label, &view.columns[0].label);
+        let text = format!("{column} against {baseline}: {}", comparison.sentence);
+        match format {
+            Format::Markdown => format!("**{text}**  \n"),
+            _ => wrapped(&text),
+        }
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// What the reader of a comparison has to know: what else differs. Long values (build options) are cut.
@@ -116,7 +132,9 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
         heads.push(format!("#{}", view.columns[column].label));
         heads.push("#min – max".to_owned());
         heads.extend(with_n.then(|| "#n".to_owned()));
-        heads.extend((column > 0).then(|| "#Δ".to_owned()));
+        if column > 0 {
+            heads.extend(["#Δ".to_owned(), "verdict".to_owned()]);
+        }
     }
     let mut table = Table::new(heads);
     for row in &panel.rows {
@@ -126,8 +144,12 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
             fields.push(median(point, room_for_marks(panel, column)));
             fields.push(range(point));
             fields.extend(with_n.then(|| point.map_or(GAP.to_owned(), |point| point.n.to_string())));
-            let change = point.and_then(|point| point.change).map_or(GAP.to_owned(), figures::change);
-            fields.extend((column > 0).then_some(change));
+            if column > 0 {
+                let verdict = point.and_then(|point| point.verdict.as_ref());
+                let change = verdict.and_then(|verdict| verdict.change);
+                fields.push(change.map_or(GAP.to_owned(), figures::change));
+                fields.push(verdict.map_or(GAP, |verdict| verdict.verdict).to_owned());
+            }
         }
         table.push(fields);
     }
@@ -164,7 +186,7 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
     let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
     let mut lines = vec![format!("median and range{n}")];
     if let [0, _, ..] = shown {
-        lines[0] += &format!("; Δ: change of the median against {}", view.columns[0].label);
+        lines[0] += &format!("; Δ: change of the geometric mean against {}", view.columns[0].label);
     }
     for (validity, mark, what) in
         [("suspect", SUSPECT, "suspect, used"), ("invalid", INVALID, "invalid, not used")]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 /// Version of this schema: raised when a field changes its meaning or goes away.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Everything that a report shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +18,8 @@ pub struct View {
     pub runs: Vec<Run>,
     /// What is set side by side, in the campaign's order; the first is the baseline.
     pub columns: Vec<Column>,
+    /// What each further column comes to against the first one; none of those that share no cell with it.
+    pub comparisons: Vec<Comparison>,
     /// One for each combination of the factors that are neither column nor row.
     pub panels: Vec<Panel>,
     /// Where it was measured.
@@ -41,6 +43,17 @@ impl View {
 #[expect(clippy::expect_used, reason = "no value of the type can fail, so no input can")]
 fn never_fails(json: serde_json::Result<String>) -> String {
     json.expect("a view is plain data")
+}
+
+/// What a column comes to against the first one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Its place in [`View::columns`].
+    pub column: usize,
+    /// In one sentence.
+    pub sentence: String,
+    /// How many cells only one of the two has: they are in no comparison.
+    pub unshared: usize,
 }
 
 /// One execution of a campaign.
@@ -184,10 +197,27 @@ pub struct Point {
     pub min: Option<f64>,
     /// Largest TPS.
     pub max: Option<f64>,
-    /// `median` relative to that of the first column, less 1; null in the first column, and where one of them is.
-    pub change: Option<f64>,
+    /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
+    pub class: Option<String>,
+    /// Whether it changed; null in the first column, and where that has no trial.
+    pub verdict: Option<Verdict>,
     /// Every trial, by repeat.
     pub runs: Vec<Trial>,
+}
+
+/// The verdict on a point against the first column's, as `compare` gives it over all that the report shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// `REGRESSION`, `EQUIVALENT` and so on.
+    pub verdict: &'static str,
+    /// The ratio of the geometric means, less 1; null where a side has none.
+    pub change: Option<f64>,
+    /// The lower end of its 95% interval; null with fewer than 2 trials on a side.
+    pub ci95_low: Option<f64>,
+    /// The upper end.
+    pub ci95_high: Option<f64>,
+    /// p, adjusted by Holm over all comparisons of the report; null with fewer than 3 trials on a side.
+    pub p_holm: Option<f64>,
 }
 
 /// One measured execution of a cell.

@@ -385,6 +385,27 @@ fn a_first_run_unlike_the_others_is_named() {
     assert_eq!(compared.metrics[0].rows[0].b.values.len(), 5);
 }
 
+/// The report and `compare` say the same of the same trials.
+#[test]
+fn verdicts_of_the_report_are_those_of_compare() {
+    let bundles = sweep();
+    let view = report::analyse(&bundles.store.trials().unwrap(), &BTreeMap::new());
+    let of_report: Vec<_> = view.panels[0]
+        .rows
+        .iter()
+        .map(|row| row.points[1].as_ref().unwrap().verdict.clone().unwrap())
+        .map(|of| (of.verdict, of.p_holm))
+        .collect();
+    let compared = compared(&bundles, &["server=17", "server=18"]);
+    let rows = &compared.metrics[0].rows;
+    let ours: Vec<_> =
+        rows.iter().map(|row| (row.judged.outcome.name(Better::Higher), row.judged.p_holm)).collect();
+    assert_eq!(of_report, ours);
+    let said = text(&compared, Format::Table, false);
+    let sentence = &view.comparisons[0].sentence;
+    assert!(said.replace("\n  ", " ").contains(sentence), "{sentence}\n{said}");
+}
+
 /// Missing is not zero: trials without a figure are not counted, and said.
 #[test]
 fn a_trial_without_the_figure_is_left_out() {

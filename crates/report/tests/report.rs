@@ -112,12 +112,17 @@ fn two_numbers_of_clients_or_a_rate_are_no_sweep() {
 }
 
 #[test]
-fn a_change_needs_both_sides() {
+fn a_verdict_needs_both_sides() {
     let view = fixture::view();
     let (old, new) = (point(&view, "select-only", 1, 0).unwrap(), point(&view, "select-only", 1, 1).unwrap());
-    assert_eq!(old.change, None);
-    assert_eq!(new.change, Some(new.median.unwrap() / old.median.unwrap() - 1.0));
+    assert_eq!(old.verdict, None);
+    let verdict = new.verdict.as_ref().unwrap();
+    let tps = |point: &Point| point.runs.iter().map(|run| run.tps.unwrap().ln()).sum::<f64>() / 3.0;
+    assert!((verdict.change.unwrap() - ((tps(new) - tps(old)).exp() - 1.0)).abs() < 1e-12, "{verdict:?}");
+    assert!(verdict.ci95_low < verdict.change && verdict.change < verdict.ci95_high);
     assert_eq!(point(&view, "tpcb-like", 16, 1), None);
+    assert_eq!(view.comparisons.len(), 1);
+    assert_eq!((view.comparisons[0].column, view.comparisons[0].unshared), (1, 1));
 
     let (mut trials, _) = fixture::trials();
     let baseline = |trial: &&mut Trial| trial.cell.server == "13" && trial.cell.clients == 1;
@@ -125,7 +130,8 @@ fn a_change_needs_both_sides() {
     let view = analyse(&trials, &BTreeMap::new());
     let (old, new) = (point(&view, "select-only", 1, 0).unwrap(), point(&view, "select-only", 1, 1).unwrap());
     assert_eq!((old.n, old.median, old.min, old.max), (0, None, None, None));
-    assert_eq!((new.n, new.change), (3, None));
+    let verdict = new.verdict.as_ref().unwrap();
+    assert_eq!((new.n, verdict.change, verdict.verdict), (3, None, "INVALID"));
 }
 
 #[test]

@@ -136,10 +136,19 @@ test('behind every chart is a table with its figures', async () => {
       const text = await rows.nth(nth).innerText();
       for (const point of row.points) {
         if (point?.median != null) expect(text).toContain(tps(point.median));
-        if (point?.change != null) expect(text).toContain(change(point.change));
+        if (!point?.verdict) continue;
+        expect(text).toContain(change(point.verdict.change));
+        expect(text).toContain(point.verdict.verdict.toLowerCase());
       }
     }
   }
+});
+
+test('what the columns come to is said at the head', async () => {
+  const page = await open();
+  const head = await page.locator('header').innerText();
+  expect(view.comparisons.length).toBeGreaterThan(0);
+  for (const { sentence } of view.comparisons) expect(head).toContain(sentence);
 });
 
 test('every trial that is not valid is named with its reason', async () => {

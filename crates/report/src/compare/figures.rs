@@ -63,6 +63,12 @@ fn rows(shared: &[Vec<Shared<'_>>], figure: impl Fn(&Trial) -> Option<f64>) -> V
             cells.push((pair, cell, runs(a, &figure), runs(b, &figure)));
         }
     }
+    judged(cells)
+}
+
+/// The rows of some cells, each with its pair, its place in that, and the runs of both sides. All of them together are the
+/// matrix over which p is adjusted.
+pub(crate) fn judged(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
     let samples: Vec<(&[f64], &[f64])> =
         cells.iter().map(|(_, _, a, b)| (a.values.as_slice(), b.values.as_slice())).collect();
     let judged = judge(&samples);

@@ -7,7 +7,7 @@ use crate::figures::{change, counted};
 use crate::metric::Better;
 
 /// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, of one pair in one metric.
-pub(super) fn sentence(of: &OfMetric, pair: usize, pairs: &[Pair]) -> String {
+pub(crate) fn sentence(of: &OfMetric, pair: usize, pairs: &[Pair]) -> String {
     let better = of.metric.better();
     let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
     if let [only] = rows.as_slice() {

@@ -1,0 +1,110 @@
+//! The verdicts on a report's columns: each against the first one, over all panels and numbers of clients.
+
+use model::factor::{Factor, UNKNOWN};
+use model::plan::Cell;
+
+use crate::analyse::COLUMN;
+use crate::compare::figures::judged;
+use crate::compare::sentence::sentence;
+use crate::compare::{Levels, OfMetric, Pair, Row, Runs};
+use crate::metric::{Better, Metric};
+use crate::view;
+
+/// Puts class and verdict to every point, and says what each column comes to. `cells` are the panels', whose clients are
+/// anything. A cell that only one of two columns has is in no comparison.
+pub(crate) fn judge_columns(
+    panels: &mut [view::Panel],
+    cells: &[Cell],
+    columns: usize,
+) -> Vec<view::Comparison> {
+    for point in panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points).flatten()
+    {
+        let cell = stats::Cell::of(&runs(point).values);
+        point.class = cell.and_then(|cell| cell.class()).map(|class| class.to_string());
+    }
+    let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    for column in 1..columns {
+        let mut pair = Pair {
+            variant: column,
+            fixed: Vec::new(),
+            cells: Vec::new(),
+            only_baseline: Vec::new(),
+            only_variant: Vec::new(),
+            differences: Vec::new(),
+        };
+        for (at_panel, panel) in panels.iter().enumerate() {
+            for (at_row, row) in panel.rows.iter().enumerate() {
+                let levels = levels(&cells[at_panel], row.clients);
+                match (&row.points[0], &row.points[column]) {
+                    (Some(a), Some(b)) => {
+                        cells_of_pairs.push((pairs.len(), pair.cells.len(), runs(a), runs(b)));
+                        places.push([at_panel, at_row, column]);
+                        pair.cells.push(levels);
+                    }
+                    (Some(_), None) => pair.only_baseline.push(levels),
+                    (None, Some(_)) => pair.only_variant.push(levels),
+                    (None, None) => {}
+                }
+            }
+        }
+        pairs.push(pair);
+    }
+    let rows = judged(cells_of_pairs);
+    for (row, [panel, at, column]) in rows.iter().zip(places) {
+        if let Some(point) = &mut panels[panel].rows[at].points[column] {
+            point.verdict = Some(verdict(row));
+        }
+    }
+    let of = OfMetric { metric: Metric::Tps, kind: None, rows };
+    pairs
+        .iter()
+        .enumerate()
+        .filter(|(_, pair)| !pair.cells.is_empty())
+        .map(|(at, pair)| view::Comparison {
+            column: pair.variant,
+            sentence: sentence(&of, at, &pairs),
+            unshared: pair.only_baseline.len() + pair.only_variant.len(),
+        })
+        .collect()
+}
+
+fn levels(cell: &Cell, clients: Option<u32>) -> Levels {
+    let level = |factor: Factor| match factor {
+        Factor::Clients => clients.map_or_else(|| UNKNOWN.to_owned(), |clients| clients.to_string()),
+        factor => factor.level(cell),
+    };
+    Factor::ALL
+        .into_iter()
+        .filter(|factor| !COLUMN.contains(factor))
+        .map(|factor| (factor, level(factor)))
+        .collect()
+}
+
+/// The throughputs of the trials that may be used.
+fn runs(point: &view::Point) -> Runs {
+    let mut runs = Runs::default();
+    for trial in &point.runs {
+        match (trial.validity, trial.tps) {
+            ("invalid", _) => runs.invalid += 1,
+            (_, None) => runs.without += 1,
+            (validity, Some(tps)) => {
+                runs.suspect += usize::from(validity == "suspect");
+                runs.trials.push(trial.id.clone());
+                runs.values.push(tps);
+            }
+        }
+    }
+    runs
+}
+
+fn verdict(row: &Row) -> view::Verdict {
+    let welch = row.judged.comparison.as_ref().and_then(|comparison| comparison.welch);
+    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    view::Verdict {
+        verdict: row.judged.outcome.name(Better::Higher),
+        change: row.ratio().map(|ratio| ratio - 1.0),
+        ci95_low: interval.map(|interval| interval.low - 1.0),
+        ci95_high: interval.map(|interval| interval.high - 1.0),
+        p_holm: row.judged.p_holm,
+    }
+}
