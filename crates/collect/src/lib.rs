@@ -5,6 +5,7 @@
 //!
 //! Beside a load, a [`Sampler`] reads [`Source`]s at exact moments: [`Machine`] and [`Processes`] are the operating
 //! system's, [`postgres`] has the server's. A [`Looker`] looks at the server's sessions many times a second.
+//! A [`Profiler`] has [`Perf`] sample which functions processors are in.
 //! [`server_log`] reads what the server wrote when the load has ended.
 //!
 //! Each source has a file of its own. A source that can't be read, or is not what was expected, gives none: never
@@ -16,6 +17,7 @@ mod fitness;
 mod looker;
 mod os;
 pub mod postgres;
+mod profile;
 mod reading;
 mod root;
 mod sampler;
@@ -26,5 +28,6 @@ pub use environment::Host;
 pub use fitness::fitness;
 pub use looker::{Looked, Looker};
 pub use os::{Machine, Processes, Watched};
+pub use profile::{Perf, Profiler};
 pub use reading::{Reading, Source};
 pub use sampler::{Sampled, Sampler, Window};

@@ -10,13 +10,16 @@ mod kernel_file;
 mod machine;
 mod memory;
 mod network;
+mod part;
 mod pressure;
 mod proc_files;
 mod process;
 mod processes;
 mod role;
+mod roster;
 mod sensors;
 mod threads;
 
 pub use machine::Machine;
 pub use processes::{Processes, Watched};
+pub(crate) use roster::Roster;

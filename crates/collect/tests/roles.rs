@@ -45,8 +45,11 @@ fn connect(server: &Server) -> (Client, i32) {
 
 fn watch(server: &Server) -> (Processes, Arc<Mutex<Vec<i32>>>) {
     let collectors = Arc::default();
-    let watched =
-        Watched { driver: None, postmaster: Some(server.pid()), collector_backends: Arc::clone(&collectors) };
+    let watched = Watched {
+        postmaster: Some(server.pid()),
+        collector_backends: Arc::clone(&collectors),
+        ..Watched::default()
+    };
     (Processes::new(watched), collectors)
 }
 

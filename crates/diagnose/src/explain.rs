@@ -144,6 +144,7 @@ mod tests {
             server_banner: None,
             server_build: None,
             limits: None,
+            profile: None,
             database_bytes: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
@@ -192,6 +193,7 @@ mod tests {
                 seen("idle", Some(("Client", "ClientRead")), 100),
             ],
             statements: Vec::new(),
+            stacks: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
         }

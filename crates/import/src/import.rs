@@ -147,6 +147,7 @@ impl Import {
             server_banner: draft.server_banner,
             server_build: None,
             limits: None,
+            profile: None,
             database_bytes: draft.database_bytes,
             validity: validity(&imported, draft.notes),
             summary: Some(draft.summary),
@@ -161,6 +162,7 @@ impl Import {
             metrics: draft.metrics,
             waits: Vec::new(),
             statements: Vec::new(),
+            stacks: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
         })

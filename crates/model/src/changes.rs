@@ -43,6 +43,7 @@ impl Changes {
         note(&mut changes.conflicting, "checkpoint", &old.run.checkpoint, &checkpoint);
         note(&mut changes.conflicting, "settle", &old.run.settle, &settle);
         note(&mut changes.conflicting, "collect", &old.collect, &new.collect);
+        note(&mut changes.conflicting, "profile", &old.profile, &new.profile);
         note(&mut changes.conflicting, "validity", &old.validity, &new.validity);
         note(&mut changes.conflicting, "hooks", &old.hooks, &new.hooks);
         for server in &new.servers {

@@ -12,6 +12,7 @@ use crate::matrix::Level;
 use crate::plan::{
     CacheState, Cell, Collect, Hooks, Order, Pin, Repeats, RunSettings, SettingsVariant, Vacuum, cpu_list,
 };
+use crate::profile::{Profile, Unwinding};
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};
 use crate::units::{Span, Throughput};
@@ -28,6 +29,8 @@ const MAX_THREADS: i64 = 1024;
 const LEAST_MEMORY_BYTES: u64 = 8 << 20;
 /// The most requests a second that a disk may be limited to.
 const MAX_IOPS: i64 = 1_000_000_000;
+/// The most samples a second of a processor: more would measure the sampling.
+const MAX_PROFILE_HZ: i64 = 10_000;
 /// The most trials of a cell.
 const MAX_REPEATS: i64 = 10_000;
 /// The least number of trials of which a spread can be told.
@@ -224,6 +227,36 @@ impl<'a> Checked<'a> {
             statements: statements.unwrap_or(true),
             buffers: buffers.unwrap_or(false),
         })
+    }
+
+    /// What is profiled beside each load of these cells.
+    pub(crate) fn profile(&self, cells: &[Cell]) -> Result<Option<Profile>, SpecError> {
+        let Some(table) = &self.campaign.profile else { return Ok(None) };
+        let spec::Profile { hz, callgraph, window } = table.get_ref();
+        if let Some(given) = window {
+            let asked = self.window(given)?;
+            if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
+                return Err(SpecError::at(
+                    given,
+                    format!("{asked} are to be profiled of a measured window of {shorter}"),
+                    "expected no more than the shortest window; left out, it is all of it",
+                ));
+            }
+        }
+        let choices = [("auto", None)].into_iter();
+        let choices: Vec<_> =
+            choices.chain(Unwinding::ALL.map(|unwinding| (unwinding.name(), Some(unwinding)))).collect();
+        Ok(Some(Profile {
+            hz: match hz {
+                None => Profile::USUAL_HZ,
+                Some(given) => whole(given, "hz", 1, MAX_PROFILE_HZ)? as u32,
+            },
+            callgraph: match callgraph {
+                None => None,
+                Some(given) => one_of(given, "call graph", &choices)?,
+            },
+            window: window.as_ref().map(|given| *given.get_ref()),
+        }))
     }
 
     /// Up to where a trial is sound.

@@ -11,6 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::check::Checked;
 use crate::factor::{Factor, UNKNOWN};
 use crate::limits::{DiskLimit, MemoryLimit};
+use crate::profile::Profile;
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
@@ -32,6 +33,8 @@ pub struct Plan {
     pub run: RunSettings,
     /// What is collected beside each load.
     pub collect: Collect,
+    /// What is profiled beside each load; none for nothing.
+    pub profile: Option<Profile>,
     /// Up to where a trial is sound.
     pub validity: Thresholds,
     /// Commands around the campaign and its trials.
@@ -420,6 +423,7 @@ impl Plan {
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
             notes: campaign.notes.clone(),
             collect: checked.collect()?,
+            profile: checked.profile(&cells)?,
             validity: checked.validity()?,
             hooks: checked.hooks(),
             servers,
@@ -506,6 +510,7 @@ fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Unwinding;
 
     const GOOD: &str = "name = 'n'\n[factors]\nserver = ['13', '18']\nworkload = ['select-only', 'tpcb-like']\n\
                         clients = [1, 2, 4]\n[run]\nseed = 7\nrepeats = 3\n";
@@ -735,6 +740,27 @@ mod tests {
         let text = text.replace("'17'", "'mine'") + "[servers.mine]\ndsn = 'host=y'\n";
         let error = plan(&text).unwrap_err();
         assert!(error.message.contains("needs a server that pgdyno starts"), "{error}");
+    }
+
+    #[test]
+    fn profiles_are_taken_only_where_they_are_asked_for() {
+        let with = |table: &str| plan(&format!("{SWEEP}{table}"));
+        assert_eq!(with("").unwrap().profile, None);
+        let usual = Profile { hz: 99, callgraph: None, window: None };
+        assert_eq!(with("[profile]\n").unwrap().profile, Some(usual));
+        let fp = with("[profile]\ncallgraph = 'fp'\nhz = 49\nwindow = '5s'\n").unwrap().profile.unwrap();
+        assert_eq!((fp.hz, fp.callgraph), (49, Some(Unwinding::FramePointers)));
+        assert_eq!(fp.window, Some(Span::from_us(5_000_000)));
+        for (key, message, help) in [
+            ("hz = 0", "hz = 0 is out of range", "from 1 to 10000"),
+            ("callgraph = 'lbr'", "there is no call graph \"lbr\"", "\"auto\", \"fp\", \"dwarf\""),
+            ("window = '11s'", "11s are to be profiled of a measured window of 10s", "no more than"),
+            ("window = '1ms'", "too short", "100ms"),
+        ] {
+            let error = with(&format!("[profile]\n{key}\n")).unwrap_err();
+            assert!(error.message.contains(message), "{error}");
+            assert!(error.help.as_ref().unwrap().contains(help), "{error:?}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::limits::LimitsInForce;
 use crate::message::{self, Interval};
 use crate::metrics::Metrics;
 use crate::plan::Cell;
+use crate::profile::{Profiled, Stacks};
 use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
 
@@ -32,6 +33,8 @@ pub struct TrialRecord {
     pub waits: Vec<Waits>,
     /// What each statement cost; empty where the server does not have `pg_stat_statements`.
     pub statements: Vec<StatementUse>,
+    /// Which functions processors were in, by role; empty where there was no profile.
+    pub stacks: Vec<Stacks>,
     /// What happened beside the load, in order of time.
     pub events: Vec<Event>,
     /// Texts kept whole: the server's log, the driver's standard error.
@@ -90,6 +93,8 @@ pub struct Trial {
     pub server_build: Option<String>,
     /// The limits that the server was under; none where there were none.
     pub limits: Option<LimitsInForce>,
+    /// How its profile was taken; none where there was none.
+    pub profile: Option<Profiled>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
     /// Whether it may be used.

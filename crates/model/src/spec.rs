@@ -52,6 +52,8 @@ pub struct Campaign {
     /// What is collected beside each load.
     #[serde(default)]
     pub collect: Collect,
+    /// Which functions processors are in, sampled beside each load; nothing where there is no such table.
+    pub profile: Option<Spanned<Profile>>,
     /// Up to where a trial is sound.
     pub validity: Option<Spanned<Thresholds>>,
     /// How each trial runs, and how many of them.
@@ -285,6 +287,19 @@ pub struct Collect {
     /// Which tables fill the shared buffers before and after the load, where the server has `pg_buffercache` (default
     /// false: looking takes its time where there are many).
     pub buffers: Option<bool>,
+}
+
+/// What is profiled beside each load.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Samples a second of each busy processor (default 99).
+    pub hz: Option<Spanned<i64>>,
+    /// `auto` (default), `fp`, `dwarf`.
+    pub callgraph: Option<Spanned<String>>,
+    /// How much of the measured window, from its beginning (default all of it; with `dwarf` as much as gives 32,768 samples
+    /// on processors that are all busy).
+    pub window: Option<Spanned<Span>>,
 }
 
 /// Shell commands. Each is run with the trial's factors in its environment.

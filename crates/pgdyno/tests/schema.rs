@@ -55,6 +55,7 @@ fn it_has_the_keys_that_the_program_reads() {
         ("[pins.a]\nunknown = 1", &properties["pins"]["additionalProperties"]),
         ("[disks.a]\nunknown = 1", &properties["disks"]["additionalProperties"]),
         ("[collect]\nunknown = 1", &properties["collect"]),
+        ("[profile]\nunknown = 1", &properties["profile"]),
         ("[validity]\nunknown = 1", &properties["validity"]),
         ("[hooks]\nunknown = 1", &properties["hooks"]),
     ] {

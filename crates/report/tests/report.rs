@@ -233,6 +233,7 @@ fn what_the_store_gives_back_makes_the_same_view() {
             metrics: Metrics::default(),
             waits: Vec::new(),
             statements: Vec::new(),
+            stacks: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
         };

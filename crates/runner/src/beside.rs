@@ -1,15 +1,17 @@
 //! What is collected beside one load: begun before it, ended after it, and never a reason to lose it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use collect::postgres::{
     Commits, LoadSessions, Session, Statements, Statistics, Tables, WaitSampler, buffers,
 };
-use collect::{Looked, Looker, Machine, Processes, Sampler, Source, Watched, Window};
+use collect::{Looked, Looker, Machine, Perf, Processes, Profiler, Sampler, Source, Watched, Window};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Collect;
+use model::profile::{Profile, Profiled, Stacks};
 use model::record::{ClockReading, Event};
 use model::units::Span;
 use model::waits::{StatementUse, Waits};
@@ -26,6 +28,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Beside {
     sampler: Option<Sampler>,
     looker: Option<Looker>,
+    profiler: Option<Profiler>,
     statements: Option<Statements>,
     buffers: Option<Vec<(String, u64)>>,
     /// Sessions that the tested database counts transactions of.
@@ -41,6 +44,8 @@ pub(crate) struct Collected {
     pub(crate) metrics: Metrics,
     pub(crate) waits: Vec<Waits>,
     pub(crate) statements: Vec<StatementUse>,
+    pub(crate) profile: Option<Profiled>,
+    pub(crate) stacks: Vec<Stacks>,
     pub(crate) events: Vec<Event>,
     /// What went wrong, for people.
     pub(crate) troubles: Vec<String>,
@@ -50,9 +55,25 @@ pub(crate) struct Collected {
 
 impl Beside {
     /// Begins to collect. What can't be is left out, and told.
-    pub(crate) fn begin(what: &Collect, serving: &Serving, driver: u32) -> Self {
+    pub(crate) fn begin(
+        what: &Collect,
+        profile: Option<(Profile, &Perf)>,
+        serving: &Serving,
+        driver: u32,
+    ) -> Self {
         let mut beside = Self::default();
         let backends = Arc::new(Mutex::new(Vec::new()));
+        let mut watched = Watched {
+            driver: Some(driver),
+            postmaster: serving.pid(),
+            profiler: None,
+            collector_backends: Arc::clone(&backends),
+        };
+        if let Some((profile, perf)) = profile {
+            let begun = Profiler::start(profile, perf, watched.clone());
+            beside.profiler = beside.noted("profile", begun);
+            watched.profiler = beside.profiler.as_ref().map(Profiler::pid);
+        }
         if what.statements {
             let begun = for_statements(serving)
                 .and_then(|mut session| Statements::before(&mut session, target::DATABASE));
@@ -73,20 +94,16 @@ impl Beside {
             beside.looker = beside.noted("waits", begun).map(|sampler| Looker::start(sampler, period));
         }
         if what.metrics_hz > 0.0 {
-            let sources = beside.sources(serving, driver, &backends);
+            let sources = beside.sources(serving, watched);
             let interval = Duration::from_secs_f64(1.0 / what.metrics_hz);
             beside.sampler = Some(Sampler::start(sources, interval));
         }
         beside
     }
 
-    fn sources(
-        &mut self,
-        serving: &Serving,
-        driver: u32,
-        backends: &Arc<Mutex<Vec<i32>>>,
-    ) -> Vec<Box<dyn Source>> {
+    fn sources(&mut self, serving: &Serving, watched: Watched) -> Vec<Box<dyn Source>> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
+        let backends = &Arc::clone(&watched.collector_backends);
         let tables = beside_load(serving.session(), "tables", backends).and_then(Tables::new);
         if let Some(tables) = self.noted("tables", tables) {
             self.counted.push(tables.commits());
@@ -98,11 +115,7 @@ impl Beside {
             sources.push(Box::new(statistics));
         }
         sources.push(Box::new(Machine::new(serving.data_directory(), serving.pid())));
-        sources.push(Box::new(Processes::new(Watched {
-            driver: Some(driver),
-            postmaster: serving.pid(),
-            collector_backends: Arc::clone(backends),
-        })));
+        sources.push(Box::new(Processes::new(watched)));
         sources
     }
 
@@ -132,10 +145,13 @@ impl Beside {
         if let Some(looker) = &self.looker {
             looker.load_began(window);
         }
+        if let Some(profiler) = &self.profiler {
+            profiler.load_began(window);
+        }
     }
 
-    /// The load has ended: the last readings, and all there is.
-    pub(crate) fn end(mut self, serving: &Serving) -> Collected {
+    /// The load has ended: the last readings, and all there is. `interrupt` ends what takes long.
+    pub(crate) fn end(mut self, serving: &Serving, interrupt: &AtomicBool) -> Collected {
         let mut collected = Collected::default();
         if let Some(sampler) = self.sampler.take() {
             let sampled = sampler.finish();
@@ -158,6 +174,13 @@ impl Beside {
             let after = self.noted("buffers", after).flatten().unwrap_or_default();
             let at_us = collect::now().monotonic_us - origin.monotonic_us;
             collected.metrics.0.extend(buffer_series(before, after, at_us));
+        }
+        if let Some(profiler) = self.profiler.take() {
+            let profiled = profiler.finish(interrupt);
+            if let Some((profile, stacks)) = self.noted("profile", profiled).flatten() {
+                collected.profile = Some(profile);
+                collected.stacks = stacks;
+            }
         }
         collected.commits = self.counted.iter().map(Commits::get).sum();
         collected.troubles = self.troubles;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use collect::Host;
+use collect::{Host, Perf};
 use diagnose::confounds;
 use model::plan::{Cell, Plan};
 use model::record::{Run, Trial};
@@ -82,6 +82,8 @@ impl Campaign<'_> {
     }
 
     fn trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
+        // Known in a moment, and so before servers are fetched and filled.
+        let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.here.runs(cell)).collect();
         let mut servers = match Servers::prepare(self.cache, self.plan, &cells, &preparation) {
@@ -94,6 +96,7 @@ impl Campaign<'_> {
             run: self.run,
             plan: self.plan,
             host: &host,
+            perf: perf.as_ref(),
             program: self.program,
             interrupt: self.interrupt,
         };

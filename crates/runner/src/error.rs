@@ -28,6 +28,9 @@ pub enum RunError {
     /// The hook before the campaign failed.
     #[error("{0}\nNo trial was run: `before_campaign` has to succeed first")]
     Hook(String),
+    /// The campaign asks for profiles, and they can't be had here.
+    #[error("{0}\nNo trial was run: the campaign has [profile]")]
+    Profile(String),
     /// Cells that are to be compared differ in more than that.
     #[error("{text}\nNothing was measured, as --strict says")]
     Confounded {

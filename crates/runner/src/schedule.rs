@@ -305,6 +305,7 @@ mod tests {
             server_banner: None,
             server_build: None,
             limits: None,
+            profile: None,
             database_bytes: None,
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collect::{Host, server_log};
+use collect::{Host, Perf, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::limits::MemoryLimit;
@@ -38,6 +38,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) plan: &'a Plan,
     /// The machine.
     pub(crate) host: &'a Host,
+    /// What profiles, where the plan says so.
+    pub(crate) perf: Option<&'a Perf>,
     /// The program that is started as driver process.
     pub(crate) program: &'a Path,
     /// Set when the user wants to stop.
@@ -110,13 +112,18 @@ pub(crate) fn run(
                 (Ok(seen), Ok(connection)) => {
                     before = seen;
                     let driver = load::start(setup.program)?;
-                    let mut beside = Beside::begin(&setup.plan.collect, &running.server, driver.id());
+                    let mut beside = Beside::begin(
+                        &setup.plan.collect,
+                        setup.plan.profile.zip(setup.perf),
+                        &running.server,
+                        driver.id(),
+                    );
                     let load = load(setup, next.trial.repeat, cell, connection);
                     driven = drive(driver, load, setup.interrupt, |heard| match heard {
                         Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
                         Heard::Interval(interval) => on_interval(interval),
                     })?;
-                    collected = beside.end(&running.server);
+                    collected = beside.end(&running.server, setup.interrupt);
                     notes.append(&mut collected.troubles);
                     accounting =
                         account(&running.server, before.commits, collected.commits, driven.outcome.as_ref());
@@ -212,6 +219,7 @@ pub(crate) fn run(
                 server_banner: before.banner,
                 server_build,
                 limits,
+                profile: collected.profile,
                 database_bytes: before.database_bytes,
                 validity,
                 summary,
@@ -224,6 +232,7 @@ pub(crate) fn run(
             metrics: collected.metrics,
             waits: collected.waits,
             statements: collected.statements,
+            stacks: collected.stacks,
             logs,
         },
         loaded,

@@ -9,7 +9,7 @@ use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 
 use crate::error::{Defect, StoreError};
 use crate::format::{self, environment, event, setting, trial};
-use crate::{hlog, id, metrics, series, statements, waits};
+use crate::{hlog, id, metrics, series, stacks, statements, waits};
 
 /// The campaign of the run, to the letter.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
@@ -27,6 +27,7 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     let files = files(record).map_err(not_storable)?;
     let mut expected = record.clone();
     expected.logs.sort_by(|a, b| a.name.cmp(&b.name));
+    expected.stacks.sort_by(|a, b| a.role.cmp(&b.role));
     expected.metrics.0.retain(|series| !series.points.is_empty());
     if decode(files.clone()).map_err(not_storable)? != expected {
         // Such as a figure that is not a number, or a log that is there twice.
@@ -59,6 +60,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
         statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
+        stacks: stacks::read(&mut files)?,
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
         logs: logs(files)?,
     })
@@ -100,6 +102,7 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     if !record.events.is_empty() {
         files.insert(event::FILE.to_owned(), event::write(&record.events)?);
     }
+    stacks::write(&record.stacks, &mut files)?;
     for log in &record.logs {
         files.insert(log_file(&log.name)?, compress(&log.text)?);
     }

@@ -42,12 +42,14 @@ macro_rules! mirrors {
 pub(crate) mod acceptance;
 pub(crate) mod environment;
 pub(crate) mod event;
+mod profile;
 pub(crate) mod setting;
 mod statistics;
 pub(crate) mod trial;
 
 pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, ServerFacts};
 pub use event::Event;
+pub use profile::Profile;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{

@@ -18,6 +18,7 @@ mod id;
 mod index;
 mod metrics;
 mod series;
+mod stacks;
 mod statements;
 mod store;
 mod sums;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use sample::{bare, record, sign, stored};
 use store::{Problem, Store, StoreError, new_id};
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "trial.json",
     "campaign.toml",
     "environment.json",
@@ -22,6 +22,7 @@ const FILES: [&str; 13] = [
     "statements.parquet",
     "events.jsonl",
     "logs/server.log.zst",
+    "stacks/background-writer.folded.zst",
     "logs/driver.log.zst",
     "SHA256SUMS",
 ];

@@ -55,6 +55,7 @@ fn files_without_content_are_not_there() {
             "metrics.parquet",
             "series.parquet",
             "settings.json",
+            "stacks",
             "statements.parquet",
             "trial.json",
             "waits.parquet"

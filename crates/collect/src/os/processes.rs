@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::param::clock_ticks_per_second;
 
 use super::kernel_file::KernelFile;
+use super::part::Part;
 use super::proc_files::Proc;
 use super::process::{Ended, FIGURES, Figures, Look, Process, RUN, SYSTEM, USER};
 use super::role::Role;
@@ -21,6 +22,8 @@ pub struct Watched {
     pub driver: Option<u32>,
     /// Process id of the server's first process; none where it runs elsewhere.
     pub postmaster: Option<u32>,
+    /// Process id of the program that profiles beside the load; it counts as pgdyno.
+    pub profiler: Option<u32>,
     /// Process ids of the server's backends that answer pgdyno's own collectors. They may come and go.
     pub collector_backends: Arc<Mutex<Vec<i32>>>,
 }
@@ -243,23 +246,10 @@ fn meet(
         Some((_, Known::Ours(parent))) => Some(parent),
         _ => None,
     };
-    let (role, threads) = if of.driver == Some(pid) {
-        (Some(Role::Driver), Some(Threads::default()))
-    } else if pid == own {
-        (Some(Role::Pgdyno), Some(Threads::default()))
-    } else if of.postmaster == Some(pid) {
-        (Some(Role::Postmaster), None)
-    } else if stat.is_kernel_thread {
-        (Some(Role::Kernel), None)
-    } else if of.postmaster == Some(stat.parent) {
-        (None, None)
-    } else if parent.is_some_and(|parent| parent.role.is_none_or(Role::is_of_server)) {
-        (Some(Role::ServerOther), None)
-    } else if of.driver == Some(stat.parent) && stat.parent != own {
-        (Some(Role::Driver), None)
-    } else {
-        return Some(Known::Foreign);
-    };
+    let parent = parent.map(|parent| parent.role);
+    let Part::Ours(role) = of.part(own, pid, &stat, parent) else { return Some(Known::Foreign) };
+    let has_threads = of.driver == Some(pid) || pid == own;
+    let threads = has_threads.then(Threads::default);
     let mut process = Process::new(role, stat.started, threads);
     process.look(proc, pid);
     Some(Known::Ours(Box::new(process)))
@@ -356,6 +346,7 @@ mod tests {
             let of = Watched {
                 driver: None,
                 postmaster: Some(POSTMASTER),
+                profiler: None,
                 collector_backends: Arc::clone(&collectors),
             };
             (Processes::at(&Root::new(self.0.path()), of, OWN), collectors)

@@ -109,7 +109,39 @@ impl Role {
         }
         Some(named(&OTHERS).unwrap_or(Self::ServerOther))
     }
+
+    /// The role of a process of the server's by the functions that it is in; none where none of them tells.
+    pub(super) fn by_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut found = None;
+        for function in functions {
+            match MAIN_FUNCTIONS.iter().find(|(name, _)| *name == function) {
+                // Every other one that a session's main function calls says more.
+                Some((_, Self::Load)) => found = found.or(Some(Self::Load)),
+                Some((_, role)) => return Some(*role),
+                None => {}
+            }
+        }
+        found
+    }
 }
+
+/// What each kind of process runs in, in PostgreSQL 9.6 to 18. Those of walsenders are called from a session's.
+const MAIN_FUNCTIONS: [(&str, Role); 14] = [
+    ("PostgresMain", Role::Load),
+    ("exec_replication_command", Role::WalSender),
+    ("CheckpointerMain", Role::Checkpointer),
+    ("BackgroundWriterMain", Role::BackgroundWriter),
+    ("WalWriterMain", Role::WalWriter),
+    ("AutoVacLauncherMain", Role::AutovacuumLauncher),
+    ("AutoVacWorkerMain", Role::AutovacuumWorker),
+    ("IoWorkerMain", Role::IoWorker),
+    ("ParallelWorkerMain", Role::ParallelWorker),
+    ("StartupProcessMain", Role::Startup),
+    ("PgArchiverMain", Role::Archiver),
+    ("PgstatCollectorMain", Role::StatsCollector),
+    ("SysLoggerMain", Role::Logger),
+    ("BackgroundWorkerMain", Role::ServerOther),
+];
 
 /// From PostgreSQL 11 on, and before.
 const BEFORE_CLIENTS: [(&str, Role); 4] = [

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use clap::Args;
+use collect::Perf;
 use diagnose::{Confound, Facts, confounds, in_words};
 use model::factor::Factor;
 use model::limits::Limits;
@@ -30,8 +31,8 @@ const SCHEMA: &str = include_str!("../../../../docs/campaign.schema.json");
 /// Prints the cells (combinations of factor levels), the trials in the order in which they would run, and about how
 /// long they would take; what else differs, as far as it is known before, between the levels that are to be
 /// compared; whether the repeats are too few for the change that is to be shown (run.effect), at the noise that
-/// trials in the store have on this host; and memory and disk limits that can't be had here, or that a server may not
-/// live within. Nothing is downloaded, built or started.
+/// trials in the store have on this host; and what can't be had here: profiles, memory and disk limits, or limits that
+/// a server may not live within. Nothing is downloaded, built or started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno plan campaigns/quick.toml\n  \
                         pgdyno plan campaigns/versions.toml --set scale=100 --strict\n  \
@@ -105,7 +106,13 @@ impl PlanArgs {
             format => print(&table(&plan).render(format))?,
         }
         let power = foresight.and_then(|foresight| foresight.warning());
-        for warning in plan.warnings().into_iter().chain(impossible_limits(&plan)).chain(power) {
+        for warning in plan
+            .warnings()
+            .into_iter()
+            .chain(impossible_limits(&plan))
+            .chain(impossible_profile(&plan))
+            .chain(power)
+        {
             note(&format!("\n{warning}\n"));
         }
         if confounds.is_empty() {
@@ -162,6 +169,12 @@ fn impossible_limits(plan: &Plan) -> Vec<String> {
     let Ok(cache) = Cache::open() else { return Vec::new() };
     let why = limits.iter().filter_map(|limits| target::check_limits(&cache, limits).err());
     why.map(|why| format!("Here this can't be run: {why}")).collect()
+}
+
+/// Why profiles can't be had on this machine, where the plan asks for them.
+fn impossible_profile(plan: &Plan) -> Option<String> {
+    let why = Perf::find(plan.profile.as_ref()?).err()?;
+    Some(format!("Here this can't be run: {why}"))
 }
 
 /// What is known of the servers before they are there: from what is in the cache, and of PostgreSQL itself.

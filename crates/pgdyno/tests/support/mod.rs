@@ -60,7 +60,11 @@ impl Bench {
 
     /// Starts pgdyno.
     pub(crate) fn start_with(&self, args: &[&str]) -> Running {
-        let mut command = self.command(args);
+        self.start_command(self.command(args))
+    }
+
+    /// Starts a command of pgdyno's.
+    pub(crate) fn start_command(&self, mut command: Command) -> Running {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());

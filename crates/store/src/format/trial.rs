@@ -14,7 +14,7 @@ use model::units::{Rate, Size, Span};
 use model::workload::{Protocol, Transport, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED, MEASURED, Statistics, from_json, known, to_json};
+use super::{IMPORTED, MEASURED, Profile, Statistics, from_json, known, to_json};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -59,6 +59,9 @@ pub struct Trial {
     /// The limits that the server was under; null where there were none, and in older bundles.
     #[serde(default)]
     pub limits: Option<Limits>,
+    /// How its profile was taken; null where there was none, and in older bundles.
+    #[serde(default)]
+    pub profile: Option<Profile>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
     /// Whether it may be used.
@@ -383,6 +386,7 @@ impl From<&Model> for Trial {
             server_banner: trial.server_banner.clone(),
             server_build: trial.server_build.clone(),
             limits: trial.limits.clone().map(Limits::from),
+            profile: trial.profile.as_ref().map(Profile::from),
             database_bytes: trial.database_bytes,
             validity: Validity {
                 status: trial.validity.status.name().to_owned(),
@@ -421,6 +425,7 @@ impl Trial {
             server_banner: self.server_banner,
             server_build: self.server_build,
             limits: self.limits.map(limits::LimitsInForce::from),
+            profile: self.profile.map(Profile::into_model).transpose()?,
             database_bytes: self.database_bytes,
             validity: record::Validity {
                 status: status(&self.validity.status)?,

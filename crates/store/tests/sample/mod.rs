@@ -15,6 +15,7 @@ use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::{CacheState, Cell, Pin, SettingsVariant};
+use model::profile::{Profiled, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run,
     Setting, Status, Summary, Trial, TrialRecord, Validity,
@@ -116,6 +117,20 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 read_iops: None,
                 write_bytes_s: None,
                 write_iops: Some(1000),
+            }),
+            profile: Some(Profiled {
+                event: Some("cpu-clock".to_owned()),
+                hz: 99,
+                callgraph: Unwinding::Dwarf,
+                callgraph_reason: "postgres has no frame pointers".to_owned(),
+                scope: Scope::Machine,
+                from_us: 500_100,
+                to_us: 3_000_200,
+                samples: 3,
+                lost: 1,
+                nameless: BTreeMap::from([("libc.so.6".to_owned(), 2)]),
+                perf_version: "6.1.1".to_owned(),
+                perf_cpu_us: Some(12_345),
             }),
             database_bytes: Some(123_456_789),
             validity: Validity {
@@ -250,6 +265,10 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 Some(("Timeout", "CheckpointWriteDelay")),
             ),
         ],
+        stacks: vec![
+            Stacks::of_folded("background writer", "postgres;main;BackgroundWriterMain 1\n").unwrap(),
+            Stacks::of_folded("load", "postgres;main;exec <x>_[k] 2\n").unwrap(),
+        ],
         statements: vec![
             statement(i64::MIN, "SELECT abalance FROM pgbench_accounts WHERE aid = $1", Some(0.0)),
             statement(-1, "", None),
@@ -325,6 +344,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
         metrics: Metrics::default(),
         waits: Vec::new(),
         statements: Vec::new(),
+        stacks: Vec::new(),
         events: Vec::new(),
         logs: Vec::new(),
     }

@@ -1,0 +1,133 @@
+//! Which process has which part, by its id: for what knows processes by their ids alone.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::PoisonError;
+
+use super::part::Part;
+use super::proc_files::Proc;
+use super::processes::Watched;
+use super::role::Role;
+use crate::root::Root;
+
+/// Every process that was seen, with its part. A look costs the listing of `/proc` and the reading of what is new.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    of: Watched,
+    own: u32,
+    proc: Option<Proc>,
+    known: HashMap<u32, Part>,
+    /// In the latest look.
+    listed: Vec<u32>,
+}
+
+impl Roster {
+    pub(crate) fn new(of: Watched) -> Self {
+        let proc = Proc::open(&Root::new(Path::new("/")));
+        Self { of, own: std::process::id(), proc, known: HashMap::new(), listed: Vec::new() }
+    }
+
+    /// Meets processes that were not there before. An id that is given to another process within a trial stays the
+    /// first one's.
+    pub(crate) fn look(&mut self) {
+        let Self { of, own, proc: Some(proc), known, listed } = self else { return };
+        if proc.list(format_args!("."), listed).is_none() {
+            return;
+        }
+        for &pid in &*listed {
+            let part = match known.get(&pid) {
+                Some(Part::Ours(None)) => Part::Ours(None),
+                Some(_) => continue,
+                None => {
+                    let Some(stat) = proc.stat(pid) else { continue };
+                    let parent = match known.get(&stat.parent) {
+                        Some(Part::Ours(role)) => Some(*role),
+                        _ => None,
+                    };
+                    of.part(*own, pid, &stat, parent)
+                }
+            };
+            let titled = match part {
+                Part::Ours(None) => Part::Ours(proc.title(pid).and_then(|title| Role::by_title(&title))),
+                part => part,
+            };
+            known.insert(pid, titled);
+        }
+    }
+
+    /// A process that started another was seen to do so; that one may be gone before anybody looks.
+    pub(crate) fn forked(&mut self, pid: u32, parent: u32) {
+        if pid == parent || self.known.contains_key(&pid) {
+            return;
+        }
+        let of_parent = self.known.get(&parent).copied();
+        let part = match of_parent {
+            _ if self.of.postmaster == Some(parent) => Part::Ours(None),
+            Some(Part::Ours(Some(Role::Driver))) => Part::Ours(Some(Role::Driver)),
+            Some(Part::Ours(role)) if role.is_none_or(Role::is_of_server) => {
+                Part::Ours(Some(Role::ServerOther))
+            }
+            _ => Part::Foreign,
+        };
+        self.known.insert(pid, part);
+    }
+
+    /// The role of a process, where need be by the functions that it was in; none of one that has none.
+    pub(crate) fn role<'a>(
+        &self,
+        pid: u32,
+        functions: impl Iterator<Item = &'a str>,
+    ) -> Option<&'static str> {
+        let role = match self.known.get(&pid) {
+            Some(Part::Ours(Some(role))) => *role,
+            Some(Part::Ours(None)) => Role::by_functions(functions).unwrap_or(Role::ServerOther),
+            Some(Part::Foreign) | None => return None,
+        };
+        let collectors = self.of.collector_backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_collector =
+            role == Role::Load && i32::try_from(pid).is_ok_and(|pid| collectors.contains(&pid));
+        Some(if is_collector { Role::Collector } else { role }.name())
+    }
+
+    /// The driver's and the server's processes of the latest look.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = u32> {
+        self.listed.iter().copied().filter(|pid| match self.known.get(pid) {
+            Some(Part::Ours(role)) => role.is_none_or(|role| role == Role::Driver || role.is_of_server()),
+            Some(Part::Foreign) | None => false,
+        })
+    }
+
+    /// Processor time that a process has had, in microseconds.
+    pub(crate) fn cpu_us(&mut self, pid: u32) -> Option<f64> {
+        Some(self.proc.as_mut()?.schedule(pid, None, &mut None)?.run_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_came_and_went_between_looks_is_known_by_its_parent_and_its_functions() {
+        let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
+        let with = |roster: &Roster, pid, function| roster.role(pid, ["main", function].into_iter());
+        assert_eq!(with(&roster, 11, "ParallelWorkerMain"), None);
+        roster.forked(11, 10);
+        roster.forked(12, 11);
+        roster.forked(20, 19);
+        assert_eq!(with(&roster, 11, "ParallelWorkerMain"), Some("parallel worker"));
+        assert_eq!(with(&roster, 11, "PostgresMain"), Some("load"));
+        assert_eq!(with(&roster, 11, "[unknown]"), Some("server other"));
+        assert_eq!(with(&roster, 12, "sh"), Some("server other"));
+        assert_eq!(with(&roster, 20, "PostgresMain"), None, "another server's");
+    }
+
+    #[test]
+    fn this_process_and_the_kernels_are_known() {
+        let mut roster = Roster::new(Watched::default());
+        roster.look();
+        assert_eq!(roster.role(std::process::id(), std::iter::empty()), Some("pgdyno"));
+        assert!(roster.cpu_us(std::process::id()).is_none_or(|us| us > 0.0));
+        assert_eq!(roster.watched().count(), 0);
+    }
+}

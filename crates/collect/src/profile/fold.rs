@@ -1,0 +1,181 @@
+//! Samples as folded stacks, by role, while they are read: what is kept grows with the number of different stacks, not with
+//! that of samples.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use model::profile::{KERNEL_SUFFIX, Stacks};
+
+use super::script::{Frame, Line};
+use crate::os::Roster;
+
+/// The role of processes that have none.
+const FOREIGN: &str = "foreign";
+
+/// What came of all samples.
+#[derive(Debug, Default)]
+pub(super) struct Folded {
+    /// By perf's name.
+    pub(super) event: Option<String>,
+    pub(super) samples: u64,
+    pub(super) lost: u64,
+    /// Samples whose innermost function has no name, by file.
+    pub(super) nameless: BTreeMap<String, u64>,
+    /// By role.
+    stacks: BTreeMap<&'static str, BTreeMap<String, u64>>,
+}
+
+/// One sample while it is read; its parts are used again for the next.
+#[derive(Default)]
+struct Sample {
+    pid: u32,
+    comm: String,
+    /// The innermost first.
+    frames: Vec<String>,
+    is_open: bool,
+}
+
+impl Folded {
+    /// Folds what `perf script` prints.
+    pub(super) fn read(mut script: impl BufRead, roster: &mut Roster) -> io::Result<Self> {
+        let mut folded = Self::default();
+        let mut sample = Sample::default();
+        let mut bytes = Vec::new();
+        let mut stack = String::new();
+        loop {
+            bytes.clear();
+            let is_end = script.read_until(b'\n', &mut bytes)? == 0;
+            let line = String::from_utf8_lossy(&bytes);
+            let line = Line::read(&line);
+            if !matches!(line, Line::Frame(_)) {
+                folded.close(&mut sample, roster, &mut stack);
+            }
+            match line {
+                // A processor without work runs the kernel's process 0.
+                Line::Sample { pid: 0, .. } | Line::Other | Line::End => {}
+                Line::Sample { comm, pid, event, only } => {
+                    if folded.event.is_none() {
+                        folded.event = Some(event.to_owned());
+                    }
+                    sample.open(comm, pid);
+                    only.iter().for_each(|frame| folded.frame(frame, &mut sample));
+                }
+                Line::Frame(frame) if sample.is_open => folded.frame(&frame, &mut sample),
+                Line::Frame(_) => {}
+                Line::Lost(lost) => folded.lost += lost,
+                Line::Fork { pid, parent } => roster.forked(pid, parent),
+            }
+            if is_end {
+                return Ok(folded);
+            }
+        }
+    }
+
+    /// Every role that has a sample, by name.
+    pub(super) fn into_stacks(self) -> Vec<Stacks> {
+        let of_role = |(role, samples): (&str, _)| Stacks { role: role.to_owned(), samples };
+        self.stacks.into_iter().map(of_role).collect()
+    }
+
+    fn frame(&mut self, frame: &Frame, sample: &mut Sample) {
+        if frame.is_end_mark() {
+            return;
+        }
+        let suffix = if frame.is_kernel() { KERNEL_SUFFIX } else { "" };
+        let name = match frame.symbol {
+            // What parts frames in a folded stack can't be in one.
+            Some(symbol) => format!("{}{suffix}", symbol.replace(';', ":")),
+            None => {
+                let file = match (frame.is_kernel(), frame.file.trim_matches(['[', ']'])) {
+                    (true, _) => "kernel",
+                    (false, "") => "unknown",
+                    (false, path) => path.rsplit('/').next().unwrap_or(path),
+                };
+                let file = format!("[{}]", file.replace(';', ":"));
+                // Of callers, perf may look for a name beyond their end: where the call is the last thing they do.
+                if sample.frames.is_empty() {
+                    *self.nameless.entry(file.clone()).or_default() += 1;
+                }
+                format!("{file}{suffix}")
+            }
+        };
+        sample.frames.push(name);
+    }
+
+    fn close(&mut self, sample: &mut Sample, roster: &Roster, stack: &mut String) {
+        if !sample.is_open {
+            return;
+        }
+        sample.is_open = false;
+        let outermost_first = || sample.frames.iter().rev().map(String::as_str);
+        let role = roster.role(sample.pid, outermost_first()).unwrap_or(FOREIGN);
+        stack.clear();
+        stack.push_str(&sample.comm);
+        for frame in outermost_first() {
+            stack.push(';');
+            stack.push_str(frame);
+        }
+        self.samples += 1;
+        let stacks = self.stacks.entry(role).or_default();
+        match stacks.get_mut(stack.as_str()) {
+            Some(samples) => *samples += 1,
+            None => {
+                stacks.insert(stack.clone(), 1);
+            }
+        }
+    }
+}
+
+impl Sample {
+    fn open(&mut self, comm: &str, pid: u32) {
+        // Kernel threads are named after what they work at, such as `kworker/0:1-events`.
+        let comm = comm.split('/').next().unwrap_or(comm);
+        self.comm = comm.replace(';', ":");
+        self.pid = pid;
+        self.frames.clear();
+        self.is_open = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Watched;
+
+    const SCRIPT: &str = "\
+perf 90/90 1.0: PERF_RECORD_FORK(21:21):(10:10)
+postgres 21/21 1.1: cpu-clock: 
+\tffffffff81e29002 sock_recvmsg ([kernel.kallsyms])
+\t  10a929 [unknown] (/lib/libc.so.6)
+\t  3f9c0a PostgresMain (/bin/postgres)
+\tffffffffffffffff [unknown] ([unknown])
+
+swapper 0/0 1.15: cpu-clock: 
+\tffffffff821ef72b pv_native_safe_halt ([kernel.kallsyms])
+
+perf 90/90 1.2: PERF_RECORD_LOST lost 12
+postgres 21/21 1.2: cpu-clock: 
+\tffffffff81e29002 sock_recvmsg ([kernel.kallsyms])
+\t  10a929 [unknown] (/lib/libc.so.6)
+\t  3f9c0a PostgresMain (/bin/postgres)
+
+cc1 77/77 1.3: cpu-clock:    401000 a;b (/bin/cc1)
+kworker/0:1-eve 9/9 1.4: cpu-clock: 
+\tffffffffc0000000 [unknown] ([unknown])
+";
+
+    #[test]
+    fn samples_are_folded_by_role_and_what_has_no_name_is_counted_by_file() {
+        let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
+        let folded = Folded::read(SCRIPT.as_bytes(), &mut roster).unwrap();
+        assert_eq!((folded.samples, folded.lost), (4, 12));
+        assert_eq!(folded.event.as_deref(), Some("cpu-clock"));
+        assert_eq!(folded.nameless, BTreeMap::from([("[kernel]".to_owned(), 1)]), "callers do not count");
+        let text = |stacks: &Stacks| format!("{}: {}", stacks.role, stacks.folded());
+        assert_eq!(
+            folded.into_stacks().iter().map(text).collect::<String>(),
+            "foreign: cc1;a:b 1\nkworker;[kernel]_[k] 1\n\
+             load: postgres;PostgresMain;[libc.so.6];sock_recvmsg_[k] 2\n"
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! Whether a program keeps frame pointers, told by how its functions begin.
+
+use std::fs;
+use std::path::Path;
+
+use object::{Architecture, Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+/// Functions that are looked at, at most.
+const LOOKED_AT: usize = 2000;
+/// A shorter function may have no need of a frame.
+const LEAST_BYTES: u64 = 64;
+/// How far a function may have come before it has set up its frame: what returns early may do without.
+const WITHIN_BYTES: u64 = 256;
+/// From this share of its functions on a program has them. Where compilers keep them, it is nine of ten: functions that
+/// call no other may do without. Where they do not, it is none to speak of.
+const MOST: f64 = 0.5;
+/// How the part of a function is named that a compiler has put apart from it, with the function's frame set up before.
+const APART: [&str; 2] = [".cold", ".part."];
+
+/// Whether the program in this file keeps frame pointers, and why that is thought; none where it can't be told.
+pub(super) fn inspect(program: &Path) -> Option<(bool, String)> {
+    let (with, of) = count(&fs::read(program).ok()?)?;
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let share = with as f64 / of as f64;
+    Some((share >= MOST, format!("{:.0}% of {of} functions of {name} keep frame pointers", share * 100.0)))
+}
+
+/// How many functions set up a frame pointer, of how many that were looked at.
+fn count(program: &[u8]) -> Option<(usize, usize)> {
+    let file = object::File::parse(program).ok()?;
+    let sets_up = match file.architecture() {
+        Architecture::X86_64 => sets_up_x86_64,
+        Architecture::Aarch64 => sets_up_aarch64,
+        _ => return None,
+    };
+    // Stripped programs still have what they export, and a server exports nearly all for its extensions.
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let functions = symbols
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() >= LEAST_BYTES)
+        .filter(|symbol| !symbol.name().is_ok_and(|name| APART.iter().any(|apart| name.contains(apart))))
+        .filter_map(|symbol| {
+            let section = file.section_by_index(symbol.section_index()?).ok()?;
+            section.data_range(symbol.address(), symbol.size().min(WITHIN_BYTES)).ok()?
+        })
+        .take(LOOKED_AT);
+    let (mut with, mut of) = (0, 0);
+    for beginning in functions {
+        of += 1;
+        with += usize::from(sets_up(beginning));
+    }
+    (of > 0).then_some((with, of))
+}
+
+/// `push %rbp` and then `mov %rsp,%rbp`, in either of its two encodings.
+fn sets_up_x86_64(code: &[u8]) -> bool {
+    let push = code.iter().position(|&byte| byte == 0x55);
+    push.is_some_and(|at| {
+        code[at..].windows(3).any(|bytes| bytes == [0x48, 0x89, 0xe5] || bytes == [0x48, 0x8b, 0xec])
+    })
+}
+
+/// `mov x29, sp`, or `add x29, sp, #n` in its general form.
+fn sets_up_aarch64(code: &[u8]) -> bool {
+    code.chunks_exact(4).any(|word| {
+        let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        word & 0xffc0_03ff == 0x9100_03fd
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn beginnings_of_functions_are_told_apart() {
+        assert!(sets_up_x86_64(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x57]));
+        assert!(sets_up_x86_64(&[0x55, 0x31, 0xc0, 0x48, 0x89, 0xe5]));
+        assert!(!sets_up_x86_64(&[0x41, 0x57, 0x55, 0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x18]));
+        assert!(sets_up_aarch64(&[0xfd, 0x7b, 0xbe, 0xa9, 0xfd, 0x03, 0x00, 0x91]));
+        assert!(sets_up_aarch64(&[0xff, 0x83, 0x01, 0xd1, 0xfd, 0x43, 0x01, 0x91]));
+        assert!(!sets_up_aarch64(&[0xff, 0x83, 0x01, 0xd1, 0xf3, 0x53, 0x01, 0xa9]));
+    }
+
+    /// The compiler that the project is built with is the oracle.
+    #[test]
+    fn what_a_compiler_was_told_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("a.c");
+        let functions: String = (0..50)
+            .map(|n| {
+                format!(
+                    "int g{n}(int*); int f{n}(int a){{int b[9];for(int i=0;i<9;i++)b[i]=a*i+{n};\
+                     return g{n}(b)+g{n}(b+1)*a;}}\nint g{n}(int*p){{return p[0];}}\n"
+                )
+            })
+            .collect();
+        fs::write(&source, functions + "int main(){return f1(1);}").unwrap();
+        for (flag, has) in [("-fno-omit-frame-pointer", true), ("-fomit-frame-pointer", false)] {
+            let program = directory.path().join("program");
+            let status = Command::new("cc")
+                .args(["-O2", "-fno-inline", "-rdynamic", flag, "-o"])
+                .args([&program, &source])
+                .status()
+                .unwrap();
+            assert!(status.success());
+            let (found, why) = inspect(&program).unwrap();
+            assert_eq!(found, has, "{flag}: {why}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_is_not_told_of() {
+        assert_eq!(count(b"\x7fELF nonsense"), None);
+        assert_eq!(inspect(Path::new("/proc/version")), None);
+    }
+}

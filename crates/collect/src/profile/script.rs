@@ -1,0 +1,225 @@
+//! What `perf script` prints, line by line. Source: perf-script(1), with the fields that [`FIELDS`] asks for.
+
+/// Fields to be asked for with `-F`.
+pub(super) const FIELDS: &str = "comm,pid,tid,time,event,ip,sym,dso";
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// A sample begins. Where it has no callers, its only frame is on the same line.
+    Sample { comm: &'a str, pid: u32, event: &'a str, only: Option<Frame<'a>> },
+    /// A function of the sample, the innermost first.
+    Frame(Frame<'a>),
+    /// The sample has ended.
+    End,
+    /// So many samples were lost.
+    Lost(u64),
+    /// A process has started another.
+    Fork { pid: u32, parent: u32 },
+    /// Anything else.
+    Other,
+}
+
+/// A function that was not left yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    /// Where in the address space.
+    pub(super) address: u64,
+    /// Its name; none where it is not known.
+    pub(super) symbol: Option<&'a str>,
+    /// The file that it is in, as perf names it; empty where it does not.
+    pub(super) file: &'a str,
+}
+
+/// Where the upper half of the address space begins: the kernel's.
+const KERNEL_FROM: u64 = 1 << 63;
+/// What perf prints where it knows no name.
+const UNKNOWN: &str = "[unknown]";
+
+impl Frame<'_> {
+    pub(super) const fn is_kernel(&self) -> bool {
+        self.address >= KERNEL_FROM
+    }
+
+    /// What unwinding leaves at its end where it could go no further.
+    pub(super) const fn is_end_mark(&self) -> bool {
+        self.address == u64::MAX
+    }
+}
+
+impl<'a> Line<'a> {
+    /// Reads a line, with or without its line break.
+    pub(super) fn read(line: &'a str) -> Self {
+        let line = line.trim_end();
+        if line.is_empty() {
+            return Self::End;
+        }
+        // Names of processes are padded by spaces, and may look like numbers.
+        if line.starts_with('\t')
+            && let Some(frame) = frame(line)
+        {
+            return Self::Frame(frame);
+        }
+        head(line).unwrap_or(Self::Other)
+    }
+}
+
+/// `comm pid/tid time: event:`, or what happened in place of an event. A name may have spaces in it.
+fn head(line: &str) -> Option<Line<'_>> {
+    let mut from = 0;
+    loop {
+        let at = from + line.get(from..)?.find('/')?;
+        from = at + 1;
+        let before = line[..at].trim_end_matches(|c: char| c.is_ascii_digit());
+        let Ok(pid) = line[before.len()..at].parse::<u32>() else { continue };
+        if !before.ends_with(' ') {
+            continue;
+        }
+        let after = line[from..].trim_start_matches(|c: char| c.is_ascii_digit());
+        let Some((time, rest)) = after.trim_start().split_once(": ") else { continue };
+        if !after.starts_with(' ') || time.parse::<f64>().is_err() {
+            continue;
+        }
+        return Some(happened(before.trim(), pid, rest.trim_start()));
+    }
+}
+
+fn happened<'a>(comm: &'a str, pid: u32, what: &'a str) -> Line<'a> {
+    if let Some(task) = what.strip_prefix("PERF_RECORD_") {
+        return record(task).unwrap_or(Line::Other);
+    }
+    let (event, rest) = match what.split_once(' ') {
+        Some((event, rest)) => (event, frame(rest)),
+        None => (what, None),
+    };
+    match event.strip_suffix(':') {
+        Some(event) => Line::Sample { comm, pid, event, only: rest },
+        None => Line::Other,
+    }
+}
+
+/// `FORK(pid:tid):(parent:its thread)`, `LOST lost 3`, `LOST_SAMPLES lost 3`.
+fn record(text: &str) -> Option<Line<'_>> {
+    if let Some(fork) = text.strip_prefix("FORK(") {
+        let (child, parent) = fork.split_once("):(")?;
+        let pid = |of: &str| of.split_once(':')?.0.parse().ok();
+        return Some(Line::Fork { pid: pid(child)?, parent: pid(parent)? });
+    }
+    let lost = text.strip_prefix("LOST")?.rsplit_once("lost ")?.1;
+    Some(Line::Lost(lost.trim().parse().ok()?))
+}
+
+/// `address symbol (file)`; both may have spaces and parentheses in them.
+fn frame(text: &str) -> Option<Frame<'_>> {
+    let text = text.trim();
+    let (address, named) = text.split_once(' ').unwrap_or((text, ""));
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let named = named.trim();
+    let (symbol, file) = match named.strip_suffix(')') {
+        // A file that is gone from the disk is followed by that.
+        Some(inner) => {
+            let path = inner.strip_suffix(" (deleted)").unwrap_or(inner);
+            match path.rsplit_once('(') {
+                Some((symbol, file)) => (symbol.trim_end(), file),
+                None => (named, ""),
+            }
+        }
+        None => (named, ""),
+    };
+    let is_known = !symbol.is_empty() && symbol != UNKNOWN;
+    Some(Frame { address, symbol: is_known.then_some(symbol), file: if file == UNKNOWN { "" } else { file } })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn samples_of_any_name_are_told_from_what_else_happened() {
+        let sample = |comm, pid, event| Line::Sample { comm, pid, event, only: None };
+        for (line, read) in [
+            ("postgres 31480/31480 25520.528687: cpu-clock: \n", sample("postgres", 31480, "cpu-clock")),
+            ("driver-0 31465/31478 25523.838885:  cycles:u: ", sample("driver-0", 31465, "cycles:u")),
+            ("kworker/0:1-eve    9/9     12.5: cycles:", sample("kworker/0:1-eve", 9, "cycles")),
+            ("a 1/x b    7/8     12.5: cycles:P:", sample("a 1/x b", 7, "cycles:P")),
+            (
+                "perf 5997/5997  25894.391568: PERF_RECORD_FORK(5998:5998):(5997:5997)",
+                Line::Fork { pid: 5998, parent: 5997 },
+            ),
+            ("perf 5997/5997  25894.391568: PERF_RECORD_LOST lost 12", Line::Lost(12)),
+            ("perf 5997/5997  25894.391568: PERF_RECORD_LOST_SAMPLES lost 3", Line::Lost(3)),
+            ("perf 5997/5997  0.000000: PERF_RECORD_COMM: postgres:9/9", Line::Other),
+            ("perf 5997/5997  0.000000: PERF_RECORD_FORK(x)", Line::Other),
+            ("", Line::End),
+            ("nonsense", Line::Other),
+        ] {
+            assert_eq!(Line::read(line), read, "{line}");
+        }
+        let only = Frame { address: 0x401000, symbol: Some("main"), file: "/bin/a" };
+        assert_eq!(
+            Line::read("a 1/1 1.0: cycles:   401000 main (/bin/a)"),
+            Line::Sample { comm: "a", pid: 1, event: "cycles", only: Some(only) }
+        );
+    }
+
+    #[test]
+    fn frames_have_names_and_files_with_spaces_and_parentheses() {
+        for (line, address, symbol, file) in [
+            (
+                "\tffffffff81e29002 sock_recvmsg ([kernel.kallsyms])",
+                0xffff_ffff_81e2_9002,
+                Some("sock_recvmsg"),
+                "[kernel.kallsyms]",
+            ),
+            (
+                "\t          10a929 __libc_recv (/lib/libc.so.6)",
+                0x10_a929,
+                Some("__libc_recv"),
+                "/lib/libc.so.6",
+            ),
+            (
+                "\t 1098978 <driver::io::Uring as driver::Io>::wait (/a b/pgdyno)",
+                0x109_8978,
+                Some("<driver::io::Uring as driver::Io>::wait"),
+                "/a b/pgdyno",
+            ),
+            ("\t 10 f (/tmp/x (deleted))", 0x10, Some("f"), "/tmp/x"),
+            ("\t 10 std::f(int) (/bin/x)", 0x10, Some("std::f(int)"), "/bin/x"),
+            ("\t 10 [unknown] (/bin/x)", 0x10, None, "/bin/x"),
+            ("\tffffffffffffffff [unknown] ([unknown])", u64::MAX, None, ""),
+            ("\t 27304 __libc_start_main_impl (inlined)", 0x27304, Some("__libc_start_main_impl"), "inlined"),
+            ("\t 27304", 0x27304, None, ""),
+        ] {
+            assert_eq!(Line::read(line), Line::Frame(Frame { address, symbol, file }), "{line}");
+        }
+        let Line::Frame(frame) = Line::read("\tffffffff81e29002 f ([kernel.kallsyms])") else { panic!() };
+        assert!(frame.is_kernel() && !frame.is_end_mark());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_read_is_too_strange(line in "[\\t ]{0,2}(\\PC{0,40}|[0-9a-f/:. ()\\[\\]]{0,40})") {
+            let _ = Line::read(&line);
+        }
+
+        #[test]
+        fn what_perf_prints_is_read_as_it_was(
+            comm in "[a-z/:]([a-z0-9/: ]{0,13}[a-z])?",
+            pid in any::<u32>(),
+            address in any::<u64>(),
+            symbol in "[a-zA-Z_<][a-zA-Z0-9_:<>&, ]{0,30}[a-z>]",
+            file in "/[a-z0-9/._ -]{0,30}[a-z]",
+        ) {
+            let head = format!("{comm:>16} {pid:>7}/{pid:<7} 123.456789: cycles: ");
+            prop_assert_eq!(
+                Line::read(&head),
+                Line::Sample { comm: comm.trim(), pid, event: "cycles", only: None }
+            );
+            let line = format!("\t{address:16x} {symbol} ({file})");
+            let frame = Frame { address, symbol: Some(symbol.as_str()), file: file.as_str() };
+            prop_assert_eq!(Line::read(&line), Line::Frame(frame));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Profiles: which functions processors were in, sampled while a load ran.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::units::Span;
+
+/// What is to be profiled beside each load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Profile {
+    /// Samples a second of each processor that is busy.
+    pub hz: u32,
+    /// How the callers of a function are to be found; none for by frame pointers where the server's program has them, else
+    /// by DWARF.
+    pub callgraph: Option<Unwinding>,
+    /// How much of the measured window, from its beginning; none for as much as is sensible ([`Profile::window`]).
+    pub window: Option<Span>,
+}
+
+impl Profile {
+    /// Samples a second where nothing is said: odd, so that nothing which happens at full tenths is always met or
+    /// always missed.
+    pub const USUAL_HZ: u32 = 99;
+
+    /// How much of a measured window is profiled. With copies of stacks, which are large, it is no more than gives
+    /// [`MOST_COPIES`] when all processors are busy, unless the campaign says how much it is to be.
+    pub fn window(&self, measured: Span, unwinding: Unwinding, cpus: usize) -> Span {
+        let most = match (self.window, unwinding) {
+            (Some(asked), _) => asked,
+            (None, Unwinding::FramePointers) => measured,
+            (None, Unwinding::Dwarf) => {
+                Span::from_us(MOST_COPIES * 1_000_000 / (u64::from(self.hz) * cpus.max(1) as u64))
+            }
+        };
+        Span::from_us(measured.us().min(most.us()))
+    }
+}
+
+/// Samples with a copy of the stack that a trial takes where nothing is said: 256 MiB of raw data. A share of 1 % of so
+/// many is known to a twentieth of a percent.
+pub const MOST_COPIES: u64 = 32_768;
+
+/// How much of a stack is copied with each sample for its unwinding afterwards, in bytes. A server's are rarely deeper.
+pub const COPY_BYTES: u32 = 8192;
+
+/// A way to find the callers of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unwinding {
+    /// The kernel follows frame pointers at each sample: cheap, and blind in programs that have none.
+    #[serde(rename = "fp")]
+    FramePointers,
+    /// The kernel copies the top of the stack at each sample, which is unwound afterwards by the tables for exceptions
+    /// (DWARF call frame information), which nearly all programs have.
+    #[serde(rename = "dwarf")]
+    Dwarf,
+}
+
+impl Unwinding {
+    /// Every way there is.
+    pub const ALL: [Self; 2] = [Self::FramePointers, Self::Dwarf];
+
+    /// Its name in campaigns and bundles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FramePointers => "fp",
+            Self::Dwarf => "dwarf",
+        }
+    }
+
+    /// The one of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|unwinding| unwinding.name() == name)
+    }
+}
+
+/// What was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Whatever ran on the machine.
+    Machine,
+    /// The driver's and the server's processes: more is not permitted.
+    Processes,
+}
+
+impl Scope {
+    /// Its name in bundles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Processes => "processes",
+        }
+    }
+
+    /// The one of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Machine, Self::Processes].into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// How a trial's profile was taken; its stacks are [`Stacks`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profiled {
+    /// The event that a sample was taken at, by perf's name, such as `cycles` or `cpu-clock`; a `u` after a colon is without
+    /// the kernel's side. None where there was no sample.
+    pub event: Option<String>,
+    /// Samples a second of a busy processor, as asked for.
+    pub hz: u32,
+    /// How callers were found.
+    pub callgraph: Unwinding,
+    /// Why so.
+    pub callgraph_reason: String,
+    /// What was sampled.
+    pub scope: Scope,
+    /// When sampling began, in microseconds after the load's start.
+    pub from_us: i64,
+    /// When it ended.
+    pub to_us: i64,
+    /// Samples that are in the stacks.
+    pub samples: u64,
+    /// Samples that the kernel had no room for.
+    pub lost: u64,
+    /// Samples whose innermost function has no name, by the file that it is in: its name, `[kernel]`, or `[unknown]`.
+    pub nameless: BTreeMap<String, u64>,
+    /// What perf calls its version.
+    pub perf_version: String,
+    /// Processor time that perf took while it sampled, in microseconds; without that of the samples themselves, which is
+    /// part of the time of what they interrupt. None where it could not be read.
+    pub perf_cpu_us: Option<u64>,
+}
+
+impl Profiled {
+    /// Processor time that one sample stands for, in microseconds.
+    pub fn us_per_sample(&self) -> f64 {
+        1e6 / f64::from(self.hz.max(1))
+    }
+
+    /// Whether the kernel's side is in it.
+    pub fn has_kernel(&self) -> bool {
+        let modifiers = |event: &str| event.split_once(':').map(|(_, modifiers)| modifiers.to_owned());
+        let event = self.event.as_deref();
+        event.is_some_and(|event| modifiers(event).is_none_or(|m| !m.contains('u') || m.contains('k')))
+    }
+}
+
+/// How a frame of the kernel ends in folded stacks, as flame graphs know it.
+pub const KERNEL_SUFFIX: &str = "_[k]";
+
+/// The samples of the processes that have one part in a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// Their role, as in the metrics `role.*`; `foreign` are all that have none.
+    pub role: String,
+    /// Samples by folded stack: the process's name, then functions from the outermost to the innermost, with semicolons
+    /// between them.
+    pub samples: BTreeMap<String, u64>,
+}
+
+impl Stacks {
+    /// Samples of all stacks.
+    pub fn total(&self) -> u64 {
+        self.samples.values().sum()
+    }
+
+    /// As text: a line for each stack, with its samples after a space.
+    pub fn folded(&self) -> String {
+        self.samples.iter().map(|(stack, samples)| format!("{stack} {samples}\n")).collect()
+    }
+
+    /// Reads such a text.
+    ///
+    /// # Errors
+    /// The line that is no folded stack.
+    pub fn of_folded(role: &str, text: &str) -> Result<Self, String> {
+        let mut stacks = Self { role: role.to_owned(), samples: BTreeMap::new() };
+        for line in text.lines() {
+            let stack = line.rsplit_once(' ').and_then(|(stack, n)| Some((stack, n.parse::<u64>().ok()?)));
+            let (stack, samples) = stack.ok_or_else(|| format!("this is no folded stack: {line}"))?;
+            *stacks.samples.entry(stack.to_owned()).or_default() += samples;
+        }
+        Ok(stacks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_stacks_are_taken_for_a_part_of_a_long_window_unless_it_is_said() {
+        let profile = Profile { hz: 99, callgraph: None, window: None };
+        let hour = Span::from_us(3_600_000_000);
+        assert_eq!(profile.window(hour, Unwinding::FramePointers, 64), hour);
+        assert_eq!(profile.window(hour, Unwinding::Dwarf, 2).us(), 165_494_949);
+        let short = Span::from_us(5_000_000);
+        assert_eq!(profile.window(short, Unwinding::Dwarf, 2), short);
+        let asked = Profile { window: Some(Span::from_us(60_000_000)), ..profile };
+        assert_eq!(asked.window(hour, Unwinding::Dwarf, 64).us(), 60_000_000);
+        assert_eq!(asked.window(short, Unwinding::Dwarf, 64), short);
+    }
+
+    #[test]
+    fn folded_stacks_are_read_as_they_were_written() {
+        let text = "postgres;main;f 2\npostgres;main;f;syscall x_[k] 1\n";
+        let stacks = Stacks::of_folded("load", text).unwrap();
+        assert_eq!((stacks.total(), stacks.folded().as_str()), (3, text));
+        assert!(Stacks::of_folded("load", "postgres;main\n").unwrap_err().contains("postgres;main"));
+    }
+}

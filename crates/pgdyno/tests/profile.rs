@@ -1,0 +1,163 @@
+//! Campaigns with profiles, on a real server with the real perf; what needs perf says so where it can't be had.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+
+use collect::Perf;
+use model::profile::{Profile, Stacks, Unwinding};
+use model::record::{Status, TrialRecord};
+use support::{Bench, signal, text, wait_until, wait_until_gone};
+
+/// Whether it can be tried here; says why not.
+fn can_profile() -> bool {
+    let profile = Profile { hz: Profile::USUAL_HZ, callgraph: None, window: None };
+    Perf::find(&profile).map_err(|why| eprintln!("not tried: {why}")).is_ok()
+}
+
+fn bench(duration: &str, profile: &str) -> Bench {
+    let bench = Bench::new(&format!(
+        "name = 'profile'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\n\
+         [run]\nduration = '{duration}'\nwarmup = '300ms'\nrepeats = 1\n[profile]\n{profile}\n"
+    ));
+    fs::create_dir(bench.path().join("tmp")).unwrap();
+    bench
+}
+
+/// Runs pgdyno with a directory for temporary files that is its own.
+fn pgdyno(bench: &Bench, args: &[&str]) -> std::process::Output {
+    bench.command(args).env("TMPDIR", bench.path().join("tmp")).output().unwrap()
+}
+
+fn temporary_files(bench: &Bench) -> usize {
+    fs::read_dir(bench.path().join("tmp")).unwrap().count()
+}
+
+/// Share of a role's samples that have a function in their stack.
+fn share(stacks: &Stacks, is_there: impl Fn(&str) -> bool) -> f64 {
+    let with = stacks.samples.iter().filter(|(stack, _)| stack.split(';').any(&is_there));
+    with.map(|(_, samples)| *samples).sum::<u64>() as f64 / stacks.total() as f64
+}
+
+fn of<'a>(record: &'a TrialRecord, role: &str) -> &'a Stacks {
+    let found = record.stacks.iter().find(|stacks| stacks.role == role);
+    found.unwrap_or_else(|| panic!("no {role}: {:?}", record.trial.profile))
+}
+
+#[test]
+fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
+    if !can_profile() {
+        return;
+    }
+    let bench = bench("3s", "hz = 299");
+    let output = pgdyno(&bench, &["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(temporary_files(&bench), 0);
+    let trial = &bench.trials()[0];
+    assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
+    let record = bench.store().load(&trial.id).unwrap();
+    let profile = trial.profile.as_ref().unwrap_or_else(|| panic!("{:?}", record.events));
+    assert_eq!((profile.hz, profile.callgraph), (299, Unwinding::Dwarf));
+    assert_eq!(profile.callgraph_reason, "0% of 2000 functions of postgres keep frame pointers");
+    assert!(profile.event.is_some() && !profile.perf_version.is_empty(), "{profile:?}");
+    assert!(profile.from_us >= 300_000 && profile.to_us > profile.from_us, "{profile:?}");
+    assert_eq!(profile.samples, record.stacks.iter().map(Stacks::total).sum::<u64>());
+    assert!(profile.samples > 50, "{profile:?}");
+
+    let load = of(&record, "load");
+    assert!(share(load, |function| function == "PostgresMain") > 0.9, "{}", load.folded());
+    let runs = |function: &str| function.ends_with("ExecutorRun") || function.starts_with("exec_");
+    assert!(share(load, runs) > 0.02, "{}", load.folded());
+    let of_kernel = |function: &str| function.ends_with(model::profile::KERNEL_SUFFIX);
+    assert_eq!(share(load, of_kernel) > 0.0, profile.has_kernel(), "{}", load.folded());
+    let driver = of(&record, "driver");
+    assert!(share(driver, |function| function.contains("event_loop")) > 0.2, "{}", driver.folded());
+    assert_eq!(share(driver, |function| function == "PostgresMain"), 0.0);
+
+    let bundle = support::bundle(&bench, &trial.id);
+    let listed = fs::read_to_string(bundle.join("SHA256SUMS")).unwrap();
+    assert!(listed.contains("  stacks/load.folded.zst\n"), "{listed}");
+    let check = pgdyno(&bench, &["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn a_part_of_the_window_is_profiled_where_it_is_asked_for() {
+    if !can_profile() {
+        return;
+    }
+    let bench = bench("2s", "window = '500ms'\ncallgraph = 'fp'");
+    let output = pgdyno(&bench, &["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let profile = bench.trials()[0].profile.clone().unwrap();
+    assert_eq!(profile.callgraph, Unwinding::FramePointers);
+    assert_eq!(profile.callgraph_reason, "the campaign says so");
+    // A busy machine may be late at both ends.
+    let length_us = profile.to_us - profile.from_us;
+    assert!(profile.from_us >= 300_000 && (400_000..1_500_000).contains(&length_us), "{profile:?}");
+}
+
+#[test]
+fn ctrl_c_leaves_neither_perf_nor_its_recording() {
+    if !can_profile() {
+        return;
+    }
+    let bench = bench("60s", "");
+    let mut running = {
+        let mut command = bench.command(&["run", "campaign.toml"]);
+        command.env("TMPDIR", bench.path().join("tmp"));
+        bench.start_command(command)
+    };
+    running.wait_for("trial 1/1");
+    let mut family = Vec::new();
+    wait_until("the load runs beside perf", || {
+        family = running.family();
+        family.iter().any(|process| process.command.contains("perf record"))
+            && family.iter().any(|process| process.command.contains("postgres pgdyno [local]"))
+    });
+    signal(running.pid(), libc::SIGINT);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(130), "{said}");
+    wait_until_gone(&family);
+    assert_eq!(temporary_files(&bench), 0);
+    let check = pgdyno(&bench, &["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn without_perf_the_plan_says_so_and_nothing_is_begun() {
+    let bench = bench("1s", "");
+    let without = |args: &[&str]| bench.command(args).env("PATH", bench.path()).output().unwrap();
+    let plan = without(&["plan", "campaign.toml"]);
+    assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
+    let said = String::from_utf8_lossy(&plan.stderr).into_owned();
+    assert!(said.contains("Here this can't be run: a profile needs the program perf"), "{said}");
+    assert!(said.contains("apt-get install linux-perf"), "{said}");
+    let run = without(&["run", "campaign.toml"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run));
+    assert!(text(&run).contains("apt-get install linux-perf"), "{}", text(&run));
+    assert!(!text(&run).contains("starting PostgreSQL"), "{}", text(&run));
+    assert_eq!(bench.trials().len(), 0);
+}
+
+#[test]
+fn a_perf_that_is_refused_says_what_would_let_it() {
+    let bench = bench("1s", "");
+    // The kernel's refusal can't be had at will, but what perf says of it is known.
+    let perf = bench.path().join("perf");
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && { echo perf version 6.1.0; exit; }\n\
+                  echo 'Access to performance monitoring and observability operations is limited.' >&2\nexit 255\n";
+    fs::write(&perf, script).unwrap();
+    fs::set_permissions(&perf, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = bench.command(&["run", "campaign.toml"]).env("PATH", bench.path()).output().unwrap();
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run));
+    for part in ["perf may not take 99 samples a second", "kernel.perf_event_paranoid=1", "is limited"] {
+        assert!(text(&run).contains(part), "{part}: {}", text(&run));
+    }
+    let old = script.replace("6.1.0", "4.19.1");
+    fs::write(&perf, old).unwrap();
+    let run = bench.command(&["run", "campaign.toml"]).env("PATH", bench.path()).output().unwrap();
+    assert!(text(&run).contains("needs perf 5.12 or later"), "{}", text(&run));
+}

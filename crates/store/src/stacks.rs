@@ -1,0 +1,46 @@
+//! `stacks/<role>.folded.zst`: folded stacks of each role, as flame-graph tools read them.
+
+use model::profile::Stacks;
+
+use crate::content::Files;
+use crate::error::Defect;
+
+const DIRECTORY: &str = "stacks/";
+const ENDING: &str = ".folded.zst";
+/// zstd's own default.
+const LEVEL: i32 = 3;
+
+/// Adds the files of these stacks. A role's name has hyphens for its spaces there.
+pub(crate) fn write(stacks: &[Stacks], into: &mut Files) -> Result<(), Defect> {
+    for stacks in stacks {
+        let file = format!("{DIRECTORY}{}{ENDING}", stacks.role.replace(' ', "-"));
+        let plain = |c: char| c.is_ascii_lowercase() || c == ' ';
+        if stacks.role.is_empty() || !stacks.role.chars().all(plain) {
+            return Err(Defect::damaged(&file, "a role's name is made of small letters and spaces"));
+        }
+        let content = zstd::encode_all(stacks.folded().as_bytes(), LEVEL)
+            .map_err(|error| Defect::damaged(&file, error))?;
+        into.insert(file, content);
+    }
+    Ok(())
+}
+
+/// Takes the stacks of every role from a bundle's files, by role.
+pub(crate) fn read(files: &mut Files) -> Result<Vec<Stacks>, Defect> {
+    let names: Vec<String> = files.keys().filter(|file| role(file).is_some()).cloned().collect();
+    let mut all = Vec::new();
+    for file in names {
+        let (Some(role), Some(content)) = (role(&file), files.remove(&file)) else { continue };
+        let plain = zstd::decode_all(content.as_slice())
+            .map_err(|error| Defect::damaged(&file, format!("it can't be decompressed: {error}")))?;
+        let text = String::from_utf8(plain)
+            .map_err(|error| Defect::damaged(&file, format!("it is not UTF-8: {error}")))?;
+        all.push(Stacks::of_folded(&role, &text).map_err(|why| Defect::damaged(&file, why))?);
+    }
+    all.sort_by(|a, b| a.role.cmp(&b.role));
+    Ok(all)
+}
+
+fn role(file: &str) -> Option<String> {
+    Some(file.strip_prefix(DIRECTORY)?.strip_suffix(ENDING)?.replace('-', " "))
+}
