@@ -37,6 +37,7 @@ mod transaction_log;
 mod worker;
 
 pub use arrivals::{Arrivals, Rate, Spacing, Stage};
+pub use connect::connect_params;
 pub use engine::{Control, Stopper, run};
 pub use error::{DriverError, LoadError};
 pub use io::try_uring;

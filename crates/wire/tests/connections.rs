@@ -285,7 +285,7 @@ fn statements_are_done_and_refused() {
 
 /// What each statement gave: its rows, with `-` for null.
 fn told(results: &[ResultSet]) -> Vec<Vec<String>> {
-    let text = |value: Option<&[u8]>| value.map_or("-", |value| str::from_utf8(value).unwrap()).to_owned();
+    let text = |value: Option<&[u8]>| value.map_or("-".into(), String::from_utf8_lossy).into_owned();
     let row = |row: Values<'_>| row.map(text).collect::<Vec<_>>().join(" ");
     results.iter().map(|result| result.kept_rows().map(row).collect()).collect()
 }
