@@ -15,6 +15,8 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use rustix::time::{ClockId, clock_gettime};
 use target::{Cache, Cluster, Progress, Server};
+use wire::ConnectParams;
+use wire::blocking::Session;
 
 struct Quiet;
 
@@ -30,7 +32,7 @@ fn main() {
     let connections = ("max_connections".to_owned(), (backends + 10).to_string());
     let server =
         Cluster::empty(&cache, &installation, &[]).unwrap().start(&BTreeMap::from([connections])).unwrap();
-    let _sessions: Vec<postgres::Client> = (0..backends).map(|_| connect(&server)).collect();
+    let _sessions: Vec<Session> = (0..backends).map(|_| connect(&server)).collect();
 
     let own = std::process::id();
     let watched = Watched { driver: Some(own), postmaster: Some(server.pid()), ..Watched::default() };
@@ -62,11 +64,9 @@ fn time(source: &mut dyn Source, readings: usize) -> f64 {
     (now() - before) / readings as f64
 }
 
-fn connect(server: &Server) -> postgres::Client {
+fn connect(server: &Server) -> Session {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
-    let mut config = postgres::Config::new();
-    config.host_path(directory).port(port).user(target::USER).dbname("postgres");
-    config.connect(postgres::NoTls).unwrap()
+    Session::connect(&ConnectParams::new(directory, port, target::USER, "postgres", None)).unwrap()
 }
 
 fn processes() -> usize {

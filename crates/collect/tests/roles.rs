@@ -12,8 +12,9 @@ use collect::{Processes, Reading, Source, Watched};
 use model::message::Endpoint;
 use model::metrics::Kind;
 use model::workload::Transport;
-use postgres::{Client, NoTls};
 use target::{Cache, Cluster, Progress, Server};
+use wire::ConnectParams;
+use wire::blocking::Session;
 
 /// What other sessions of a server may have left to do, such as the one that found it ready.
 const OTHERS_US: f64 = 50_000.0;
@@ -34,13 +35,12 @@ fn start(major: &str, settings: &[(&str, &str)]) -> Server {
     Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap()
 }
 
-fn connect(server: &Server) -> (Client, i32) {
+fn connect(server: &Server) -> (Session, i32) {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
-    let mut config = postgres::Config::new();
-    config.host_path(directory).port(port).user(target::USER).dbname("postgres");
-    let mut client = config.connect(NoTls).unwrap();
-    let pid = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
-    (client, pid)
+    let params = ConnectParams::new(directory, port, target::USER, "postgres", None);
+    let session = Session::connect(&params).unwrap();
+    let pid = session.begun().process_id;
+    (session, pid)
 }
 
 fn watch(server: &Server) -> (Processes, Arc<Mutex<Vec<i32>>>) {
@@ -113,7 +113,7 @@ fn each_processs_time_is_its_roles() {
             let least_before = schedule_us(pid);
             let before = read(&mut processes);
             let most_before = schedule_us(pid);
-            session.query_one(BURN, &[]).unwrap();
+            session.execute(BURN).unwrap();
             let least_after = schedule_us(pid);
             let after = read(&mut processes);
             let most_after = schedule_us(pid);
@@ -157,9 +157,9 @@ fn checkpoints_are_the_checkpointers() {
     let server = start("18", &[]);
     let (mut processes, _) = watch(&server);
     let (mut client, _) = connect(&server);
-    client.batch_execute("create table t as select generate_series(1, 300000) as a").unwrap();
+    client.execute("create table t as select generate_series(1, 300000) as a").unwrap();
     let before = read(&mut processes);
-    client.batch_execute("checkpoint").unwrap();
+    client.execute("checkpoint").unwrap();
     let after = read(&mut processes);
     let grew = get(&after, "role.run_us", "checkpointer") - get(&before, "role.run_us", "checkpointer");
     assert!(grew > 0.0);
@@ -174,7 +174,7 @@ fn sessions_between_two_readings_are_not_lost() {
         let mut used_us = 0.0;
         for _ in 0..3 {
             let (mut client, pid) = connect(&server);
-            client.query_one(BURN, &[]).unwrap();
+            client.execute(BURN).unwrap();
             used_us += schedule_us(pid)[0];
             drop(client);
             wait_for_end(pid);

@@ -3,13 +3,39 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
+use model::message::{Connection, Endpoint};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt,
 };
-use wire::{ConnectParams, TlsContext, Transport};
+use wire::{ConnectParams, Given, ParamError, TlsContext, Transport};
 
 use crate::error::LoadError;
+
+/// What a connection of the messages comes to. The environment and files count only for a connection string.
+///
+/// # Errors
+/// The connection string, or what it leads to, can't be used.
+pub fn connect_params(connection: &Connection) -> Result<ConnectParams, ParamError> {
+    let Connection { endpoint, user, database, password } = connection;
+    let (host, port) = match endpoint {
+        Endpoint::Unix { directory, port } => (directory, *port),
+        Endpoint::Tcp { host, port } => (host, *port),
+        Endpoint::Conninfo { conninfo } => {
+            let given: Given = [
+                ("dbname", conninfo.as_str()),
+                ("user", user),
+                ("dbname", database),
+                ("password", password.as_deref().unwrap_or_default()),
+            ]
+            .into_iter()
+            .collect();
+            let resolved = ConnectParams::resolve(&given, &|name: &str| std::env::var(name).ok());
+            return Ok(resolved?.params);
+        }
+    };
+    Ok(ConnectParams::new(host, port, user, database, password.clone()))
+}
 
 /// Where and as whom to connect, with its addresses looked up.
 pub(crate) struct Server {

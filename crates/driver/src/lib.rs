@@ -7,8 +7,6 @@
 //! way of the data: `engine` starts the threads and merges what they tell → each `worker` has its clients connected and
 //! runs their scripts (`program`) in an `event_loop` over one of two kinds of `io`, and its `recorder` hands over one
 //! [`Record`] an interval → `intervals` puts those of all threads together for the [`Observer`].
-//!
-//! Apart from all that, [`Session`] is for what is done in a database before and after a load.
 
 mod arrivals;
 mod client;
@@ -30,7 +28,6 @@ mod recorder;
 mod replies;
 mod schedule;
 mod serve;
-mod session;
 mod shell;
 mod slice;
 mod stop;
@@ -40,6 +37,7 @@ mod transaction_log;
 mod worker;
 
 pub use arrivals::{Arrivals, Rate, Spacing, Stage};
+pub use connect::connect_params;
 pub use engine::{Control, Stopper, run};
 pub use error::{DriverError, LoadError};
 pub use io::try_uring;
@@ -48,4 +46,3 @@ pub use observer::{EngineUsed, Level, Observer, Outcome, Said};
 pub use process::{Next, Process};
 pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord};
 pub use serve::{APPLICATION_NAME, Ended, serve};
-pub use session::{CopyWriter, FailedAttempt, Session, SessionError};

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use model::message::{self, Endpoint, Reply, Request, VERSION};
+use model::message::{self, Reply, Request, VERSION};
 use model::record::ClockReading;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use script::{Names, Script, Seeds, Value, Variables};
-use wire::{ConnectParams, Given};
 
 use crate::arrivals::{Arrivals, Rate, Spacing};
+use crate::connect::connect_params;
 use crate::engine::{Control, Stopper, run};
 use crate::error::LoadError;
 use crate::load::{ErrorPolicy, Length, Load, WeightedScript};
@@ -141,7 +141,9 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
     let mut errors = ErrorPolicy::pgbench(Some(1));
     // What a runner measures has no failures: one that happens ends its client, and is told.
     errors.rules.clear();
-    let connection = connect_params(&load.connection)?;
+    let mut connection =
+        connect_params(&load.connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
+    connection.application_name = Some(APPLICATION_NAME.to_owned());
     let scripts = vec![WeightedScript { script, weight: 1 }];
     Ok(Load {
         client_id: names.find("client_id"),
@@ -157,30 +159,6 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
         },
         ..Load::new(connection, scripts, variables, seeds)
     })
-}
-
-fn connect_params(connection: &message::Connection) -> Result<ConnectParams, LoadError> {
-    let message::Connection { endpoint, user, database, password } = connection;
-    let (host, port) = match endpoint {
-        Endpoint::Unix { directory, port } => (directory, *port),
-        Endpoint::Tcp { host, port } => (host, *port),
-        Endpoint::Conninfo { conninfo } => {
-            let given: Given = [
-                ("dbname", conninfo.as_str()),
-                ("user", user),
-                ("dbname", database),
-                ("password", password.as_deref().unwrap_or_default()),
-                ("application_name", APPLICATION_NAME),
-            ]
-            .into_iter()
-            .collect();
-            let resolved = ConnectParams::resolve(&given, &|name: &str| std::env::var(name).ok());
-            return Ok(resolved.map_err(|error| LoadError::Invalid(error.to_string()))?.params);
-        }
-    };
-    let mut params = ConnectParams::new(host, port, user, database, password.clone());
-    params.application_name = Some(APPLICATION_NAME.to_owned());
-    Ok(params)
 }
 
 /// Makes replies of what a load tells.

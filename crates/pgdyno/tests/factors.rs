@@ -1,12 +1,16 @@
 //! What a campaign can ask for beyond versions and clients, measured on real servers.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[cfg(test)]
 mod support;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
+use model::message::Endpoint;
 use model::record::{Status, Trial};
+use model::waits::Session;
+use model::workload::Transport;
 use support::{Bench, bundle, text};
 use target::{Cache, Cluster, Progress};
 
@@ -58,9 +62,7 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
     let installation = target::install(&cache, "18", &Quiet).unwrap();
     let settings = [("shared_buffers".to_owned(), "16MB".to_owned())].into();
     let theirs = Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
-    let model::message::Endpoint::Unix { directory, port } =
-        theirs.endpoint(model::workload::Transport::Unix)
-    else {
+    let Endpoint::Unix { directory, port } = theirs.endpoint(Transport::Unix) else {
         unreachable!("it was asked for its socket");
     };
     let bin = installation.directory().join("bin");
@@ -90,6 +92,47 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
     let mut client = theirs.control().unwrap();
     let work_mem: String = client.query_one("select current_setting('work_mem')", &[]).unwrap().get(0);
     assert_eq!(work_mem, "4MB");
+}
+
+#[test]
+fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
+    let cache = Cache::open().unwrap();
+    let installation = target::install(&cache, "18", &Quiet).unwrap();
+    let cluster = Cluster::empty(&cache, &installation, &[]).unwrap();
+    let data = cluster.data_directory();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+    let owner = fs::metadata(&data).unwrap();
+    for (name, content) in [("server.crt", certificate), ("server.key", key)] {
+        fs::write(data.join(name), content).unwrap();
+        fs::set_permissions(data.join(name), Permissions::from_mode(0o600)).unwrap();
+        chown(data.join(name), Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
+    let theirs = cluster.start(&[("ssl".to_owned(), "on".to_owned())].into()).unwrap();
+    theirs.control().unwrap().batch_execute("alter role postgres password 'well known'").unwrap();
+    let Endpoint::Tcp { port, .. } = theirs.endpoint(Transport::Tcp) else {
+        unreachable!("it was asked for TCP")
+    };
+    // Made so that nobody else may read it, as libpq wants it.
+    let passwords = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&passwords, "*:*:*:*:well known").unwrap();
+    let bench = Bench::new(&format!(
+        "name = 'guarded'\n[factors]\nserver = ['theirs']\nworkload = ['tpcb-like']\nclients = [2]\n\
+         transport = ['tcp']\n{RUN}\
+         [servers.theirs]\ndsn = \"host=localhost port={port} user=postgres passfile={} sslmode=require\"\n",
+        passwords.path().display()
+    ));
+    let trials = ran(&bench, &[]);
+    let [trial] = trials.as_slice() else { panic!("{trials:?}") };
+    assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
+    assert_eq!(trial.accounting.surplus(), Some(0));
+    let record = bench.store().load(&trial.id).unwrap();
+    assert!(record.waits.iter().any(|row| row.session == Session::Load), "{:?}", record.waits);
+    for (metric, of) in [("pg.database.commits", None), ("pg.table.index_scans", Some("pgbench_accounts"))] {
+        let series = record.metrics.get(metric, of).unwrap_or_else(|| panic!("no {metric}"));
+        assert!(series.points.iter().any(|point| point.value.is_some()), "{series:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,6 @@ use model::profile::{Profile, Profiled, Stacks};
 use model::record::{ClockReading, Event};
 use model::units::Span;
 use model::waits::{StatementUse, Waits};
-use target::TargetError;
 
 use crate::serving::Serving;
 
@@ -23,6 +22,10 @@ use crate::serving::Serving;
 const PATIENCE: Duration = Duration::from_millis(900);
 /// How long a statement before or after a load may take.
 const LONG_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The database for what the tested one is not to count.
+const CONTROL: &str = "postgres";
+
 /// Collectors at work.
 #[derive(Default)]
 pub(crate) struct Beside {
@@ -88,7 +91,7 @@ impl Beside {
                 database: target::DATABASE.to_owned(),
                 application_name: Some(driver::APPLICATION_NAME.to_owned()),
             };
-            let begun = beside_load(serving.control(), "waits", &backends)
+            let begun = beside_load(serving, CONTROL, "waits", &backends)
                 .and_then(|session| WaitSampler::new(session, &load));
             let period = Duration::from_secs_f64(1.0 / what.waits_hz);
             beside.looker = beside.noted("waits", begun).map(|sampler| Looker::start(sampler, period));
@@ -104,12 +107,12 @@ impl Beside {
     fn sources(&mut self, serving: &Serving, watched: Watched) -> Vec<Box<dyn Source>> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         let backends = &Arc::clone(&watched.collector_backends);
-        let tables = beside_load(serving.session(), "tables", backends).and_then(Tables::new);
+        let tables = beside_load(serving, target::DATABASE, "tables", backends).and_then(Tables::new);
         if let Some(tables) = self.noted("tables", tables) {
             self.counted.push(tables.commits());
             sources.push(Box::new(tables));
         }
-        let statistics = beside_load(serving.control(), "statistics", backends)
+        let statistics = beside_load(serving, CONTROL, "statistics", backends)
             .and_then(|session| Statistics::new(session, target::DATABASE));
         if let Some(statistics) = self.noted("statistics", statistics) {
             sources.push(Box::new(statistics));
@@ -121,7 +124,7 @@ impl Beside {
 
     /// A session in the tested database, before or after the load.
     fn for_buffers(&mut self, serving: &Serving) -> Result<Session, String> {
-        let session = open(serving.session(), "buffers", LONG_PATIENCE)?;
+        let session = open(serving, target::DATABASE, "buffers", LONG_PATIENCE)?;
         self.counted.push(session.commits());
         Ok(session)
     }
@@ -190,28 +193,26 @@ impl Beside {
 
 /// A session before or after the load, which needs its connections for itself meanwhile.
 fn for_statements(serving: &Serving) -> Result<Session, String> {
-    open(serving.control(), "statements", LONG_PATIENCE)
+    open(serving, CONTROL, "statements", LONG_PATIENCE)
 }
 
 /// A session beside the load, whose process is a collector's.
 fn beside_load(
-    client: Result<postgres::Client, TargetError>,
+    serving: &Serving,
+    database: &str,
     purpose: &str,
     backends: &Mutex<Vec<i32>>,
 ) -> Result<Session, String> {
-    let session = open(client, purpose, PATIENCE)?;
+    let session = open(serving, database, purpose, PATIENCE)?;
     if let Ok(mut backends) = backends.lock() {
         backends.push(session.pid());
     }
     Ok(session)
 }
 
-fn open(
-    client: Result<postgres::Client, TargetError>,
-    purpose: &str,
-    patience: Duration,
-) -> Result<Session, String> {
-    Session::open(client.map_err(|error| error.to_string())?, purpose, patience)
+fn open(serving: &Serving, database: &str, purpose: &str, patience: Duration) -> Result<Session, String> {
+    let params = driver::connect_params(&serving.own_connection(database));
+    Session::open(&params.map_err(|error| error.to_string())?, purpose, patience)
 }
 
 /// Buffers by relation, before the load and after it; one that has none is not among what was seen.

@@ -32,19 +32,11 @@ impl Serving {
         }
     }
 
-    /// A session in the database `postgres`.
-    pub(crate) fn control(&self) -> Result<postgres::Client, TargetError> {
+    /// How sessions of pgdyno's own connect to a database. The tested one counts their transactions with the load's.
+    pub(crate) fn own_connection(&self, database: &str) -> Connection {
         match self {
-            Self::Own(server) => server.control(),
-            Self::External(server) => server.control(),
-        }
-    }
-
-    /// A session in the tested database, which counts its transactions with the load's.
-    pub(crate) fn session(&self) -> Result<postgres::Client, TargetError> {
-        match self {
-            Self::Own(server) => server.session(),
-            Self::External(server) => server.session(),
+            Self::Own(server) => server.own_connection(database),
+            Self::External(server) => server.own_connection(database),
         }
     }
 

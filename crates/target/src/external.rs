@@ -120,22 +120,6 @@ impl ExternalServer {
         &self.reach.control.called
     }
 
-    /// Connects to the database `postgres`, where pgdyno's own statements do not count in the tested database.
-    ///
-    /// # Errors
-    /// The server does not answer.
-    pub fn control(&self) -> Result<postgres::Client, TargetError> {
-        self.reach.control.session()
-    }
-
-    /// Connects to the tested database, which counts the transactions of the session with the load's.
-    ///
-    /// # Errors
-    /// The server does not answer.
-    pub fn session(&self) -> Result<postgres::Client, TargetError> {
-        self.reach.control.connect(crate::DATABASE)
-    }
-
     /// Its `server_version`, such as `18.1`, and what `version()` prints.
     ///
     /// # Errors
@@ -175,6 +159,11 @@ impl ExternalServer {
     /// The connection string leads to the server by another transport.
     pub fn connection(&self, transport: Transport) -> Result<Connection, TargetError> {
         self.reach.connection(transport)
+    }
+
+    /// How pgdyno's own sessions connect to a database. With the password, if there is one.
+    pub fn own_connection(&self, database: &str) -> Connection {
+        self.reach.own_connection(database)
     }
 
     /// Makes the template of a scale, the database `pgdyno_scale_<N>`, where it is not there yet.

@@ -120,20 +120,17 @@ impl Server {
         }
     }
 
+    /// How pgdyno's own sessions connect to a database, whatever the clients' transport.
+    pub fn own_connection(&self, database: &str) -> Connection {
+        Connection { database: database.to_owned(), ..self.connection(Transport::Unix) }
+    }
+
     /// Connects to the database `postgres`, where pgdyno's own statements do not count in the tested database.
     ///
     /// # Errors
     /// The server does not answer.
     pub fn control(&self) -> Result<postgres::Client, TargetError> {
         self.control.session()
-    }
-
-    /// Connects to the tested database, which counts the transactions of the session with the load's.
-    ///
-    /// # Errors
-    /// The server does not answer.
-    pub fn session(&self) -> Result<postgres::Client, TargetError> {
-        self.control.connect(crate::DATABASE)
     }
 
     /// Its `server_version`, such as `18.1`, and what `version()` prints.

@@ -1,13 +1,15 @@
-//! The PostgreSQL frontend/backend protocol 3 as state machines without I/O.
+//! The PostgreSQL frontend/backend protocol 3 as state machines without I/O, and [`blocking`]: a session over them.
 //!
 //! Bytes come in by slices, split in any way, and go out to a caller's `Vec<u8>`; sockets and time are the caller's.
 //! In the order of a connection's life: [`ConnectParams`] (where and how) → [`Handshake`] (TLS by [`TlsContext`],
 //! authentication, the check of the session) → [`encode`] (what a client says) → [`Reader`] (what the server answers)
 //! → [`encode::terminate`]; in between go the bytes through [`Tls`], where it is used. [`ServerError`] is the server's
-//! own complaint. Only making parameters and TLS contexts reads files.
+//! own complaint. Only making parameters and TLS contexts reads files, and only [`blocking`] has sockets: it is for who
+//! has one session and waits for each answer.
 //!
 //! Source: PostgreSQL manual, part VII, "Frontend/Backend Protocol".
 
+pub mod blocking;
 pub mod encode;
 mod handshake;
 mod login;

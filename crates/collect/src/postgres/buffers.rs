@@ -15,8 +15,8 @@ pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, Stri
         "SELECT {MARK} quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
          WHERE e.extname = 'pg_buffercache'"
     );
-    let found = session.ask(&schema).map_err(|refusal| refusal.why)?;
-    let Some(schema) = found.first().and_then(|row| row.get(0)) else { return Ok(None) };
+    let found = session.ask(&schema).map_err(|refusal| refusal.why)?.next();
+    let Some(schema) = found.and_then(|row| row.get(0)) else { return Ok(None) };
     let sql = format!(
         "SELECT {MARK} CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname, b.buffers \
          FROM (SELECT relfilenode, reltablespace, reldatabase, count(*) AS buffers FROM {schema}.pg_buffercache \
@@ -27,7 +27,5 @@ pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, Stri
          = b.reltablespace JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 2 DESC, 1"
     );
     let rows = session.ask(&sql).map_err(|refusal| refusal.why)?;
-    Ok(Some(
-        rows.iter().filter_map(|row| Some((row.get(0)?.to_owned(), row.get(1)?.parse().ok()?))).collect(),
-    ))
+    Ok(Some(rows.filter_map(|row| Some((row.get(0)?.into_owned(), row.get(1)?.parse().ok()?))).collect()))
 }

@@ -3,13 +3,13 @@
 //! Source: PostgreSQL manual, "System Information Functions", `pg_blocking_pids`. It stops the lock manager for a moment,
 //! hence at most once a second.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use model::record::{ClockReading, Event};
-use postgres::SimpleQueryRow;
 
-use super::session::{MARK, Session};
+use super::session::{MARK, Row, Session};
 
 /// How often it is asked.
 const EVERY_US: i64 = 1_000_000;
@@ -129,7 +129,8 @@ impl Holders {
         }
         self.asked_us = Some(at.monotonic_us);
         let rows = session.ask(&self.sql).map_err(|refusal| refusal.why)?;
-        self.add(&rows.iter().filter_map(party).collect(), at);
+        let parties = rows.filter_map(party).collect();
+        self.add(&parties, at);
         Ok(())
     }
 
@@ -189,14 +190,14 @@ fn holding(parties: &BTreeMap<i32, Party>) -> BTreeMap<i32, u64> {
     held
 }
 
-fn party(row: &SimpleQueryRow) -> Option<(i32, Party)> {
-    let waits_for = row.get(1).unwrap_or_default().split_whitespace();
+fn party(row: Row<'_>) -> Option<(i32, Party)> {
+    let waits_for = row.get(1).unwrap_or_default();
     let party = Party {
-        waits: row.get(6) == Some("t"),
-        waits_for: waits_for.filter_map(|pid| pid.parse().ok()).collect(),
-        is_load: row.get(2) == Some("t"),
-        application_name: row.get(3).unwrap_or_default().to_owned(),
-        state: row.get(4).map(str::to_owned),
+        waits: row.get(6).as_deref() == Some("t"),
+        waits_for: waits_for.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        is_load: row.get(2).as_deref() == Some("t"),
+        application_name: row.get(3).unwrap_or_default().into_owned(),
+        state: row.get(4).map(Cow::into_owned),
         xact_age_us: row.get(5).and_then(|age| age.parse().ok()),
     };
     Some((row.get(0)?.parse().ok()?, party))

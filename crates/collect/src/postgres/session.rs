@@ -1,21 +1,34 @@
 //! One session of pgdyno's own with the server, for what is asked of it beside a load.
 //!
-//! Each question is one message of the simple protocol: one round trip and exactly one transaction, however many
-//! statements are in it. Source: PostgreSQL manual, "Message Flow", "Simple Query".
+//! Each question is one round trip and exactly one transaction, however many statements are in it: one message of the
+//! simple protocol, or prepared statements up to one Sync. Source: PostgreSQL manual, "Message Flow".
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use postgres::error::SqlState;
-use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use wire::blocking::{self, SessionError};
+use wire::{ConnectParams, ResultSet, TargetSessionAttrs, Values};
+
+pub(super) use wire::blocking::Prepared;
 
 /// In each statement after its first word, for readers of the server's log and of `pg_stat_statements`. Not before it:
 /// what is before the first word of a statement is not always kept with it.
 pub(super) const MARK: &str = "/* pgdyno */";
 /// What the `application_name` of all of pgdyno's own sessions begins with; that of the load's has no space.
 pub(super) const OWN_NAMES: &str = "pgdyno ";
+
+/// How long connecting may take where the parameters do not say.
+const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+/// How much longer than a statement may take it is waited for the server's word that it did.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// SQLSTATEs of what may well be answered the next time: a statement given up, a lock not had, memory short.
+const PASSING: [&str; 3] = ["57014", "55P03", "53200"];
+/// Their classes: resources short, and intervention by whoever runs the server.
+const PASSING_CLASSES: [&str; 2] = ["53", "57"];
 
 /// How many commits a database has counted for a session, as far as the session has come. It stays valid when the
 /// session has been given away.
@@ -27,15 +40,18 @@ impl Commits {
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// A session for questions beside a load.
 pub struct Session {
-    client: Client,
+    session: blocking::Session,
     major: u32,
     pid: i32,
     commits: Commits,
-    prepared: u32,
 }
 
 impl fmt::Debug for Session {
@@ -56,19 +72,28 @@ pub(super) struct Refusal {
 }
 
 impl Session {
-    /// Takes over a connection that nothing has been asked of. In `pg_stat_activity` its `application_name` is `pgdyno`
-    /// and `purpose`. What takes longer than `timeout` is given up by the server.
+    /// Connects. In `pg_stat_activity` its `application_name` is `pgdyno` and `purpose`. What takes longer than `timeout`
+    /// is given up by the server.
     ///
     /// # Errors
-    /// The server does not answer.
-    pub fn open(client: Client, purpose: &str, timeout: Duration) -> Result<Self, String> {
+    /// The server does not let in, or does not answer.
+    pub fn open(params: &ConnectParams, purpose: &str, timeout: Duration) -> Result<Self, String> {
+        let mut params = params.clone();
+        params.application_name = Some(format!("{OWN_NAMES}{purpose}"));
+        // As rows are read here.
+        params.client_encoding = Some("UTF8".to_owned());
+        params.connect_timeout.get_or_insert(CONNECT_WITHIN);
+        // The server has been chosen. What kind of a session it is would be asked for, which is a transaction.
+        params.target_session_attrs = TargetSessionAttrs::Any;
+        let mut session = blocking::Session::connect(&params).map_err(|error| one_line(&error))?;
+        session.limit_answers(timeout.saturating_add(SILENCE)).map_err(|error| one_line(&error))?;
         // The connection's start is a transaction of its own.
         let commits = Commits(Arc::new(AtomicU64::new(1)));
-        let mut session = Self { client, major: 0, pid: 0, commits, prepared: 0 };
-        let rows = session.ask(&settings(purpose, timeout)).map_err(|refusal| refusal.why)?;
-        let number = rows.first().and_then(|row| row.get(1)?.parse::<u32>().ok());
+        let mut session = Self { session, major: 0, pid: 0, commits };
+        let told = session.ask(&settings(timeout)).map_err(|refusal| refusal.why)?.next();
+        let number = told.and_then(|row| row.get(1)?.parse::<u32>().ok());
+        let pid = told.and_then(|row| row.get(2)?.parse().ok());
         session.major = number.ok_or("the server does not tell its version")? / 10_000;
-        let pid = rows.first().and_then(|row| row.get(2)?.parse().ok());
         session.pid = pid.ok_or("the server does not tell which of its processes answers")?;
         Ok(session)
     }
@@ -88,46 +113,49 @@ impl Session {
         self.pid
     }
 
-    /// Has the server plan questions once that are asked again and again; planning is most of what they cost it. Gives
-    /// what asks them from then on.
+    /// Has the server plan questions once that are asked again and again; planning is most of what they cost it.
     pub(super) fn prepare<'a>(
         &mut self,
         questions: impl IntoIterator<Item = &'a str>,
-    ) -> Result<String, Refusal> {
-        let (mut prepare, mut execute) = (Vec::new(), Vec::new());
-        for question in questions {
-            // Another name each time: what failed together with others may be there all the same.
-            self.prepared += 1;
-            prepare.push(format!("PREPARE q{} AS {question}", self.prepared));
-            execute.push(format!("EXECUTE {MARK} q{}", self.prepared));
-        }
-        self.ask(&prepare.join("; "))?;
-        Ok(execute.join("; "))
+    ) -> Result<Prepared, Refusal> {
+        let prepared = self.session.prepare(questions).map_err(|error| refusal(&error))?;
+        self.commits.add_one();
+        Ok(prepared)
     }
 
     /// Asks one thing. Gives the rows of all statements, in order.
-    pub(super) fn ask(&mut self, sql: &str) -> Result<Vec<SimpleQueryRow>, Refusal> {
-        Ok(self.ask_several(sql)?.into_iter().flatten().collect())
+    pub(super) fn ask(&mut self, sql: &str) -> Result<impl Iterator<Item = Row<'_>>, Refusal> {
+        let results = self.session.ask(sql).map_err(|error| refusal(&error))?;
+        self.commits.add_one();
+        Ok(results.iter().flat_map(rows))
     }
 
-    /// Asks several things at once, separated by `;`. Gives each one's rows.
-    pub(super) fn ask_several(&mut self, sql: &str) -> Result<Vec<Vec<SimpleQueryRow>>, Refusal> {
-        let messages = self.client.simple_query(sql).map_err(refusal)?;
-        self.commits.0.fetch_add(1, Ordering::Relaxed);
-        let mut answers = vec![Vec::new()];
-        for message in messages {
-            match message {
-                SimpleQueryMessage::Row(row) => {
-                    if let Some(rows) = answers.last_mut() {
-                        rows.push(row);
-                    }
-                }
-                SimpleQueryMessage::CommandComplete(_) => answers.push(Vec::new()),
-                _ => {}
-            }
-        }
-        answers.pop();
-        Ok(answers)
+    /// Asks what was prepared. Gives each question's result.
+    pub(super) fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], Refusal> {
+        let results = self.session.ask_prepared(prepared).map_err(|error| refusal(&error))?;
+        self.commits.add_one();
+        Ok(results)
+    }
+}
+
+/// A row of an answer, where it was received.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a>(Values<'a>);
+
+/// The rows of one question.
+pub(super) fn rows(result: &ResultSet) -> impl Iterator<Item = Row<'_>> {
+    result.kept_rows().map(Row)
+}
+
+impl<'a> Row<'a> {
+    /// The text of a column, counted from 0; none where it is null.
+    pub(super) fn get(&self, column: usize) -> Option<Cow<'a, str>> {
+        self.values().nth(column)?
+    }
+
+    /// The texts of all columns; none where they are null. What is no UTF-8 can come of a database without an encoding.
+    pub(super) fn values(&self) -> impl Iterator<Item = Option<Cow<'a, str>>> + use<'a> {
+        self.0.map(|value| value.map(String::from_utf8_lossy))
     }
 }
 
@@ -137,9 +165,8 @@ pub(super) fn literal(text: &str) -> String {
 }
 
 /// The statement that sets, of what a session of ours wants, all that there is and that its role may set.
-fn settings(purpose: &str, timeout: Duration) -> String {
+fn settings(timeout: Duration) -> String {
     let wanted = [
-        ("application_name", format!("{OWN_NAMES}{purpose}")),
         ("statement_timeout", timeout.as_millis().max(1).to_string()),
         // As `literal` writes, and as names are written here.
         ("standard_conforming_strings", "on".to_owned()),
@@ -163,25 +190,16 @@ fn settings(purpose: &str, timeout: Duration) -> String {
     )
 }
 
-fn refusal(error: postgres::Error) -> Refusal {
-    match error.as_db_error() {
-        Some(refused) => {
-            let passing =
-                [&SqlState::QUERY_CANCELED, &SqlState::LOCK_NOT_AVAILABLE, &SqlState::OUT_OF_MEMORY];
-            let class = refused.code().code().get(..2);
-            Refusal {
-                lasting: !passing.contains(&refused.code()) && !matches!(class, Some("53" | "57")),
-                why: format!("the server answers: {} ({})", refused.message(), refused.code().code()),
-            }
-        }
-        None => {
-            let mut why = error.to_string();
-            let mut cause = std::error::Error::source(&error);
-            while let Some(source) = cause {
-                why = format!("{why}: {source}");
-                cause = source.source();
-            }
-            Refusal { lasting: false, why }
-        }
-    }
+fn refusal(error: &SessionError) -> Refusal {
+    let Some(said) = error.server_error() else {
+        return Refusal { lasting: false, why: one_line(error) };
+    };
+    let code = said.sqlstate.as_str();
+    let passes = PASSING.contains(&code) || PASSING_CLASSES.iter().any(|class| code.starts_with(class));
+    Refusal { lasting: !passes, why: format!("the server answers: {} ({code})", said.message) }
+}
+
+/// What libpq says in several lines, each attempt to connect in its own.
+fn one_line(error: &SessionError) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 
 use model::waits::StatementUse;
-use postgres::SimpleQueryRow;
 
-use super::session::{MARK, Session, literal};
+use super::session::{MARK, Row, Session, literal};
 
 /// How many of the costliest statements are kept.
 const COSTLIEST: usize = 100;
@@ -39,8 +38,8 @@ impl Statements {
     /// # Errors
     /// The server does not answer.
     pub fn before(session: &mut Session, tested_database: &str) -> Result<Option<Self>, String> {
-        let rows = session.ask(&in_use()).map_err(|refusal| refusal.why)?;
-        let Some(sql) = rows.first().and_then(|row| question(row, tested_database)) else {
+        let found = session.ask(&in_use()).map_err(|refusal| refusal.why)?.next();
+        let Some(sql) = found.and_then(|row| question(row, tested_database)) else {
             return Ok(None);
         };
         let before = ask(session, &sql)?;
@@ -82,10 +81,10 @@ fn in_use() -> String {
 }
 
 /// One row a statement, whoever ran it.
-fn question(found: &SimpleQueryRow, database: &str) -> Option<String> {
+fn question(found: Row<'_>, database: &str) -> Option<String> {
     let schema = found.get(0)?;
-    let time = if found.get(1) == Some("t") { "total_exec_time" } else { "total_time" };
-    let wal = if found.get(2) == Some("t") { "sum(s.wal_bytes)" } else { "NULL" };
+    let time = if found.get(1).as_deref() == Some("t") { "total_exec_time" } else { "total_time" };
+    let wal = if found.get(2).as_deref() == Some("t") { "sum(s.wal_bytes)" } else { "NULL" };
     Some(format!(
         "SELECT {MARK} s.queryid, min(s.query), sum(s.calls), sum(s.{time}) * 1000, sum(s.rows), \
          sum(s.shared_blks_hit), sum(s.shared_blks_read), sum(s.shared_blks_dirtied), {wal} \
@@ -97,10 +96,10 @@ fn question(found: &SimpleQueryRow, database: &str) -> Option<String> {
 
 fn ask(session: &mut Session, sql: &str) -> Result<Vec<(i64, String, Counts)>, String> {
     let rows = session.ask(sql).map_err(|refusal| refusal.why)?;
-    Ok(rows.iter().filter_map(statement).collect())
+    Ok(rows.filter_map(statement).collect())
 }
 
-fn statement(row: &SimpleQueryRow) -> Option<(i64, String, Counts)> {
+fn statement(row: Row<'_>) -> Option<(i64, String, Counts)> {
     let count = |column| row.get(column)?.parse::<u64>().ok();
     let number = |column| row.get(column)?.parse::<f64>().ok();
     let counts = Counts {
@@ -112,7 +111,7 @@ fn statement(row: &SimpleQueryRow) -> Option<(i64, String, Counts)> {
         dirtied: count(7)?,
         wal_bytes: number(8),
     };
-    Some((row.get(0)?.parse().ok()?, row.get(1)?.to_owned(), counts))
+    Some((row.get(0)?.parse().ok()?, row.get(1)?.into_owned(), counts))
 }
 
 impl Counts {

@@ -20,10 +20,9 @@ impl Statistics {
     /// # Errors
     /// The server does not answer.
     pub fn new(mut session: Session, tested_database: &str) -> Result<Self, String> {
-        let rows = session
-            .ask(&format!("SELECT {MARK} current_setting('block_size')"))
-            .map_err(|refusal| refusal.why)?;
-        let block_size = rows.first().and_then(|row| row.get(0)?.parse().ok());
+        let sql = format!("SELECT {MARK} current_setting('block_size')");
+        let found = session.ask(&sql).map_err(|refusal| refusal.why)?.next();
+        let block_size = found.and_then(|row| row.get(0)?.parse().ok());
         let block_size = block_size.ok_or("the server does not tell how large its blocks are")?;
         let given = [(":database", literal(tested_database))];
         let given = given.each_ref().map(|(name, sql)| (*name, sql.as_str()));

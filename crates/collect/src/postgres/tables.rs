@@ -37,9 +37,10 @@ impl Tables {
     /// The server does not answer.
     pub fn new(mut session: Session) -> Result<Self, String> {
         let sql = format!("SELECT {MARK} {}, {}", largest!("'r', 'm'"), largest!("'i'"));
-        let rows = session.ask(&sql).map_err(|refusal| refusal.why)?;
-        let list = |column| rows.first().and_then(|row| row.get(column)).unwrap_or("0");
-        let given = [(":tables", list(0)), (":indexes", list(1))];
+        let found = session.ask(&sql).map_err(|refusal| refusal.why)?.next();
+        let list = |column| found.and_then(|row| row.get(column)).unwrap_or("0".into()).into_owned();
+        let (tables, indexes) = (list(0), list(1));
+        let given = [(":tables", tables.as_str()), (":indexes", indexes.as_str())];
         let questions = |views: &'static [View]| {
             Questions::new(&views.iter().collect::<Vec<&View>>(), session.major(), &given)
         };

@@ -7,8 +7,9 @@ use model::message::Endpoint;
 use model::metrics::Kind;
 use model::waits::{Session as Who, Waits};
 use model::workload::Transport;
-use postgres::{Client, NoTls};
 use target::{Cache, Progress, Server};
+use wire::ConnectParams;
+use wire::blocking::Session as Client;
 
 use super::*;
 use crate::{Reading, Source, now};
@@ -43,24 +44,28 @@ fn number(version: &str) -> u32 {
     version.split('.').next().unwrap().parse().unwrap()
 }
 
-fn connect(server: &Server, database: &str, application_name: &str) -> Client {
-    connect_as(server, target::USER, database, application_name)
+fn params(server: &Server, user: &str, database: &str) -> ConnectParams {
+    let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
+    ConnectParams::new(directory, port, user, database, None)
 }
 
-fn connect_as(server: &Server, user: &str, database: &str, application_name: &str) -> Client {
-    let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
-    postgres::Config::new()
-        .host_path(directory)
-        .port(port)
-        .user(user)
-        .dbname(database)
-        .application_name(application_name)
-        .connect(NoTls)
-        .unwrap()
+fn connect(server: &Server, database: &str, application_name: &str) -> Client {
+    let mut params = params(server, target::USER, database);
+    params.application_name = Some(application_name.to_owned());
+    Client::connect(&params).unwrap()
+}
+
+/// Has the server cancel what a client does.
+fn cancel(server: &Server, pid: i32) {
+    connect(server, "postgres", "").execute(&format!("SELECT pg_cancel_backend({pid})")).unwrap();
 }
 
 fn session(server: &Server, database: &str, purpose: &str) -> Session {
-    Session::open(connect(server, database, ""), purpose, TIMEOUT).unwrap()
+    session_of(server, target::USER, database, purpose)
+}
+
+fn session_of(server: &Server, user: &str, database: &str, purpose: &str) -> Session {
+    Session::open(&params(server, user, database), purpose, TIMEOUT).unwrap()
 }
 
 fn statistics(server: &Server) -> Statistics {
@@ -121,7 +126,7 @@ fn documented(major: u32) -> BTreeMap<String, (Kind, bool)> {
 fn each_major_gives_what_the_document_says_and_nothing_else() {
     for version in MAJORS {
         let server = server(version, &[]);
-        connect(&server, target::DATABASE, "").batch_execute("CREATE TABLE long (text text)").unwrap();
+        connect(&server, target::DATABASE, "").execute("CREATE TABLE long (text text)").unwrap();
         let documented = documented(number(version));
         let mut seen = BTreeSet::new();
         for source in [&mut statistics(&server) as &mut dyn Source, &mut tables(&server)] {
@@ -149,8 +154,8 @@ fn what_clients_do_is_counted() {
         let (mut statistics, mut tables) = (statistics(&server), tables(&server));
         let (before, before_tables) = (read(&mut statistics), read(&mut tables));
         let mut client = connect(&server, target::DATABASE, "");
-        client.batch_execute("DELETE FROM pgbench_accounts WHERE aid <= 7").unwrap();
-        client.batch_execute("CHECKPOINT").unwrap();
+        client.execute("DELETE FROM pgbench_accounts WHERE aid <= 7").unwrap();
+        client.execute("CHECKPOINT").unwrap();
         drop(client);
         let growth = |reading: &Reading, before: &Reading, metric, of| {
             value(reading, metric, of).unwrap() - value(before, metric, of).unwrap()
@@ -201,9 +206,9 @@ fn the_tested_database_counts_as_many_commits_as_are_told() {
         assert_eq!(commits.get(), 4 + 5);
         drop(tables);
         // What is given up is no commit.
-        let client = connect(&server, target::DATABASE, "");
-        let mut hasty = Session::open(client, "haste", Duration::from_millis(1)).unwrap();
-        let refusal = hasty.ask("SELECT pg_sleep(60)").unwrap_err();
+        let params = params(&server, target::USER, target::DATABASE);
+        let mut hasty = Session::open(&params, "haste", Duration::from_millis(1)).unwrap();
+        let Err(refusal) = hasty.ask("SELECT pg_sleep(60)") else { panic!("{version}: it waited") };
         assert!(!refusal.lasting && refusal.why.contains("statement timeout"), "{}", refusal.why);
         let expected = before + commits.get() + hasty.commits().get();
         drop(hasty);
@@ -231,11 +236,11 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
         let server = server(version, &[]);
         let mut sampler = sampler(&server);
         let mut holder = connect(&server, target::DATABASE, "forgotten");
-        holder.batch_execute(&format!("BEGIN; {TAKE_ROW}")).unwrap();
-        let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+        holder.execute(&format!("BEGIN; {TAKE_ROW}")).unwrap();
+        let pid = holder.begun().process_id;
         let held = [(); 2].map(|()| {
             let mut client = connect(&server, target::DATABASE, "pgdyno");
-            std::thread::spawn(move || client.batch_execute(TAKE_ROW).unwrap())
+            std::thread::spawn(move || client.execute(TAKE_ROW).unwrap())
         });
         let mut looks = 0;
         let found = until("both clients are seen to be held back", || {
@@ -254,7 +259,7 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
         });
         assert_eq!(locks, 1.0, "one waits for the transaction, the other for the row's turn");
 
-        holder.batch_execute("ROLLBACK").unwrap();
+        holder.execute("ROLLBACK").unwrap();
         for client in held {
             client.join().unwrap();
         }
@@ -279,14 +284,14 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
         let server = server(version, &[]);
         let mut sampler = sampler(&server);
         let mut busy = connect(&server, target::DATABASE, "pgdyno");
-        let cancel = busy.cancel_token();
+        let pid = busy.begun().process_id;
         // One message, so that it is never idle within.
         let sql = format!("{TAKE_ROW}; SELECT pg_advisory_lock(7); SELECT pg_sleep(60)");
-        let busy = std::thread::spawn(move || busy.batch_execute(&sql));
+        let busy = std::thread::spawn(move || busy.execute(&sql));
         let mut asker = connect(&server, "postgres", "");
         until("it has the row", || {
             let sql = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
-            asker.query_opt(sql, &[]).unwrap()
+            asker.query(sql).unwrap().pop()
         });
         until("it is seen to sleep", || {
             sampler.look().unwrap();
@@ -295,14 +300,14 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
             (seen(&rows, "active", event) > 0).then_some(())
         });
         let mut client = connect(&server, target::DATABASE, "pgdyno");
-        let client = std::thread::spawn(move || client.batch_execute(TAKE_ROW).unwrap());
+        let client = std::thread::spawn(move || client.execute(TAKE_ROW).unwrap());
         let holder = until("it is seen to hold the row", || {
             sampler.look().unwrap();
             sampler.holders().first().cloned()
         });
         assert!(holder.is_load && !holder.was_idle, "{version}: {holder:?}");
         assert_eq!(sampler.events(), vec![], "{version}");
-        cancel.cancel_query(NoTls).unwrap();
+        cancel(&server, pid);
         assert!(busy.join().unwrap().is_err());
         client.join().unwrap();
     }
@@ -315,19 +320,18 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
         let mut asker = session(&server, "postgres", "statements");
         assert!(Statements::before(&mut asker, target::DATABASE).unwrap().is_none());
         connect(&server, "postgres", "")
-            .batch_execute("CREATE SCHEMA \"a b\"; CREATE EXTENSION pg_stat_statements SCHEMA \"a b\"")
+            .execute("CREATE SCHEMA \"a b\"; CREATE EXTENSION pg_stat_statements SCHEMA \"a b\"")
             .unwrap();
         let mut client = connect(&server, target::DATABASE, "pgdyno");
         let update = |aid| format!("UPDATE pgbench_accounts SET abalance = {aid} WHERE aid = {aid}");
-        client.batch_execute(&update(1)).unwrap();
-        client.batch_execute("CREATE ROLE anybody LOGIN").unwrap();
+        client.execute(&update(1)).unwrap();
+        client.execute("CREATE ROLE anybody LOGIN").unwrap();
         let statements = Statements::before(&mut asker, target::DATABASE).unwrap().unwrap();
         for aid in 2..7 {
-            client.batch_execute(&update(aid)).unwrap();
+            client.execute(&update(aid)).unwrap();
         }
         // Neither those of a role that may turn it off for itself, nor those of one that may not.
-        let client = connect_as(&server, "anybody", target::DATABASE, "");
-        let anybody = Session::open(client, "tables", TIMEOUT).unwrap();
+        let anybody = session_of(&server, "anybody", target::DATABASE, "tables");
         for tables in [&mut tables(&server), &mut Tables::new(anybody).unwrap()] {
             read(tables);
         }
@@ -348,10 +352,10 @@ fn buffers_are_told_by_relation_where_the_extension_is() {
         assert_eq!(buffers(&mut asker), Ok(None));
         let mut client = connect(&server, target::DATABASE, "");
         client
-            .batch_execute("CREATE EXTENSION pg_buffercache; SELECT sum(abalance) FROM pgbench_accounts")
+            .execute("CREATE EXTENSION pg_buffercache; SELECT sum(abalance) FROM pgbench_accounts")
             .unwrap();
-        let row = client.query_one("SELECT pg_relation_size('pgbench_accounts') / 8192", &[]).unwrap();
-        let blocks = u64::try_from(row.get::<_, i64>(0)).unwrap();
+        let rows = client.query("SELECT pg_relation_size('pgbench_accounts') / 8192").unwrap();
+        let blocks: u64 = rows[0][0].as_ref().unwrap().parse().unwrap();
         let found = buffers(&mut asker).unwrap().unwrap();
         let (name, count) = &found[0];
         assert!(
@@ -367,17 +371,16 @@ fn a_vacuum_is_seen_while_it_goes_on() {
         let server = server(version, &[]);
         let mut tables = tables(&server);
         let mut client = connect(&server, target::DATABASE, "");
-        let cancel = client.cancel_token();
-        client.batch_execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1").unwrap();
-        let vacuum = std::thread::spawn(move || {
-            client.batch_execute("VACUUM (DISABLE_PAGE_SKIPPING) pgbench_accounts")
-        });
+        let pid = client.begun().process_id;
+        client.execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1").unwrap();
+        let vacuum =
+            std::thread::spawn(move || client.execute("VACUUM (DISABLE_PAGE_SKIPPING) pgbench_accounts"));
         until("the vacuum is seen", || {
             let reading = read(&mut tables);
             value(&reading, "pg.progress.vacuum.heap_blks_total", Some("pgbench_accounts"))
                 .filter(|blocks| *blocks > 1000.0)
         });
-        cancel.cancel_query(NoTls).unwrap();
+        cancel(&server, pid);
         assert!(vacuum.join().unwrap().is_err());
     }
 }
@@ -388,14 +391,12 @@ fn one_that_follows_is_seen_with_how_far_it_is_behind() {
         let server = server(version, &[("wal_level", "logical")]);
         let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!() };
         let mut publisher = connect(&server, target::DATABASE, "");
-        publisher
-            .batch_execute("CREATE TABLE t (a int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t")
-            .unwrap();
-        publisher.batch_execute("SELECT pg_create_logical_replication_slot('follower', 'pgoutput')").unwrap();
+        publisher.execute("CREATE TABLE t (a int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t").unwrap();
+        publisher.execute("SELECT pg_create_logical_replication_slot('follower', 'pgoutput')").unwrap();
         let mut follower = connect(&server, "postgres", "");
-        follower.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
+        follower.execute("CREATE TABLE t (a int PRIMARY KEY)").unwrap();
         follower
-            .batch_execute(&format!(
+            .execute(&format!(
                 "CREATE SUBSCRIPTION follower CONNECTION 'host={directory} port={port} user={} dbname={}' \
                  PUBLICATION p WITH (create_slot = false, copy_data = false)",
                 target::USER,
@@ -412,9 +413,8 @@ fn one_that_follows_is_seen_with_how_far_it_is_behind() {
         };
         lag("it follows");
         // A lock that the follower has to wait for.
-        let mut holder = follower.transaction().unwrap();
-        holder.batch_execute("LOCK TABLE t").unwrap();
-        publisher.batch_execute("INSERT INTO t SELECT generate_series(1, 100000)").unwrap();
+        follower.execute("BEGIN; LOCK TABLE t").unwrap();
+        publisher.execute("INSERT INTO t SELECT generate_series(1, 100000)").unwrap();
         lag("it is behind");
     }
 }
@@ -423,10 +423,9 @@ fn one_that_follows_is_seen_with_how_far_it_is_behind() {
 fn what_a_role_may_not_see_is_left_out() {
     let server = server("18", &[]);
     connect(&server, "postgres", "")
-        .batch_execute("CREATE ROLE anybody LOGIN; REVOKE SELECT ON pg_stat_io FROM PUBLIC")
+        .execute("CREATE ROLE anybody LOGIN; REVOKE SELECT ON pg_stat_io FROM PUBLIC")
         .unwrap();
-    let client = connect_as(&server, "anybody", "postgres", "");
-    let session = Session::open(client, "statistics", TIMEOUT).unwrap();
+    let session = session_of(&server, "anybody", "postgres", "statistics");
     let mut statistics = Statistics::new(session, target::DATABASE).unwrap();
     for _ in 0..2 {
         let reading = read(&mut statistics);
@@ -441,7 +440,7 @@ fn a_session_that_is_gone_is_a_failed_reading_each_time() {
     let (mut statistics, mut sampler) = (statistics(&server), sampler(&server));
     read(&mut statistics);
     connect(&server, "postgres", "")
-        .batch_execute(
+        .execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgdyno %'",
         )
         .unwrap();

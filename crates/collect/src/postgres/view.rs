@@ -1,9 +1,9 @@
 //! Views of the server as tables of metrics: which column of which view is which metric, in which majors.
 
 use model::metrics::Kind;
-use postgres::SimpleQueryRow;
+use wire::ResultSet;
 
-use super::session::{MARK, Refusal, Session};
+use super::session::{MARK, Prepared, Refusal, Row, Session, rows};
 use crate::Reading;
 
 /// One view, or one question that gives rows like a view.
@@ -69,8 +69,8 @@ pub(super) use where_on;
 #[derive(Debug)]
 pub(super) struct Questions {
     questions: Vec<Question>,
-    /// What asks them all, once the server has planned them.
-    prepared: Option<String>,
+    /// They all, once the server has planned them.
+    prepared: Option<Prepared>,
     /// Whether those that the server refuses have been looked for.
     is_checked: bool,
 }
@@ -107,31 +107,32 @@ impl Questions {
             asked = self.ask(session);
         }
         let answers = asked.map_err(|refusal| refusal.why)?;
-        for (question, rows) in self.questions.iter().zip(&answers) {
-            for row in rows {
+        for (question, answer) in self.questions.iter().zip(answers) {
+            for row in rows(answer) {
                 question.take(row, into);
             }
         }
         Ok(())
     }
 
-    fn ask(&mut self, session: &mut Session) -> Result<Vec<Vec<SimpleQueryRow>>, Refusal> {
-        if self.prepared.is_none() {
-            self.prepared =
-                Some(session.prepare(self.questions.iter().map(|question| question.sql.as_str()))?);
-        }
-        session.ask_several(self.prepared.as_deref().unwrap_or_default())
+    fn ask<'a>(&mut self, session: &'a mut Session) -> Result<&'a [ResultSet], Refusal> {
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => session.prepare(self.questions.iter().map(|question| question.sql.as_str()))?,
+        };
+        session.ask_prepared(self.prepared.insert(prepared))
     }
 }
 
 impl Question {
-    fn take(&self, row: &SimpleQueryRow, into: &mut Reading) {
-        let of = row.get(0);
-        for (index, column) in self.columns.iter().enumerate() {
-            let Some(value) = row.get(index + 1).and_then(|text| text.parse().ok()) else { continue };
+    fn take(&self, row: Row<'_>, into: &mut Reading) {
+        let mut values = row.values();
+        let of = values.next().flatten();
+        for (column, value) in self.columns.iter().zip(values) {
+            let Some(value) = value.and_then(|text| text.parse().ok()) else { continue };
             match column.kind {
-                Kind::Counter => into.counter(column.metric, of, value),
-                Kind::Gauge => into.gauge(column.metric, of, value),
+                Kind::Counter => into.counter(column.metric, of.as_deref(), value),
+                Kind::Gauge => into.gauge(column.metric, of.as_deref(), value),
             }
         }
     }

@@ -3,14 +3,14 @@
 //! Source: PostgreSQL manual, "The Cumulative Statistics System", `pg_stat_activity`. The function behind the view is
 //! asked: the view adds the names of databases and roles, which costs more than the look itself.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::record::Event;
 use model::waits::{Session as Who, Waits};
-use postgres::SimpleQueryRow;
 
 use super::holders::{Holder, Holders};
-use super::session::{MARK, OWN_NAMES, Session, literal};
+use super::session::{MARK, OWN_NAMES, Prepared, Row, Session, literal, rows};
 use crate::now;
 
 const SECOND_US: i64 = 1_000_000;
@@ -29,21 +29,29 @@ pub struct LoadSessions {
 #[derive(Debug)]
 pub struct WaitSampler {
     session: Session,
-    sql: String,
+    question: Prepared,
     /// What was ever seen; looks name it by its place.
-    kinds: BTreeMap<Kind, usize>,
+    kinds: Vec<Kind>,
     looks: Vec<Look>,
+    /// The places of kinds, and how many sessions each, of all looks.
+    seen: Vec<(u32, u32)>,
     holders: Holders,
 }
 
 /// Who did what. In the order of [`Waits`].
-type Kind = (Who, Option<String>, Option<String>, Option<String>);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    session: Who,
+    state: Option<String>,
+    event_type: Option<String>,
+    event: Option<String>,
+}
 
 #[derive(Debug)]
 struct Look {
     at_us: i64,
-    /// Kinds, and how many sessions each.
-    seen: Vec<(usize, u32)>,
+    /// Where in `seen` it ends; it begins where the one before ends.
+    end: usize,
 }
 
 impl WaitSampler {
@@ -53,17 +61,17 @@ impl WaitSampler {
     /// The server does not answer, or has no such database.
     pub fn new(mut session: Session, load: &LoadSessions) -> Result<Self, String> {
         let sql = format!("SELECT {MARK} oid FROM pg_database WHERE datname = {}", literal(&load.database));
-        let rows = session.ask(&sql).map_err(|refusal| refusal.why)?;
-        let oid = rows.first().and_then(|row| row.get(0));
+        let found = session.ask(&sql).map_err(|refusal| refusal.why)?.next();
+        let oid = found.and_then(|row| row.get(0)).map(Cow::into_owned);
         let oid = oid.ok_or_else(|| format!("the server has no database {}", load.database))?;
         let is_load = match &load.application_name {
             Some(name) => format!("datid = {oid} AND application_name = {}", literal(name)),
             None => format!("datid = {oid}"),
         };
         let question = question(session.major(), &is_load);
-        let sql = session.prepare([question.as_str()]).map_err(|refusal| refusal.why)?;
+        let question = session.prepare([question.as_str()]).map_err(|refusal| refusal.why)?;
         let holders = Holders::new(session.major(), &is_load);
-        Ok(Self { session, sql, kinds: BTreeMap::new(), looks: Vec::new(), holders })
+        Ok(Self { session, question, kinds: Vec::new(), looks: Vec::new(), seen: Vec::new(), holders })
     }
 
     /// Looks once. Where sessions of the load wait for locks it is asked who holds them, too, at most once a second.
@@ -72,16 +80,19 @@ impl WaitSampler {
     /// The server does not answer; that is no look.
     pub fn look(&mut self) -> Result<(), String> {
         let before = now();
-        let rows = self.session.ask(&self.sql).map_err(|refusal| refusal.why)?;
+        let answers = self.session.ask_prepared(&self.question).map_err(|refusal| refusal.why)?;
         let at_us = before.monotonic_us.midpoint(now().monotonic_us);
-        let mut seen = Vec::with_capacity(rows.len());
         let mut is_held = false;
-        for (kind, count) in rows.iter().filter_map(kind) {
-            is_held |= kind.0 == Who::Load && kind.2.as_deref() == Some("Lock");
-            let next = self.kinds.len();
-            seen.push((*self.kinds.entry(kind).or_insert(next), count));
+        for row in answers.iter().flat_map(rows) {
+            let Some((kind, count)) = Seen::of(row) else { continue };
+            is_held |= kind.session == Who::Load.name() && kind.event_type.as_deref() == Some("Lock");
+            let place = self.kinds.iter().position(|known| kind.is(known)).unwrap_or_else(|| {
+                self.kinds.push(kind.kept());
+                self.kinds.len() - 1
+            });
+            self.seen.push((place as u32, count));
         }
-        self.looks.push(Look { at_us, seen });
+        self.looks.push(Look { at_us, end: self.seen.len() });
         if is_held {
             self.holders.look(&mut self.session, before)?;
         }
@@ -90,31 +101,29 @@ impl WaitSampler {
 
     /// What was seen in each second after `origin_monotonic_us`, the load's start, and before it.
     pub fn rows(&self, origin_monotonic_us: i64) -> Vec<Waits> {
-        let mut seconds: BTreeMap<i64, (u32, BTreeMap<usize, u32>)> = BTreeMap::new();
+        let mut seconds: BTreeMap<i64, (u32, BTreeMap<&Kind, u32>)> = BTreeMap::new();
+        let mut begin = 0;
         for look in &self.looks {
             let second = (look.at_us - origin_monotonic_us).div_euclid(SECOND_US);
-            let (looks, seen) = seconds.entry(second).or_default();
+            let (looks, sums) = seconds.entry(second).or_default();
             *looks += 1;
-            for (kind, count) in &look.seen {
-                *seen.entry(*kind).or_default() += count;
+            for (place, count) in &self.seen[begin..look.end] {
+                *sums.entry(&self.kinds[*place as usize]).or_default() += count;
             }
+            begin = look.end;
         }
         let mut rows = Vec::new();
-        for (second, (looks, seen)) in seconds {
-            // In the order of kinds, which is not the order in which they were first seen.
-            for ((session, state, event_type, event), place) in &self.kinds {
-                let Some(&seen) = seen.get(place) else { continue };
-                rows.push(Waits {
-                    at_us: second * SECOND_US,
-                    width_us: SECOND_US.unsigned_abs(),
-                    looks,
-                    session: session.clone(),
-                    state: state.clone(),
-                    event_type: event_type.clone(),
-                    event: event.clone(),
-                    seen,
-                });
-            }
+        for (second, (looks, sums)) in seconds {
+            rows.extend(sums.into_iter().map(|(kind, seen)| Waits {
+                at_us: second * SECOND_US,
+                width_us: SECOND_US.unsigned_abs(),
+                looks,
+                session: kind.session.clone(),
+                state: kind.state.clone(),
+                event_type: kind.event_type.clone(),
+                event: kind.event.clone(),
+                seen,
+            }));
         }
         rows
     }
@@ -150,7 +159,37 @@ fn question(major: u32, is_load: &str) -> String {
     )
 }
 
-fn kind(row: &SimpleQueryRow) -> Option<(Kind, u32)> {
-    let text = |column| row.get(column).map(str::to_owned);
-    Some(((Who::by_name(row.get(0)?), text(1), text(2), text(3)), row.get(4)?.parse().ok()?))
+/// A kind as the server tells it.
+struct Seen<'a> {
+    session: Cow<'a, str>,
+    state: Option<Cow<'a, str>>,
+    event_type: Option<Cow<'a, str>>,
+    event: Option<Cow<'a, str>>,
+}
+
+impl<'a> Seen<'a> {
+    /// With how many sessions it was.
+    fn of(row: Row<'a>) -> Option<(Self, u32)> {
+        let mut values = row.values();
+        let mut next = || values.next().flatten();
+        let (session, state, event_type, event) = (next()?, next(), next(), next());
+        Some((Self { session, state, event_type, event }, next()?.parse().ok()?))
+    }
+
+    fn is(&self, kind: &Kind) -> bool {
+        self.session == kind.session.name()
+            && self.state.as_deref() == kind.state.as_deref()
+            && self.event_type.as_deref() == kind.event_type.as_deref()
+            && self.event.as_deref() == kind.event.as_deref()
+    }
+
+    fn kept(self) -> Kind {
+        let kept = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        Kind {
+            session: Who::by_name(&self.session),
+            state: kept(self.state),
+            event_type: kept(self.event_type),
+            event: kept(self.event),
+        }
+    }
 }

@@ -107,12 +107,17 @@ impl Reach {
                 ),
             });
         }
-        Ok(Connection {
+        Ok(self.own_connection(crate::DATABASE))
+    }
+
+    /// How to connect to a database as the connection string says, with the password beside it.
+    pub(super) fn own_connection(&self, database: &str) -> Connection {
+        Connection {
             endpoint: Endpoint::Conninfo { conninfo: self.conninfo.clone() },
             user: self.user.clone(),
-            database: crate::DATABASE.to_owned(),
+            database: database.to_owned(),
             password: self.password.clone(),
-        })
+        }
     }
 }
 

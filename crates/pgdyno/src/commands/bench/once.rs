@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use driver::{Control, ErrorPolicy, Level, Load, Observer, OnError, Record, Said, Session, WeightedScript};
+use driver::{Control, ErrorPolicy, Level, Load, Observer, OnError, Record, Said, WeightedScript};
 use model::record::ClockReading;
 use script::{Script, Seeds, Value};
+use wire::blocking::Session;
 
 use super::plan::Plan;
 use crate::output::note;

@@ -4,7 +4,7 @@ use std::env;
 use std::fmt;
 use std::io::{self, Write};
 
-use driver::{Session, SessionError};
+use wire::blocking::{Session, SessionError};
 use wire::{ConnectParams, Given, ParamError};
 
 use super::message::{self, Fatal};

@@ -10,9 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
-use driver::{Session, SessionError};
-use wire::encode;
+use wire::blocking::{Session, SessionError};
+use wire::{ResultSet, Values, encode};
 
 use guarded::{Guarded, Identity, MAJORS, NEWEST, has_openssl, openssl, unused_port};
 
@@ -279,6 +280,73 @@ fn statements_are_done_and_refused() {
         assert!(rows.iter().all(|row| row[0].as_ref().unwrap().len() == 3_000_000));
         assert_eq!(rows[2][1], text("3"));
         assert!(matches!(session.execute("SELECT '\0'"), Err(SessionError::ZeroByte(_))));
+    }
+}
+
+/// What each statement gave: its rows, with `-` for null.
+fn told(results: &[ResultSet]) -> Vec<Vec<String>> {
+    let text = |value: Option<&[u8]>| value.map_or("-".into(), String::from_utf8_lossy).into_owned();
+    let row = |row: Values<'_>| row.map(text).collect::<Vec<_>>().join(" ");
+    results.iter().map(|result| result.kept_rows().map(row).collect()).collect()
+}
+
+#[test]
+fn statements_that_are_prepared_are_asked_together() {
+    for major in MAJORS {
+        let server = Guarded::new(major, Identity::Signed);
+        for mode in ["disable", "require"] {
+            let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
+            session.execute("CREATE TEMP TABLE t (a int)").unwrap();
+            let all = session
+                .ask("SELECT 1, NULL; INSERT INTO t VALUES (7); SELECT a FROM t; SELECT 2 WHERE false");
+            assert_eq!(told(all.unwrap()), [vec!["1 -"], vec![], vec!["7"], vec![]], "{major}");
+
+            let insert = "INSERT INTO t SELECT count(*) FROM t";
+            let mut prepared =
+                session.prepare([insert, "SELECT a, NULL FROM t ORDER BY a", "SELECT pg_backend_pid()"]);
+            let prepared = prepared.as_mut().unwrap();
+            let pid = session.begun().process_id.to_string();
+            let answer = session.ask_prepared(prepared).unwrap();
+            assert_eq!(told(answer), [vec![], vec!["1 -", "7 -"], vec![pid.as_str()]], "{major}");
+            let answer = session.ask_prepared(prepared).unwrap();
+            assert_eq!(told(answer)[1], ["1 -", "2 -", "7 -"], "{major}");
+
+            // One transaction: of statements of which one fails, nothing is left.
+            let fails = session
+                .prepare([insert, "SELECT 1 / (count(*) - 3) FROM t WHERE a <> 3", "SELECT 1"])
+                .unwrap();
+            let refused = session.ask_prepared(&fails).unwrap_err();
+            assert_eq!(refused.server_error().unwrap().code(), Some("22012"), "{major}: {refused}");
+            assert_eq!(session.query("SELECT count(*) FROM t").unwrap(), [[Some("3".to_owned())]], "{major}");
+            // What is refused when it is prepared does not keep its neighbours from being prepared again.
+            let refused = session.prepare(["SELECT 1", "SELECT nonsense"]).unwrap_err();
+            assert_eq!(refused.server_error().unwrap().code(), Some("42703"), "{major}: {refused}");
+            let again = session.prepare(["SELECT 1"]).unwrap();
+            assert_eq!(told(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
+            assert!(matches!(session.prepare(["SELECT 1", "SELECT '\0'"]), Err(SessionError::ZeroByte(_))));
+            for copy in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
+                let prepared = session.prepare([copy]).unwrap();
+                let error = session.ask_prepared(&prepared).map(|_| ());
+                assert!(matches!(error, Err(SessionError::Copy { .. })), "{major}: {error:?}");
+            }
+            assert_eq!(told(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
+            let nothing = session.prepare([]).unwrap();
+            assert!(session.ask_prepared(&nothing).unwrap().is_empty(), "{major}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_falls_silent_is_given_up() {
+    let server = Guarded::new(NEWEST, Identity::Signed);
+    for mode in ["disable", "require"] {
+        let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
+        session.limit_answers(Duration::from_millis(10)).unwrap();
+        let error = session.query("SELECT pg_sleep(60)").unwrap_err();
+        assert!(matches!(error, SessionError::Silent(_)), "{error}");
+        // What it says later is not taken for the answer to something else.
+        let error = session.query("SELECT 1").unwrap_err();
+        assert!(matches!(error, SessionError::Closed(_)), "{error}");
     }
 }
 

@@ -6,11 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use driver::Session;
 use model::message::Endpoint;
 use model::workload::Transport;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use target::{Cache, Cluster, Progress, Server, StopMode};
+use wire::blocking::Session;
 use wire::{ConnectParams, Given};
 
 /// The majors of tests that depend on the server's: 13 does not tell what kind of a session it has begun, and knows

@@ -1,18 +1,25 @@
-//! A session that waits for its server: for what is done before and after a load, such as making tables.
+//! A session that waits for its server: for what is done before and after a load, such as making tables, and for what
+//! is asked beside one.
+//!
+//! It is the only part of this crate that has sockets. Everything that it knows of the protocol it has from the state
+//! machines around it.
 
 mod attempt;
+mod prepared;
 mod stream;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
+use std::time::Duration;
 
-use wire::{
-    ConnectParams, CopyKind, Event, ProtocolError, Reader, ServerError, Tls, TlsContext, TlsError, TlsFlow,
-    encode,
+use crate::{
+    ConnectParams, CopyKind, Event, ProtocolError, Reader, ResultKind, ResultSet, ServerError, Tls,
+    TlsContext, TlsError, TlsFlow, encode,
 };
 
 use attempt::Connected;
 pub use attempt::FailedAttempt;
+pub use prepared::Prepared;
 use stream::Stream;
 
 /// How much is received at once, in bytes.
@@ -57,6 +64,9 @@ pub enum SessionError {
     /// The connection is gone.
     #[error("the connection to the server is lost: {0}")]
     Lost(#[from] io::Error),
+    /// Nothing came for longer than [`Session::limit_answers`] allows. The session is given up.
+    #[error("the server has not answered for {0:?}; the session with it is given up")]
+    Silent(Duration),
     /// The server closed the connection, perhaps with a last word.
     #[error("server closed the connection unexpectedly{}", .0.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
     Closed(Option<Box<ServerError>>),
@@ -87,6 +97,11 @@ impl SessionError {
     }
 }
 
+/// What is sent as a text must not have the byte that ends it.
+fn check_text(sql: &str) -> Result<(), SessionError> {
+    if sql.contains('\0') { Err(SessionError::ZeroByte(sql.to_owned())) } else { Ok(()) }
+}
+
 /// The beginning of a statement, for messages.
 fn beginning(sql: &str) -> String {
     const LENGTH: usize = 80;
@@ -103,7 +118,7 @@ type OnNotice = Box<dyn FnMut(&ServerError) + Send>;
 pub struct Session {
     stream: Stream,
     tls: Option<Box<Tls>>,
-    begun: wire::Session,
+    begun: crate::Session,
     reader: Reader,
     /// Received, decrypted, and read up to `read_to`.
     input: Vec<u8>,
@@ -113,6 +128,10 @@ pub struct Session {
     encrypted: Vec<u8>,
     piece: Vec<u8>,
     on_notice: Option<OnNotice>,
+    /// For how long it is waited for something to come; not limited if none.
+    patience: Option<Duration>,
+    /// How many statements have been prepared.
+    prepared: u32,
 }
 
 impl fmt::Debug for Session {
@@ -142,6 +161,8 @@ impl Session {
             encrypted: Vec::new(),
             piece: vec![0; PIECE],
             on_notice: None,
+            patience: None,
+            prepared: 0,
         })
     }
 
@@ -151,8 +172,20 @@ impl Session {
         self.on_notice = Some(Box::new(on_notice));
     }
 
+    /// Has the session given up when nothing comes of an answer for that long. A server that limits statements itself
+    /// answers before; this is for one that is gone without a word.
+    ///
+    /// # Errors
+    ///
+    /// The system does not take it.
+    pub fn limit_answers(&mut self, patience: Duration) -> Result<(), SessionError> {
+        self.stream.set_timeout(Some(patience))?;
+        self.patience = Some(patience);
+        Ok(())
+    }
+
     /// What the server told when the session began.
-    pub fn begun(&self) -> &wire::Session {
+    pub fn begun(&self) -> &crate::Session {
         &self.begun
     }
 
@@ -172,8 +205,19 @@ impl Session {
     ///
     /// If it refuses one of them, or the connection is lost.
     pub fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
-        self.ask(sql)?;
+        self.say(sql)?;
         self.answer(sql)
+    }
+
+    /// As [`Session::execute`]; returns what came of each statement, with all rows as the server wrote them. It is kept
+    /// until the next question.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::execute`].
+    pub fn ask(&mut self, sql: &str) -> Result<&[ResultSet], SessionError> {
+        self.say(sql)?;
+        self.collected(|session| session.answer(sql))
     }
 
     /// As [`Session::execute`]; returns the rows of the last statement that has rows, as text. Null is none.
@@ -182,14 +226,10 @@ impl Session {
     ///
     /// As [`Session::execute`].
     pub fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SessionError> {
-        self.reader.collect_all_rows(true);
-        let answered = self.ask(sql).and_then(|()| self.answer(sql));
-        self.reader.collect_all_rows(false);
         let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
-        let last = self.reader.results().iter().rfind(|result| result.kind() == wire::ResultKind::Rows);
+        let last = self.ask(sql)?.iter().rfind(|result| result.kind() == ResultKind::Rows);
         let rows = last.map(|result| result.kept_rows().map(|row| row.map(text).collect()).collect());
-        self.reader.clear();
-        answered.map(|()| rows.unwrap_or_default())
+        Ok(rows.unwrap_or_default())
     }
 
     /// Has the server do a `COPY … FROM STDIN` of what `write` writes.
@@ -202,11 +242,11 @@ impl Session {
         sql: &str,
         write: impl FnOnce(&mut CopyWriter<'_>) -> io::Result<()>,
     ) -> Result<(), SessionError> {
-        self.ask(sql)?;
+        self.say(sql)?;
         match self.event()? {
             Event::Copy(CopyKind::In) => {}
             Event::Copy(_) => {
-                self.until_ready()?;
+                self.until_ready(false)?;
                 let problem = "copies from the server, and not to it";
                 return Err(SessionError::Copy { sql: sql.to_owned(), problem });
             }
@@ -223,7 +263,7 @@ impl Session {
             Err(_) => encode::copy_fail("the data could not be had", &mut self.output),
         }
         self.send()?;
-        self.until_ready()?;
+        self.until_ready(false)?;
         match written {
             Ok(()) => self.refusal(sql),
             Err(source) => {
@@ -233,17 +273,32 @@ impl Session {
         }
     }
 
-    fn ask(&mut self, sql: &str) -> Result<(), SessionError> {
-        if sql.contains('\0') {
-            return Err(SessionError::ZeroByte(sql.to_owned()));
-        }
+    fn say(&mut self, sql: &str) -> Result<(), SessionError> {
+        check_text(sql)?;
         encode::query(&mut self.output, |output| output.extend_from_slice(sql.as_bytes()));
         self.send()
     }
 
+    /// Keeps what comes while `answer` reads, in the room of what was kept before.
+    fn collected(
+        &mut self,
+        answer: impl FnOnce(&mut Self) -> Result<(), SessionError>,
+    ) -> Result<&[ResultSet], SessionError> {
+        self.reader.clear();
+        self.reader.collect_all_rows(true);
+        let answered = answer(self);
+        self.reader.collect_all_rows(false);
+        answered.map(|()| self.reader.results())
+    }
+
     /// Reads up to the end of the answer to statements that do not copy.
     fn answer(&mut self, sql: &str) -> Result<(), SessionError> {
-        if self.until_ready()? {
+        let copies = self.until_ready(false)?;
+        self.conclude(sql, copies)
+    }
+
+    fn conclude(&mut self, sql: &str, copies: bool) -> Result<(), SessionError> {
+        if copies {
             self.reader.take_error();
             let problem = "begins a COPY to or from the client, which has no place here";
             return Err(SessionError::Copy { sql: sql.to_owned(), problem });
@@ -251,8 +306,9 @@ impl Session {
         self.refusal(sql)
     }
 
-    /// Whether a COPY was begun on the way. Data are dropped, and none are sent.
-    fn until_ready(&mut self) -> Result<bool, SessionError> {
+    /// Whether a COPY was begun on the way. Data are dropped, and none are sent. `extended`: a Sync was sent, which a COPY
+    /// to the server takes away.
+    fn until_ready(&mut self, extended: bool) -> Result<bool, SessionError> {
         let mut copies = false;
         loop {
             match self.event()? {
@@ -260,6 +316,9 @@ impl Session {
                 Event::Copy(CopyKind::In) => {
                     copies = true;
                     encode::copy_fail("there is nothing to copy", &mut self.output);
+                    if extended {
+                        encode::sync(&mut self.output);
+                    }
                     self.send()?;
                 }
                 Event::Copy(_) => copies = true,
@@ -299,6 +358,11 @@ impl Session {
             Ok(0) => return Err(self.closed()),
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.closed()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // Whatever comes later would be taken for the answer to another question.
+                self.stream.shut_down();
+                return Err(SessionError::Silent(self.patience.unwrap_or_default()));
+            }
             Err(error) => return Err(error.into()),
         };
         match &mut self.tls {

@@ -8,8 +8,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 use std::time::Instant;
 
+use crate::{ConnectParams, Encryption, Established, Handshake, Host, LoginError, Tls, TlsContext};
 use rustix::net::sockopt;
-use wire::{ConnectParams, Encryption, Established, Handshake, Host, LoginError, Tls, TlsContext};
 
 use super::PIECE;
 use super::stream::{Address, Stream};
@@ -21,7 +21,7 @@ const INVALID_PASSWORD: &str = "28P01";
 pub(super) struct Connected {
     pub(super) stream: Stream,
     pub(super) tls: Option<Box<Tls>>,
-    pub(super) begun: wire::Session,
+    pub(super) begun: crate::Session,
     /// What has come already, decrypted.
     pub(super) input: Vec<u8>,
 }
@@ -45,7 +45,7 @@ pub(super) fn connect(
                 }
             };
             if params.load_balance_hosts {
-                wire::shuffle(&mut places, below);
+                crate::shuffle(&mut places, below);
             }
             for place in &places {
                 match connect_to(params, number, place, tls, &mut failed) {

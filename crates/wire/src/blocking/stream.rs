@@ -1,13 +1,13 @@
 //! A socket that is waited for.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixStream};
 use std::time::Duration;
 
+use crate::{ConnectParams, Transport};
 use rustix::net::sockopt;
-use wire::{ConnectParams, Transport};
 
 /// Where a server listens.
 pub(super) enum Address {
@@ -49,6 +49,15 @@ impl Stream {
             Self::Unix(stream) => stream.set_read_timeout(timeout),
             Self::Tcp(stream) => stream.set_read_timeout(timeout),
         }
+    }
+
+    /// Nothing goes through it any longer, either way.
+    pub(super) fn shut_down(&self) {
+        // One that is down already is as good.
+        let _ = match self {
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
     }
 
     pub(super) fn receive(&mut self, piece: &mut [u8]) -> io::Result<usize> {
