@@ -94,6 +94,7 @@ export interface Point {
   min: number | null;
   max: number | null;
   class: string | null;
+  first_run_apart: number | null;
   verdict: Verdict | null;
   runs: Trial[];
 }

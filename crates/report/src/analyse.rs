@@ -364,6 +364,7 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
         class: None,
+        first_run_apart: None,
         verdict: None,
         runs: trials.into_iter().map(trial).collect(),
     })

@@ -4,7 +4,7 @@ use crate::compare::text::wrapped;
 use crate::figures::{self, counted};
 use crate::scalability;
 use crate::table::{Format, Table};
-use crate::view::{Confound, Panel, Point, Run, Trial, View};
+use crate::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
 
 /// Marks a cell that has a suspect trial among those used.
 const SUSPECT: &str = "†";
@@ -195,14 +195,30 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
             for (column, point) in view.columns.iter().zip(&row.points) {
                 let runs = point.iter().flat_map(|point| &point.runs);
                 for trial in runs.filter(|trial| trial.validity == validity) {
-                    let clients = row.clients.map(|clients| counted(clients as usize, "client") + ", ");
-                    let at = format!("{}{}", clients.unwrap_or_default(), column.label);
+                    let at = place(row, column);
                     lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
                 }
             }
         }
     }
+    for row in &panel.rows {
+        for (column, point) in view.columns.iter().zip(&row.points) {
+            if let Some(apart) = point.as_ref().and_then(|point| point.first_run_apart) {
+                lines.push(format!(
+                    "the first run is unlike the others, as of a cold start: {} ({})",
+                    place(row, column),
+                    figures::change(apart)
+                ));
+            }
+        }
+    }
     below(&lines, format)
+}
+
+/// `8 clients, PostgreSQL 18.1`.
+fn place(row: &Row, column: &Column) -> String {
+    let clients = row.clients.map(|clients| counted(clients as usize, "client") + ", ");
+    format!("{}{}", clients.unwrap_or_default(), column.label)
 }
 
 /// Lines that explain the table above them.

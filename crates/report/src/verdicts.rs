@@ -19,8 +19,10 @@ pub(crate) fn judge_columns(
 ) -> Vec<view::Comparison> {
     for point in panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points).flatten()
     {
-        let cell = stats::Cell::of(&runs(point).values);
-        point.class = cell.and_then(|cell| cell.class()).map(|class| class.to_string());
+        let values = runs(point).values;
+        let class = stats::Cell::of(&values).and_then(|cell| cell.class());
+        point.class = class.map(|class| class.to_string());
+        point.first_run_apart = stats::first_run_apart(&values).map(|ratio| ratio - 1.0);
     }
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {

@@ -199,6 +199,8 @@ pub struct Point {
     pub max: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
     pub class: Option<String>,
+    /// The first of the trials over the median of the others, less 1, where it is unlike them, as after a cold start.
+    pub first_run_apart: Option<f64>,
     /// Whether it changed; null in the first column, and where that has no trial.
     pub verdict: Option<Verdict>,
     /// Every trial, by repeat.

@@ -135,6 +135,28 @@ fn a_verdict_needs_both_sides() {
 }
 
 #[test]
+fn a_first_run_unlike_the_others_is_named_with_its_cell() {
+    let (mut trials, _) = fixture::trials();
+    let mut more = Vec::new();
+    for trial in trials.iter_mut().filter(|t| t.cell.server == "18" && t.cell.clients == 8) {
+        let steady = 1000.0 + f64::from(trial.repeat);
+        trial.summary.as_mut().unwrap().tps = if trial.repeat == 1 { 900.0 } else { steady };
+        let mut again = trial.clone();
+        (again.repeat, again.id) = (trial.repeat + 3, format!("{}X", &trial.id[..25]));
+        again.summary.as_mut().unwrap().tps = steady;
+        more.push(again);
+    }
+    trials.extend(more);
+    let view = analyse(&trials, &BTreeMap::new());
+    let apart = point(&view, "select-only", 8, 1).unwrap().first_run_apart.unwrap();
+    assert!((apart + 0.1017).abs() < 0.001, "{apart}");
+    assert_eq!(point(&view, "select-only", 8, 0).unwrap().first_run_apart, None);
+    let said = tables(&view, Format::Table);
+    let line = "the first run is unlike the others, as of a cold start: 8 clients, PostgreSQL 18.1 (-10.2%)";
+    assert!(said.contains(line), "{said}");
+}
+
+#[test]
 fn settings_name_the_columns_only_where_they_vary() {
     let (mut trials, _) = fixture::trials();
     for trial in trials.iter_mut().filter(|trial| trial.cell.server == "18") {
