@@ -25,10 +25,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 /// How much longer than a statement may take it is waited for the server's word that it did.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// SQLSTATEs of what may well be answered the next time: a statement given up, a lock not had, memory short.
-const PASSING: [&str; 3] = ["57014", "55P03", "53200"];
-/// Their classes: resources short, and intervention by whoever runs the server.
-const PASSING_CLASSES: [&str; 2] = ["53", "57"];
+/// How SQLSTATEs begin of what may well be answered the next time: resources are short, somebody or a time limit
+/// intervened, a lock could not be had.
+const PASSING: [&str; 3] = ["53", "57", "55P03"];
 
 /// How many commits a database has counted for a session, as far as the session has come. It stays valid when the
 /// session has been given away.
@@ -195,7 +194,7 @@ fn refusal(error: &SessionError) -> Refusal {
         return Refusal { lasting: false, why: one_line(error) };
     };
     let code = said.sqlstate.as_str();
-    let passes = PASSING.contains(&code) || PASSING_CLASSES.iter().any(|class| code.starts_with(class));
+    let passes = PASSING.iter().any(|begin| code.starts_with(begin));
     Refusal { lasting: !passes, why: format!("the server answers: {} ({code})", said.message) }
 }
 
