@@ -32,6 +32,7 @@ pub fn fitness(directory: &Path, watched: Duration) -> Facts {
         directory: directory.to_owned(),
         space: space(directory),
         sync_writes: sync_writes::time(directory, watched),
+        perf_is_installed: Some(crate::profile::on_path().is_some()),
         perf_privileged: permissions::perf_privileged(&root),
         cgroup_can_be_made: permissions::cgroup_can_be_made(&root),
         open_files: Some(OpenFiles { soft: limit.current, hard: limit.maximum }),

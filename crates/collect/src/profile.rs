@@ -8,13 +8,14 @@ mod script;
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use model::profile::{Profile, Profiled, Stacks, Unwinding};
 use model::units::Span;
 
 pub use self::perf::Perf;
+pub(crate) use self::perf::on_path;
 use crate::clock::now;
 use crate::os::{Roster, Watched};
 use crate::sampler::{LoadClock, Tick, Window};
@@ -95,6 +96,9 @@ impl Profiler {
         };
         let Some(sampled) = sampled else { return Ok(None) };
         let Sampled { origin_us, from_us, to_us, cpu_us } = sampled?;
+        if interrupt.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
         let raw = recording.finish()?;
         let between_us = [origin_us + from_us, origin_us + to_us];
         let script = Script::start(&self.perf, &raw, between_us, interrupt)?;

@@ -4,13 +4,14 @@
 //!
 //! Pure functions: [`judge`] takes what was observed and says what each gate found, with the evidence in figures;
 //! [`fitness()`] does so with what is known of a machine, [`explain()`] with everything that a trial has left;
-//! [`within_run`] with the seconds of a load.
+//! [`within_run`] with the seconds of a load. [`profile`] says which functions and groups of functions a profile is of.
 
 mod confound;
 mod cpu;
 mod explain;
 mod fitness;
 mod gates;
+pub mod profile;
 mod within;
 
 pub use confound::{Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, undeclared};

@@ -21,6 +21,8 @@ pub struct Facts {
     pub sync_writes: Option<SyncWrites>,
     /// The share of time in which something waited for processors, memory and disks.
     pub pressure: Pressure,
+    /// Whether the program perf is there.
+    pub perf_is_installed: Option<bool>,
     /// Whether perf may watch the kernel and other users' processes whatever the kernel parameters say.
     pub perf_privileged: Option<bool>,
     /// Whether a control group can be made below pgdyno's own.

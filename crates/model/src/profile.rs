@@ -120,7 +120,8 @@ pub struct Profiled {
     pub samples: u64,
     /// Samples that the kernel had no room for.
     pub lost: u64,
-    /// Samples whose innermost function has no name, by the file that it is in: its name, `[kernel]`, or `[unknown]`.
+    /// Samples of roles (not of `foreign`) whose innermost function has no name, by the file that it is in: its name,
+    /// `[kernel]`, or `[unknown]`.
     pub nameless: BTreeMap<String, u64>,
     /// What perf calls its version.
     pub perf_version: String,

@@ -11,6 +11,7 @@ mod import;
 pub(crate) mod pgbench;
 mod plan;
 mod power;
+mod profile;
 mod report;
 mod resume;
 mod run;
@@ -45,6 +46,7 @@ enum Command {
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
+    Profile(profile::ProfileArgs),
     Import(import::ImportArgs),
     Power(power::PowerArgs),
     Server(server::ServerArgs),
@@ -66,6 +68,7 @@ impl Cli {
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Profile(args) => args.run(),
             Command::Import(args) => args.run(),
             Command::Power(args) => args.run(),
             Command::Resume(args) => args.run(),

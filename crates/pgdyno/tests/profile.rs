@@ -76,6 +76,21 @@ fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
     assert!(share(driver, |function| function.contains("event_loop")) > 0.2, "{}", driver.folded());
     assert_eq!(share(driver, |function| function == "PostgresMain"), 0.0);
 
+    let shown = pgdyno(&bench, &["profile"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    for part in ["load by group", "executor", "protocol", "load by function", "callers by DWARF"] {
+        assert!(text(&shown).contains(part), "{part}: {}", text(&shown));
+    }
+    let function = pgdyno(&bench, &["profile", "clients=4", "--function", "PostgresMain"]);
+    assert_eq!(function.status.code(), Some(0), "{}", text(&function));
+    let drawn = pgdyno(&bench, &["profile", "--role", "load", "--svg", "load.svg"]);
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn));
+    assert!(fs::read_to_string(bench.path().join("load.svg")).unwrap().contains("PostgresMain ("));
+    let folded = pgdyno(&bench, &["profile", "--role", "load", "--folded"]);
+    assert!(String::from_utf8_lossy(&folded.stdout).starts_with("postgres"), "{}", text(&folded));
+    let both = pgdyno(&bench, &["profile", "clients=4", "clients=4", "--folded"]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both));
+
     let bundle = support::bundle(&bench, &trial.id);
     let listed = fs::read_to_string(bundle.join("SHA256SUMS")).unwrap();
     assert!(listed.contains("  stacks/load.folded.zst\n"), "{listed}");

@@ -1,7 +1,7 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
 //! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
 //! and [`timeline()`] what went on in each second of it. [`mod@compare`] says whether something changed between two selections
-//! of trials, [`mod@history`] when, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a
+//! of trials, [`mod@history`] when, [`mod@profile`] which functions processors were in, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a
 //! plan.
 
 mod analyse;
@@ -15,6 +15,7 @@ mod html;
 pub mod metric;
 mod noise;
 pub mod power;
+pub mod profile;
 mod scalability;
 mod selector;
 mod source;

@@ -19,7 +19,7 @@ pub(super) struct Folded {
     pub(super) event: Option<String>,
     pub(super) samples: u64,
     pub(super) lost: u64,
-    /// Samples whose innermost function has no name, by file.
+    /// Samples of roles whose innermost function has no name, by file.
     pub(super) nameless: BTreeMap<String, u64>,
     /// By role.
     stacks: BTreeMap<&'static str, BTreeMap<String, u64>>,
@@ -32,6 +32,8 @@ struct Sample {
     comm: String,
     /// The innermost first.
     frames: Vec<String>,
+    /// The file of the innermost, where that has no name.
+    nameless: Option<String>,
     is_open: bool,
 }
 
@@ -58,9 +60,9 @@ impl Folded {
                         folded.event = Some(event.to_owned());
                     }
                     sample.open(comm, pid);
-                    only.iter().for_each(|frame| folded.frame(frame, &mut sample));
+                    only.iter().for_each(|frame| sample.push(frame));
                 }
-                Line::Frame(frame) if sample.is_open => folded.frame(&frame, &mut sample),
+                Line::Frame(frame) if sample.is_open => sample.push(&frame),
                 Line::Frame(_) => {}
                 Line::Lost(lost) => folded.lost += lost,
                 Line::Fork { pid, parent } => roster.forked(pid, parent),
@@ -77,31 +79,6 @@ impl Folded {
         self.stacks.into_iter().map(of_role).collect()
     }
 
-    fn frame(&mut self, frame: &Frame, sample: &mut Sample) {
-        if frame.is_end_mark() {
-            return;
-        }
-        let suffix = if frame.is_kernel() { KERNEL_SUFFIX } else { "" };
-        let name = match frame.symbol {
-            // What parts frames in a folded stack can't be in one.
-            Some(symbol) => format!("{}{suffix}", symbol.replace(';', ":")),
-            None => {
-                let file = match (frame.is_kernel(), frame.file.trim_matches(['[', ']'])) {
-                    (true, _) => "kernel",
-                    (false, "") => "unknown",
-                    (false, path) => path.rsplit('/').next().unwrap_or(path),
-                };
-                let file = format!("[{}]", file.replace(';', ":"));
-                // Of callers, perf may look for a name beyond their end: where the call is the last thing they do.
-                if sample.frames.is_empty() {
-                    *self.nameless.entry(file.clone()).or_default() += 1;
-                }
-                format!("{file}{suffix}")
-            }
-        };
-        sample.frames.push(name);
-    }
-
     fn close(&mut self, sample: &mut Sample, roster: &Roster, stack: &mut String) {
         if !sample.is_open {
             return;
@@ -109,6 +86,9 @@ impl Folded {
         sample.is_open = false;
         let outermost_first = || sample.frames.iter().rev().map(String::as_str);
         let role = roster.role(sample.pid, outermost_first()).unwrap_or(FOREIGN);
+        if let (Some(file), true) = (&sample.nameless, role != FOREIGN) {
+            *self.nameless.entry(file.clone()).or_default() += 1;
+        }
         stack.clear();
         stack.push_str(&sample.comm);
         for frame in outermost_first() {
@@ -133,7 +113,33 @@ impl Sample {
         self.comm = comm.replace(';', ":");
         self.pid = pid;
         self.frames.clear();
+        self.nameless = None;
         self.is_open = true;
+    }
+
+    fn push(&mut self, frame: &Frame) {
+        if frame.is_end_mark() {
+            return;
+        }
+        let suffix = if frame.is_kernel() { KERNEL_SUFFIX } else { "" };
+        let name = match frame.symbol {
+            // What parts frames in a folded stack can't be in one.
+            Some(symbol) => format!("{}{suffix}", symbol.replace(';', ":")),
+            None => {
+                let file = match (frame.is_kernel(), frame.file.trim_matches(['[', ']'])) {
+                    (true, _) => "kernel",
+                    (false, "") => "unknown",
+                    (false, path) => path.rsplit('/').next().unwrap_or(path),
+                };
+                let file = format!("[{}]", file.replace(';', ":"));
+                // Of callers, perf may look for a name beyond their end: where the call is the last thing they do.
+                if self.frames.is_empty() {
+                    self.nameless = Some(file.clone());
+                }
+                format!("{file}{suffix}")
+            }
+        };
+        self.frames.push(name);
     }
 }
 
@@ -159,6 +165,10 @@ postgres 21/21 1.2: cpu-clock:
 \t  10a929 [unknown] (/lib/libc.so.6)
 \t  3f9c0a PostgresMain (/bin/postgres)
 
+postgres 21/21 1.25: cpu-clock: 
+\t  10a929 [unknown] (/lib/libjit.so)
+\t  3f9c0a PostgresMain (/bin/postgres)
+
 cc1 77/77 1.3: cpu-clock:    401000 a;b (/bin/cc1)
 kworker/0:1-eve 9/9 1.4: cpu-clock: 
 \tffffffffc0000000 [unknown] ([unknown])
@@ -168,14 +178,16 @@ kworker/0:1-eve 9/9 1.4: cpu-clock:
     fn samples_are_folded_by_role_and_what_has_no_name_is_counted_by_file() {
         let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
         let folded = Folded::read(SCRIPT.as_bytes(), &mut roster).unwrap();
-        assert_eq!((folded.samples, folded.lost), (4, 12));
+        assert_eq!((folded.samples, folded.lost), (5, 12));
         assert_eq!(folded.event.as_deref(), Some("cpu-clock"));
-        assert_eq!(folded.nameless, BTreeMap::from([("[kernel]".to_owned(), 1)]), "callers do not count");
+        let nameless = BTreeMap::from([("[libjit.so]".to_owned(), 1)]);
+        assert_eq!(folded.nameless, nameless, "neither callers nor others' processes count");
         let text = |stacks: &Stacks| format!("{}: {}", stacks.role, stacks.folded());
         assert_eq!(
             folded.into_stacks().iter().map(text).collect::<String>(),
             "foreign: cc1;a:b 1\nkworker;[kernel]_[k] 1\n\
-             load: postgres;PostgresMain;[libc.so.6];sock_recvmsg_[k] 2\n"
+             load: postgres;PostgresMain;[libc.so.6];sock_recvmsg_[k] 2\n\
+             postgres;PostgresMain;[libjit.so] 1\n"
         );
     }
 }

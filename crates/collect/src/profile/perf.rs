@@ -44,9 +44,7 @@ impl Perf {
     /// # Errors
     /// It is not there, is too old, or may not sample; with what to do about it.
     pub fn find(profile: &Profile) -> Result<Self, String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let program = std::env::split_paths(&path).map(|directory| directory.join("perf"));
-        let program = program.into_iter().find(|program| program.is_file()).ok_or(
+        let program = on_path().ok_or(
             "a profile needs the program perf, which is not on PATH: install it (Debian: apt-get install \
              linux-perf; Ubuntu: linux-tools-generic; Fedora, RHEL, Arch, openSUSE: perf), or leave [profile] out",
         )?;
@@ -120,6 +118,12 @@ impl Perf {
         }
         command
     }
+}
+
+/// The program, where it is installed.
+pub(crate) fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join("perf")).find(|program| program.is_file())
 }
 
 fn version(program: &Path) -> Result<String, String> {

@@ -107,6 +107,12 @@ fn io_uring(facts: &Facts) -> Judgement {
 }
 
 fn perf(facts: &Facts) -> Judgement {
+    if facts.perf_is_installed == Some(false) {
+        return warn(
+            "no profiles: there is no program perf",
+            "install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic; elsewhere: perf)",
+        );
+    }
     let (Some(paranoid), Some(restrict)) =
         (sysctl_number(facts, "kernel.perf_event_paranoid"), sysctl_number(facts, "kernel.kptr_restrict"))
     else {
@@ -197,6 +203,8 @@ mod tests {
             let environment = Environment { sysctl, ..Environment::default() };
             perf(&Facts { environment, perf_privileged, ..Facts::default() })
         };
+        let without = perf(&Facts { perf_is_installed: Some(false), ..Facts::default() });
+        assert!(without.evidence.contains("no program perf"), "{}", without.evidence);
         assert_eq!(with(Some(true), "4", "1").state, State::Ok);
         assert_eq!(with(Some(false), "1", "0").state, State::Ok);
         assert!(with(Some(true), "1", "2").evidence.starts_with("profiles lack names"));

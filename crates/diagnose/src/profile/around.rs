@@ -1,0 +1,72 @@
+//! One function with what calls it and what it calls.
+
+use std::collections::BTreeMap;
+
+use model::profile::Stacks;
+
+use super::functions::{frames, is_named};
+
+/// Where a function is in some stacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Samples in which it is the innermost.
+    pub own: u64,
+    /// Samples in which it is at all.
+    pub inclusive: u64,
+    /// Samples by what called it, the most first. Of one that calls itself, what called it first; nothing where it is the
+    /// outermost.
+    pub callers: Vec<(String, u64)>,
+    /// Samples by what it called, the most first. Of one that calls itself, what was called last. With its own
+    /// samples they are all of its inclusive ones.
+    pub callees: Vec<(String, u64)>,
+}
+
+/// A function in some stacks; none where it is in none.
+pub fn around(stacks: &Stacks, name: &str) -> Option<Around> {
+    let mut found = Around::default();
+    let (mut callers, mut callees) = (BTreeMap::new(), BTreeMap::new());
+    for (stack, &samples) in &stacks.samples {
+        let frames: Vec<&str> = frames(stack).collect();
+        let is_it = |frame: &&str| is_named(frame, name);
+        let (Some(first), Some(last)) = (frames.iter().position(is_it), frames.iter().rposition(is_it))
+        else {
+            continue;
+        };
+        found.inclusive += samples;
+        if let Some(caller) = first.checked_sub(1) {
+            *callers.entry(frames[caller]).or_default() += samples;
+        }
+        match frames.get(last + 1).copied() {
+            Some(callee) => *callees.entry(callee).or_default() += samples,
+            None => found.own += samples,
+        }
+    }
+    found.callers = most_first(callers);
+    found.callees = most_first(callees);
+    (found.inclusive > 0).then_some(found)
+}
+
+fn most_first<S: AsRef<str>>(counts: BTreeMap<S, u64>) -> Vec<(String, u64)> {
+    let mut counts: Vec<(String, u64)> =
+        counts.into_iter().map(|(name, samples)| (name.as_ref().to_owned(), samples)).collect();
+    counts.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_and_callees_add_up() {
+        let text = "p;main;a;walk;walk;eval 3\np;main;walk 2\np;walk;read_[k] 1\np;main;other 9\n";
+        let stacks = Stacks::of_folded("load", text).unwrap();
+        let of = |names: &[(&str, u64)]| names.iter().map(|(n, s)| ((*n).to_owned(), *s)).collect::<Vec<_>>();
+        let found = around(&stacks, "walk").unwrap();
+        assert_eq!((found.own, found.inclusive), (2, 6));
+        assert_eq!(found.callers, of(&[("a", 3), ("main", 2)]));
+        assert_eq!(found.callees, of(&[("eval", 3), ("read_[k]", 1)]));
+        assert_eq!(around(&stacks, "read").unwrap().inclusive, 1);
+        assert_eq!(around(&stacks, "p"), None, "a process is no function");
+    }
+}

@@ -1,0 +1,113 @@
+//! What a profile can't say, and what would let it.
+
+use model::profile::{Profiled, Scope, Unwinding};
+
+/// From this share of samples on, what has no name is worth a word.
+const NAMELESS_SHARE: f64 = 0.02;
+/// From this share of samples on, lost ones are.
+const LOST_SHARE: f64 = 0.01;
+
+/// What is to be kept in mind with a profile, in whole sentences with what to do.
+pub fn reservations(profile: &Profiled) -> Vec<String> {
+    let mut found = Vec::new();
+    if profile.samples == 0 {
+        found.push("There is no sample: nothing ran while it was sampled.".to_owned());
+        return found;
+    }
+    let samples = profile.samples as f64;
+    if !profile.has_kernel() {
+        found.push(
+            "The kernel's side is left out, for this user may not see it: as root, sysctl \
+             kernel.perf_event_paranoid=1."
+                .to_owned(),
+        );
+    }
+    if profile.scope == Scope::Processes {
+        found.push(
+            "Only the driver's and the server's processes were sampled: for the whole machine, as root, sysctl \
+             kernel.perf_event_paranoid=-1."
+                .to_owned(),
+        );
+    }
+    for (file, &nameless) in &profile.nameless {
+        let share = nameless as f64 / samples;
+        if share < NAMELESS_SHARE {
+            continue;
+        }
+        let name = file.trim_matches(['[', ']']);
+        let advice = match name {
+            "kernel" => "as root, sysctl kernel.kptr_restrict=0".to_owned(),
+            "postgres" => {
+                "it is stripped: build the server by `source`, or install its debug symbols (Debian: \
+                           postgresql-MAJOR-dbgsym)"
+                    .to_owned()
+            }
+            "unknown" => match profile.callgraph {
+                Unwinding::FramePointers => "try callgraph = \"dwarf\"".to_owned(),
+                Unwinding::Dwarf => {
+                    "it is code that is in no file, such as what a JIT compiler makes".to_owned()
+                }
+            },
+            library => format!(
+                "install the debug symbols of {library} (Debian: a package whose name ends in -dbgsym or -dbg)"
+            ),
+        };
+        found.push(format!(
+            "{:.1}% of the samples are in functions of {name} that have no name: {advice}.",
+            share * 100.0
+        ));
+    }
+    let lost = profile.lost as f64 / (samples + profile.lost as f64);
+    if lost > LOST_SHARE {
+        found.push(format!(
+            "{:.1}% of the samples were lost, for perf got no processor in time: a lower hz loses fewer.",
+            lost * 100.0
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_with_what_would_bring_it() {
+        let profile = Profiled {
+            event: Some("cpu-clock".to_owned()),
+            hz: 99,
+            callgraph: Unwinding::Dwarf,
+            callgraph_reason: String::new(),
+            scope: Scope::Machine,
+            from_us: 0,
+            to_us: 1,
+            samples: 1000,
+            lost: 0,
+            nameless: [("[kernel]".to_owned(), 19)].into(),
+            perf_version: String::new(),
+            perf_cpu_us: None,
+        };
+        assert_eq!(reservations(&profile), Vec::<String>::new());
+        let nameless = [("[kernel]", 300), ("[libc.so.6]", 100), ("[postgres]", 50)];
+        let poor = Profiled {
+            event: Some("cpu-clock:uH".to_owned()),
+            scope: Scope::Processes,
+            lost: 100,
+            nameless: nameless.map(|(file, n)| (file.to_owned(), n)).into(),
+            ..profile.clone()
+        };
+        let said = reservations(&poor).join("\n");
+        for part in [
+            "perf_event_paranoid=1.",
+            "perf_event_paranoid=-1.",
+            "30.0% of the samples are in functions of kernel that have no name: as root, sysctl kernel.kptr_restrict=0",
+            "debug symbols of libc.so.6",
+            "5.0% of the samples are in functions of postgres that have no name: it is stripped",
+            "9.1% of the samples were lost",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let empty = Profiled { samples: 0, event: None, ..profile };
+        assert!(reservations(&empty)[0].contains("no sample"));
+    }
+}

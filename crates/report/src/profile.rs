@@ -1,0 +1,226 @@
+//! Profiles of stored trials: which functions processors were in, with their shares, flame graphs and differences.
+
+mod difference;
+mod document;
+mod flame;
+mod groups_file;
+mod text;
+
+use std::collections::BTreeMap;
+
+pub use difference::{Change, Difference};
+pub use document::Document;
+pub use flame::{difference_svg, svg};
+pub use groups_file::groups_of;
+pub use text::{difference_text, function_text, text};
+
+use diagnose::profile::plainly;
+use model::message::Interval;
+use model::profile::{Profiled, Stacks};
+use store::{Store, StoreError};
+
+use crate::explained::{ExplainError, selected};
+use crate::selector::Selector;
+use crate::source::Selection;
+
+/// Why a profile can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Nothing is selected.
+    #[error(transparent)]
+    Select(#[from] ExplainError),
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is none.
+    #[error(
+        "{trials} no profile: the campaign had no [profile], or it could not be taken (`pgdyno store show {id}` has \
+         notes of that)"
+    )]
+    None {
+        /// Whose.
+        trials: String,
+        /// The last of them.
+        id: String,
+    },
+    /// Trials that can't be added up.
+    #[error("the trials of {selector} were sampled at different rates: name one of them by its id")]
+    Rates {
+        /// What was asked for.
+        selector: String,
+    },
+    /// No such role.
+    #[error("the profile has no samples of \"{wanted}\"; it has those of {known}")]
+    Role {
+        /// What was asked for.
+        wanted: String,
+        /// The roles that there are.
+        known: String,
+    },
+    /// No such function.
+    #[error("{function} is in none of the samples of {role}{known}")]
+    Function {
+        /// What was asked for.
+        function: String,
+        /// Where.
+        role: String,
+        /// Functions with similar names.
+        known: String,
+    },
+    /// A difference of what can't be normalised.
+    #[error(
+        "trial {id} has no transactions while it was profiled: there is nothing to compare its samples by"
+    )]
+    NoTransactions {
+        /// Of the trial.
+        id: String,
+    },
+    /// A file of groups that can't be used.
+    #[error("{0}")]
+    Groups(String),
+    /// The flame graph could not be drawn.
+    #[error("the flame graph could not be drawn: {0}")]
+    Flame(String),
+}
+
+/// The role that is shown where none is asked for: the backends that serve the load.
+pub const USUAL_ROLE: &str = "load";
+
+/// The profile of a trial, or of several of one cell together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// The cell, for people.
+    pub cell: String,
+    /// Ids of the trials.
+    pub trials: Vec<String>,
+    /// How each was taken.
+    pub taken: Vec<Profiled>,
+    /// Transactions that ended while it was taken; none where that is not known.
+    pub transactions: Option<f64>,
+    /// Processor time that a sample stands for, in microseconds.
+    pub us_per_sample: f64,
+    /// By role, the most samples first; functions as `plainly` names them.
+    pub stacks: Vec<Stacks>,
+}
+
+/// The profile of trials of a store; of the run `default` where the selector does not say where they are from.
+///
+/// # Errors
+/// They are not there, or have none.
+pub fn profile(store: &Store, default: &Selection, what: &Selector) -> Result<Profile, ProfileError> {
+    let ids = selected(store, default, what)?;
+    let mut cell = String::new();
+    let (mut trials, mut taken) = (Vec::new(), Vec::new());
+    let mut transactions = Some(0.0);
+    let mut by_role: BTreeMap<String, Stacks> = BTreeMap::new();
+    for id in &ids {
+        let record = store.load(id)?;
+        let Some(profiled) = record.trial.profile else { continue };
+        cell = record.trial.cell.to_string();
+        let more = ended_between(&record.intervals, profiled.from_us, profiled.to_us);
+        transactions = transactions.zip(more).map(|(sum, more)| sum + more);
+        for stacks in record.stacks.iter().map(plainly) {
+            let sum = by_role
+                .entry(stacks.role.clone())
+                .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
+            for (stack, samples) in stacks.samples {
+                *sum.samples.entry(stack).or_default() += samples;
+            }
+        }
+        trials.push(record.trial.id);
+        taken.push(profiled);
+    }
+    let Some(first) = taken.first() else {
+        let id = ids.last().cloned().unwrap_or_default();
+        let trials = match ids.len() {
+            1 => format!("trial {id} has"),
+            _ => format!("the trials of {what} have"),
+        };
+        return Err(ProfileError::None { trials, id });
+    };
+    if taken.iter().any(|other| other.hz != first.hz) {
+        return Err(ProfileError::Rates { selector: what.to_string() });
+    }
+    let us_per_sample = first.us_per_sample();
+    let mut stacks: Vec<Stacks> = by_role.into_values().collect();
+    stacks.sort_by(|a, b| (b.total(), &a.role).cmp(&(a.total(), &b.role)));
+    Ok(Profile { cell, trials, taken, transactions, us_per_sample, stacks })
+}
+
+/// Transactions that ended in a span of the load, those of an interval that is only partly in it in proportion.
+fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64> {
+    let within = |interval: &Interval| {
+        let (start_us, width_us) = (interval.start_us as i64, interval.width_us as i64);
+        let common_us = (start_us + width_us).min(to_us) - start_us.max(from_us);
+        let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
+        (common_us > 0).then(|| transactions as f64 * common_us as f64 / width_us as f64)
+    };
+    let sum: f64 = intervals.iter().filter_map(within).sum();
+    (sum > 0.0).then_some(sum)
+}
+
+impl Profile {
+    /// Samples of all roles.
+    pub fn samples(&self) -> u64 {
+        self.stacks.iter().map(Stacks::total).sum()
+    }
+
+    /// Processor time that so many samples are of one transaction, in microseconds; none without transactions.
+    pub fn us_per_transaction(&self, samples: u64) -> Option<f64> {
+        Some(samples as f64 * self.us_per_sample / self.transactions?)
+    }
+
+    /// The samples of a role.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn role(&self, role: &str) -> Result<&Stacks, ProfileError> {
+        let known = || self.stacks.iter().map(|stacks| stacks.role.as_str()).collect::<Vec<_>>().join(", ");
+        self.stacks
+            .iter()
+            .find(|stacks| stacks.role == role)
+            .ok_or_else(|| ProfileError::Role { wanted: role.to_owned(), known: known() })
+    }
+
+    /// Only a role's samples.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn only(mut self, role: &str) -> Result<Self, ProfileError> {
+        self.role(role)?;
+        self.stacks.retain(|stacks| stacks.role == role);
+        Ok(self)
+    }
+
+    /// The role that is looked into where none is asked for: that of the load's backends, else the one with most samples.
+    pub fn usual(&self) -> Option<&Stacks> {
+        self.stacks.iter().find(|stacks| stacks.role == USUAL_ROLE).or(self.stacks.first())
+    }
+
+    /// All stacks as text; with several roles, the role is the outermost function of each.
+    pub fn folded(&self) -> String {
+        match self.stacks.as_slice() {
+            [only] => only.folded(),
+            roles => roles
+                .iter()
+                .flat_map(|stacks| {
+                    stacks
+                        .samples
+                        .iter()
+                        .map(|(stack, samples)| format!("{};{stack} {samples}\n", stacks.role))
+                })
+                .collect(),
+        }
+    }
+
+    /// What is to be kept in mind, each once.
+    pub fn reservations(&self) -> Vec<String> {
+        let mut said: Vec<String> = Vec::new();
+        for reservation in self.taken.iter().flat_map(diagnose::profile::reservations) {
+            if !said.contains(&reservation) {
+                said.push(reservation);
+            }
+        }
+        said
+    }
+}

@@ -1,0 +1,173 @@
+//! `profile --format json`.
+
+use std::collections::BTreeMap;
+
+use diagnose::profile::{Groups, functions};
+use serde::Serialize;
+
+use super::Profile;
+use super::difference::{Change, Difference};
+
+/// `profile --format json`, schema 1.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    schema: u32,
+    profiles: Vec<ProfileDocument>,
+    /// Of the second against the first, by role; null of one.
+    difference: Option<Vec<DifferenceDocument>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProfileDocument {
+    cell: String,
+    trials: Vec<String>,
+    /// How each was taken.
+    taken: Vec<TakenDocument>,
+    /// While it was taken; null where it is not known.
+    transactions: Option<f64>,
+    us_per_sample: f64,
+    roles: Vec<RoleDocument>,
+    reservations: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct TakenDocument {
+    event: Option<String>,
+    hz: u32,
+    callgraph: &'static str,
+    callgraph_reason: String,
+    scope: &'static str,
+    from_us: i64,
+    to_us: i64,
+    samples: u64,
+    lost: u64,
+    nameless: BTreeMap<String, u64>,
+    perf_version: String,
+    perf_cpu_us: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct RoleDocument {
+    role: String,
+    samples: u64,
+    us_per_transaction: Option<f64>,
+    groups: Vec<GroupDocument>,
+    functions: Vec<FunctionDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct GroupDocument {
+    /// Null for what is in no group.
+    group: Option<String>,
+    share: f64,
+    inclusive_share: f64,
+    us_per_transaction: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionDocument {
+    function: String,
+    self_samples: u64,
+    inclusive_samples: u64,
+    self_share: f64,
+    inclusive_share: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceDocument {
+    role: ChangeDocument,
+    groups: Vec<ChangeDocument>,
+    functions: Vec<ChangeDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangeDocument {
+    of: Option<String>,
+    before_us: f64,
+    after_us: f64,
+    margin_us: f64,
+}
+
+impl Document {
+    /// Of one profile, or of two with their differences.
+    pub fn of(profiles: &[&Profile], groups: &Groups, difference: Option<&[Difference]>) -> Self {
+        Self {
+            schema: 1,
+            profiles: profiles.iter().map(|profile| ProfileDocument::of(profile, groups)).collect(),
+            difference: difference.map(|roles| roles.iter().map(DifferenceDocument::of).collect()),
+        }
+    }
+}
+
+impl ProfileDocument {
+    fn of(profile: &Profile, groups: &Groups) -> Self {
+        let role = |stacks: &model::profile::Stacks| {
+            let total = stacks.total();
+            let share = |samples: u64| samples as f64 / total.max(1) as f64;
+            let group = |found: diagnose::profile::GroupShare| GroupDocument {
+                group: found.group,
+                share: share(found.own),
+                inclusive_share: share(found.inclusive),
+                us_per_transaction: profile.us_per_transaction(found.own),
+            };
+            let function = |found: diagnose::profile::Function| FunctionDocument {
+                self_samples: found.own,
+                inclusive_samples: found.inclusive,
+                self_share: share(found.own),
+                inclusive_share: share(found.inclusive),
+                function: found.name,
+            };
+            RoleDocument {
+                role: stacks.role.clone(),
+                samples: total,
+                us_per_transaction: profile.us_per_transaction(total),
+                groups: groups.shares(stacks).into_iter().map(group).collect(),
+                functions: functions(stacks).into_iter().map(function).collect(),
+            }
+        };
+        let taken = |taken: &model::profile::Profiled| TakenDocument {
+            event: taken.event.clone(),
+            hz: taken.hz,
+            callgraph: taken.callgraph.name(),
+            callgraph_reason: taken.callgraph_reason.clone(),
+            scope: taken.scope.name(),
+            from_us: taken.from_us,
+            to_us: taken.to_us,
+            samples: taken.samples,
+            lost: taken.lost,
+            nameless: taken.nameless.clone(),
+            perf_version: taken.perf_version.clone(),
+            perf_cpu_us: taken.perf_cpu_us,
+        };
+        Self {
+            cell: profile.cell.clone(),
+            trials: profile.trials.clone(),
+            taken: profile.taken.iter().map(taken).collect(),
+            transactions: profile.transactions,
+            us_per_sample: profile.us_per_sample,
+            roles: profile.stacks.iter().map(role).collect(),
+            reservations: profile.reservations(),
+        }
+    }
+}
+
+impl DifferenceDocument {
+    fn of(difference: &Difference) -> Self {
+        Self {
+            role: ChangeDocument::of(&difference.role),
+            groups: difference.groups.iter().map(ChangeDocument::of).collect(),
+            functions: difference.functions.iter().map(ChangeDocument::of).collect(),
+        }
+    }
+}
+
+impl ChangeDocument {
+    fn of(change: &Change) -> Self {
+        Self {
+            of: change.of.clone(),
+            before_us: change.before_us,
+            after_us: change.after_us,
+            margin_us: change.margin_us,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Flame graphs as SVG. Source of the form: Brendan Gregg, "The Flame Graph", Communications of the ACM 59(6), 2016.
+
+use std::collections::BTreeMap;
+
+use inferno::flamegraph::color::{MultiPalette, Palette};
+use inferno::flamegraph::{Options, from_lines};
+
+use super::{Profile, ProfileError};
+
+/// The flame graph of a profile: the kernel's functions are orange. With several roles each has a column of its own.
+///
+/// # Errors
+/// There is nothing to draw.
+pub fn svg(profile: &Profile) -> Result<String, ProfileError> {
+    let mut options = Options::default();
+    options.title = title(profile);
+    options.subtitle = Some(format!("{} samples of CPU time", profile.samples()));
+    options.colors = Palette::Multi(MultiPalette::Java);
+    draw(options, &profile.folded())
+}
+
+/// The flame graph of the second profile: as wide as its processor time of one transaction, red where that is more than in
+/// the first, and blue where it is less. What only the first has is not in it.
+///
+/// # Errors
+/// There is nothing to draw, or no transactions to compare by.
+pub fn difference_svg(before: &Profile, after: &Profile) -> Result<String, ProfileError> {
+    let mut ns: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    let has_roles = before.stacks.len() > 1 || after.stacks.len() > 1;
+    for (side, profile) in [before, after].into_iter().enumerate() {
+        for stacks in &profile.stacks {
+            for (stack, &samples) in &stacks.samples {
+                let us = profile.us_per_transaction(samples).ok_or_else(|| ProfileError::NoTransactions {
+                    id: profile.trials.last().cloned().unwrap_or_default(),
+                })?;
+                let stack = match has_roles {
+                    true => format!("{};{stack}", stacks.role),
+                    false => stack.clone(),
+                };
+                ns.entry(stack).or_default()[side] = (us * 1000.0).round() as u64;
+            }
+        }
+    }
+    let lines: String =
+        ns.iter().map(|(stack, [before, after])| format!("{stack} {before} {after}\n")).collect();
+    let mut options = Options::default();
+    options.title = title(after);
+    options.subtitle =
+        Some(format!("CPU time of a transaction; red: more than in {}; blue: less", before.cell));
+    options.count_name = "ns".to_owned();
+    draw(options, &lines)
+}
+
+fn title(profile: &Profile) -> String {
+    match profile.stacks.as_slice() {
+        [only] => format!("{}: {}", profile.cell, only.role),
+        _ => profile.cell.clone(),
+    }
+}
+
+fn draw(mut options: Options<'_>, folded: &str) -> Result<String, ProfileError> {
+    // The same profile is the same picture.
+    options.deterministic = true;
+    let mut lines: Vec<&str> = folded.lines().collect();
+    lines.sort_unstable();
+    let mut svg = Vec::new();
+    from_lines(&mut options, lines, &mut svg).map_err(|error| ProfileError::Flame(error.to_string()))?;
+    String::from_utf8(svg).map_err(|error| ProfileError::Flame(error.to_string()))
+}

@@ -1,0 +1,38 @@
+//! Groups of functions as a user adds them: a TOML file.
+
+use std::collections::BTreeMap;
+
+use diagnose::profile::Groups;
+use serde::Deserialize;
+
+use super::ProfileError;
+
+/// ```toml
+/// [groups]
+/// json = ["jsonb_*", "json_*"]         # a group of one's own
+/// lock = ["my_extension_lock"]         # one more function of a group that there is
+/// ```
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    groups: BTreeMap<String, Vec<String>>,
+}
+
+/// The groups that there are, with those of a file's text.
+///
+/// # Errors
+/// The text says something else.
+pub fn groups_of(text: &str, file: &str) -> Result<Groups, ProfileError> {
+    let written: File = toml::from_str(text).map_err(|error| {
+        ProfileError::Groups(format!(
+            "{file} has no groups that can be used: {}\nexpected a table [groups] with lists of functions, such as \
+             json = [\"jsonb_*\", \"json_*\"]",
+            error.to_string().trim_end()
+        ))
+    })?;
+    let mut groups = Groups::default();
+    for (group, functions) in written.groups {
+        groups.add(&group, functions);
+    }
+    Ok(groups)
+}

@@ -1,0 +1,292 @@
+//! Profiles as tables.
+
+use std::fmt::Write as _;
+
+use diagnose::profile::{Groups, around, frames, functions};
+use model::profile::{Scope, Stacks, Unwinding};
+
+use super::difference::{Change, Difference};
+use super::{Profile, ProfileError};
+use crate::figures;
+use crate::table::{Format, Table};
+
+/// Functions that are shown of a role: the others are in CSV and JSON.
+const SHOWN: usize = 30;
+
+/// Roles, and of one role groups and functions. As CSV, every function of every role.
+pub fn text(profile: &Profile, groups: &Groups, format: Format) -> String {
+    if format == Format::Csv {
+        return all_functions(profile).render(format);
+    }
+    let mut out = String::new();
+    if format == Format::Table {
+        let _ = writeln!(out, "{}\n", heading(profile));
+    }
+    if profile.stacks.len() > 1 {
+        let _ = writeln!(out, "{}", roles(profile).render(format));
+    }
+    if let Some(stacks) = profile.usual() {
+        let shares = by_group(profile, stacks, groups);
+        let _ = writeln!(out, "{}", shares.render(format));
+        let _ = writeln!(out, "{}", by_function(profile, stacks).render(format));
+        if format == Format::Table {
+            out += &notes(profile, stacks);
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+/// One function of a role: what it has, what calls it and what it calls.
+///
+/// # Errors
+/// It is in no sample.
+pub fn function_text(
+    profile: &Profile,
+    stacks: &Stacks,
+    function: &str,
+    format: Format,
+) -> Result<String, ProfileError> {
+    let found = around(stacks, function).ok_or_else(|| ProfileError::Function {
+        function: function.to_owned(),
+        role: stacks.role.clone(),
+        known: similar(stacks, function),
+    })?;
+    let total = stacks.total();
+    let mut table = Table::new(["", "function", "#samples", "#share", "#µs/transaction"]);
+    let mut row = |what: &str, name: &str, samples: u64| {
+        table.push(vec![
+            what.to_owned(),
+            name.to_owned(),
+            samples.to_string(),
+            share(samples, total),
+            us(profile.us_per_transaction(samples)),
+        ]);
+    };
+    for (caller, samples) in &found.callers {
+        row("called by", caller, *samples);
+    }
+    row("all of", function, found.inclusive);
+    row("itself", function, found.own);
+    for (callee, samples) in &found.callees {
+        row("calls", callee, *samples);
+    }
+    Ok(match format {
+        Format::Table => {
+            format!(
+                "{}\n\n{function} in {total} samples of {}\n{}",
+                heading(profile),
+                stacks.role,
+                table.render(format)
+            )
+        }
+        format => table.render(format),
+    })
+}
+
+/// Where the second has more processor time of a transaction than the first: roles, and of one role groups and functions.
+/// As CSV, every function of every role.
+pub fn difference_text(
+    before: &Profile,
+    after: &Profile,
+    differences: &[Difference],
+    format: Format,
+) -> String {
+    const HEADS: [&str; 5] = ["#A µs", "#B µs", "#B - A", "#±", "#change"];
+    let table = |of: &str| Table::new([of].into_iter().chain(HEADS));
+    let row = |change: &Change| {
+        vec![
+            change.of.clone().unwrap_or_else(|| OTHER.to_owned()),
+            format!("{:.3}", change.before_us),
+            format!("{:.3}", change.after_us),
+            format!("{:+.3}", change.more_us()),
+            format!("{:.3}", change.margin_us),
+            match change.before_us > 0.0 {
+                true => figures::change(change.more_us() / change.before_us),
+                false => "new".to_owned(),
+            },
+        ]
+    };
+    if format == Format::Csv {
+        let mut all = Table::new(["role", "function"].into_iter().chain(HEADS));
+        for difference in differences {
+            for change in &difference.functions {
+                let role = difference.role.of.clone().unwrap_or_default();
+                all.push(std::iter::once(role).chain(row(change)).collect());
+            }
+        }
+        return all.render(format);
+    }
+    let mut out = String::new();
+    if format == Format::Table {
+        let _ = writeln!(out, "A: {}\n", heading(before).replace('\n', "\n   "));
+        let _ = writeln!(out, "B: {}\n", heading(after).replace('\n', "\n   "));
+        let _ =
+            writeln!(out, "CPU time of one transaction in microseconds; ±: what may be chance of sampling\n");
+    }
+    if differences.len() > 1 {
+        let mut roles = table("role");
+        differences.iter().for_each(|difference| roles.push(row(&difference.role)));
+        let _ = writeln!(out, "{}", roles.render(format));
+    }
+    let is_usual = |difference: &&Difference| difference.role.of.as_deref() == Some(super::USUAL_ROLE);
+    let Some(shown) = differences.iter().find(is_usual).or(differences.first()) else { return out };
+    let role = shown.role.of.as_deref().unwrap_or_default();
+    let mut groups = table(&format!("{role} by group"));
+    shown.groups.iter().for_each(|change| groups.push(row(change)));
+    let _ = writeln!(out, "{}", groups.render(format));
+    let mut functions = table(&format!("{role} by function, itself"));
+    shown.functions.iter().take(SHOWN).for_each(|change| functions.push(row(change)));
+    out + &functions.render(format)
+}
+
+/// What functions are of that are in no group.
+const OTHER: &str = "(other)";
+
+/// What was profiled, and how.
+fn heading(profile: &Profile) -> String {
+    let Some(first) = profile.taken.first() else { return profile.cell.clone() };
+    let trials = match profile.trials.as_slice() {
+        [only] => format!("trial {only}"),
+        several => figures::counted(several.len(), "trial"),
+    };
+    let scope = match first.scope {
+        Scope::Machine => "the whole machine",
+        Scope::Processes => "the driver and the server",
+    };
+    let way = match first.callgraph {
+        Unwinding::FramePointers => "frame pointers",
+        Unwinding::Dwarf => "DWARF",
+    };
+    let seconds: f64 = profile.taken.iter().map(|taken| (taken.to_us - taken.from_us) as f64 / 1e6).sum();
+    let lost: u64 = profile.taken.iter().map(|taken| taken.lost).sum();
+    let mut out = format!(
+        "{} · {trials}\n{} samples of {scope} in {seconds:.1} s, {} at {} Hz, {}; callers by {way} ({})",
+        profile.cell,
+        profile.taken.iter().map(|taken| taken.samples).sum::<u64>(),
+        first.event.as_deref().unwrap_or("no event"),
+        first.hz,
+        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
+        first.callgraph_reason
+    );
+    let cpu_us: Option<u64> = profile.taken.iter().map(|taken| taken.perf_cpu_us).sum();
+    if let Some(transactions) = profile.transactions {
+        let _ = write!(out, "\n{} transactions", figures::tps(transactions));
+    }
+    if let Some(cpu_us) = cpu_us {
+        let _ =
+            write!(out, "; perf itself took {:.2}% of a processor", cpu_us as f64 / seconds.max(1e-6) / 1e4);
+    }
+    out
+}
+
+fn roles(profile: &Profile) -> Table {
+    let mut table = Table::new(["role", "#samples", "#share", "#µs/transaction"]);
+    let total = profile.samples();
+    for stacks in &profile.stacks {
+        let samples = stacks.total();
+        let time = us(profile.us_per_transaction(samples));
+        table.push(vec![stacks.role.clone(), samples.to_string(), share(samples, total), time]);
+    }
+    table
+}
+
+fn by_group(profile: &Profile, stacks: &Stacks, groups: &Groups) -> Table {
+    let name = format!("{} by group", stacks.role);
+    let mut table = Table::new([name.as_str(), "#share", "#with callees", "#µs/transaction"]);
+    let total = stacks.total();
+    for found in groups.shares(stacks) {
+        table.push(vec![
+            found.group.clone().unwrap_or_else(|| OTHER.to_owned()),
+            share(found.own, total),
+            if found.group.is_some() { share(found.inclusive, total) } else { String::new() },
+            us(profile.us_per_transaction(found.own)),
+        ]);
+    }
+    table
+}
+
+fn by_function(profile: &Profile, stacks: &Stacks) -> Table {
+    let name = format!("{} by function", stacks.role);
+    let mut table = Table::new([name.as_str(), "#itself", "#with callees", "#µs/transaction"]);
+    let total = stacks.total();
+    for function in functions(stacks).into_iter().take(SHOWN) {
+        table.push(vec![
+            function.name,
+            share(function.own, total),
+            share(function.inclusive, total),
+            us(profile.us_per_transaction(function.own)),
+        ]);
+    }
+    table
+}
+
+fn all_functions(profile: &Profile) -> Table {
+    let mut table = Table::new([
+        "role",
+        "function",
+        "#self_samples",
+        "#self_share",
+        "#inclusive_samples",
+        "#inclusive_share",
+        "#self_us_per_transaction",
+        "#inclusive_us_per_transaction",
+    ]);
+    for stacks in &profile.stacks {
+        let total = stacks.total() as f64;
+        let us =
+            |samples| profile.us_per_transaction(samples).map(|us| format!("{us:.4}")).unwrap_or_default();
+        for function in functions(stacks) {
+            table.push(vec![
+                stacks.role.clone(),
+                function.name,
+                function.own.to_string(),
+                format!("{:.6}", function.own as f64 / total),
+                function.inclusive.to_string(),
+                format!("{:.6}", function.inclusive as f64 / total),
+                us(function.own),
+                us(function.inclusive),
+            ]);
+        }
+    }
+    table
+}
+
+/// How sure shares are, and what is to be kept in mind.
+fn notes(profile: &Profile, stacks: &Stacks) -> String {
+    let samples = stacks.total() as f64;
+    // Of a share p among n independent samples the standard deviation is √(p(1−p)/n).
+    let margin = 1.96 * (0.1 * 0.9 / samples).sqrt();
+    let mut out = format!(
+        "A share of 10% of {samples} samples is known to ±{:.1}%. Shares by group are of the innermost function that is in a \
+         group, and add up.\n",
+        margin * 100.0
+    );
+    for reservation in profile.reservations() {
+        let _ = writeln!(out, "{reservation}");
+    }
+    out
+}
+
+fn share(part: u64, of: u64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / of.max(1) as f64)
+}
+
+fn us(us: Option<f64>) -> String {
+    us.map(|us| format!("{us:.2}")).unwrap_or_default()
+}
+
+/// What has the word that was asked for in its name, for an error.
+fn similar(stacks: &Stacks, function: &str) -> String {
+    const NAMED: usize = 8;
+    let wanted = function.to_lowercase();
+    let mut names: Vec<&str> = stacks.samples.keys().flat_map(|stack| frames(stack)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| name.to_lowercase().contains(&wanted));
+    names.truncate(NAMED);
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("; there are {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,199 @@
+//! Profiles as they are shown: shares, groups, functions, differences, flame graphs.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[path = "fixture/bundles.rs"]
+mod bundles;
+
+use bundles::{Bundles, cell, record};
+use diagnose::profile::Groups;
+use model::message::ScriptInterval;
+use model::profile::{Profiled, Scope, Stacks, Unwinding};
+use model::record::TrialRecord;
+use report::profile::{
+    Difference, Document, Profile, ProfileError, difference_svg, difference_text, function_text, groups_of,
+    profile, svg, text,
+};
+use report::table::Format;
+use report::{Selection, Selector};
+
+const LOAD: &str = "\
+postgres;PostgresMain;pq_getbyte;recv;sys_recv_[k] 50
+postgres;PostgresMain;standard_ExecutorRun;ExecScan;heap_getnext.isra.0 30
+postgres;PostgresMain;standard_ExecutorRun;ExecScan;ReadBuffer 15
+postgres;PostgresMain 5
+";
+
+/// A trial of 5000 transactions in ten seconds, of which half were profiled at 100 Hz.
+fn profiled(server: &str, load: &str) -> TrialRecord {
+    let mut record = record(cell(server, 4), 500.0);
+    let load = Stacks::of_folded("load", load).unwrap();
+    let driver = Stacks::of_folded("driver", "driver-0;event_loop;wait 20\n").unwrap();
+    record.trial.profile = Some(Profiled {
+        event: Some("cycles".to_owned()),
+        hz: 100,
+        callgraph: Unwinding::FramePointers,
+        callgraph_reason: "96% of 2000 functions of postgres keep frame pointers".to_owned(),
+        scope: Scope::Machine,
+        from_us: 0,
+        to_us: 5_000_000,
+        samples: load.total() + 20,
+        lost: 0,
+        nameless: [("[libc.so.6]".to_owned(), 12)].into(),
+        perf_version: "6.1".to_owned(),
+        perf_cpu_us: Some(50_000),
+    });
+    record.stacks = vec![driver, load];
+    record.intervals[0].scripts = vec![ScriptInterval {
+        script: "select-only".to_owned(),
+        transactions: 5000,
+        failed: Some(0),
+        latency_ns: String::new(),
+        service_ns: None,
+    }];
+    record
+}
+
+fn shown(bundles: &Bundles, what: &str) -> Result<Profile, ProfileError> {
+    profile(&bundles.store, &Selection::Latest, &what.parse::<Selector>().unwrap())
+}
+
+/// The cells of a table's row, without what is between them.
+fn row(table: &str, begins: &str) -> String {
+    let found = table.lines().find(|line| line.trim_start().starts_with(begins));
+    found.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
+    let mut bundles = Bundles::new();
+    bundles.write(profiled("18", LOAD));
+    let profile = shown(&bundles, "server=18").unwrap();
+    assert_eq!(profile.transactions, Some(2500.0), "half of the interval was profiled");
+    let text = text(&profile, &Groups::default(), Format::Table);
+    assert!(
+        text.contains("120 samples of the whole machine in 5.0 s, cycles at 100 Hz, none lost"),
+        "{text}"
+    );
+    assert!(text.contains("callers by frame pointers (96% of 2000 functions"), "{text}");
+    assert!(text.contains("2,500 transactions; perf itself took 1.00% of a processor"), "{text}");
+    // 100 samples of 10 ms in 2500 transactions.
+    assert_eq!(row(&text, "load  "), "load 100 83.3% 400.00");
+    assert_eq!(row(&text, "protocol"), "protocol 50.0% 50.0% 200.00");
+    assert_eq!(row(&text, "executor"), "executor 30.0% 45.0% 120.00");
+    assert_eq!(row(&text, "buffer"), "buffer 15.0% 15.0% 60.00");
+    assert_eq!(row(&text, "(other)"), "(other) 5.0% 20.00");
+    assert_eq!(row(&text, "heap_getnext"), "heap_getnext 30.0% 30.0% 120.00");
+    assert_eq!(row(&text, "PostgresMain"), "PostgresMain 5.0% 100.0% 20.00");
+    assert!(text.contains("10.0% of the samples are in functions of libc.so.6 that have no name"), "{text}");
+
+    let csv = report::profile::text(&profile, &Groups::default(), Format::Csv);
+    assert!(csv.contains("load,ExecScan,0,0.000000,45,0.450000,0.0000,180.0000\n"), "{csv}");
+    assert!(csv.contains("driver,wait,20,1.000000,20,1.000000,80.0000,80.0000\n"), "{csv}");
+    let document = Document::of(&[&profile], &Groups::default(), None);
+    let json = serde_json::to_value(&document).unwrap();
+    assert_eq!((&json["schema"], &json["difference"]), (&1.into(), &serde_json::Value::Null));
+    assert_eq!(json["profiles"][0]["roles"][0]["groups"][0]["group"], "protocol");
+    assert_eq!(json["profiles"][0]["roles"][0]["functions"][0]["self_samples"], 50);
+}
+
+#[test]
+fn a_function_is_shown_with_what_calls_it_and_what_it_calls() {
+    let mut bundles = Bundles::new();
+    bundles.write(profiled("18", LOAD));
+    let profile = shown(&bundles, "server=18").unwrap();
+    let load = profile.role("load").unwrap();
+    let text = function_text(&profile, load, "ExecScan", Format::Table).unwrap();
+    assert_eq!(row(&text, "called by"), "called by standard_ExecutorRun 45 45.0% 180.00");
+    assert_eq!(row(&text, "all of"), "all of ExecScan 45 45.0% 180.00");
+    assert_eq!(row(&text, "calls"), "calls heap_getnext 30 30.0% 120.00");
+    let error = function_text(&profile, load, "scan", Format::Table).unwrap_err().to_string();
+    assert_eq!(error, "scan is in none of the samples of load; there are ExecScan");
+    let error = profile.only("checkpointer").unwrap_err().to_string();
+    assert!(error.ends_with("it has those of load, driver"), "{error}");
+}
+
+#[test]
+fn trials_of_a_cell_are_one_profile_and_those_without_one_are_left_out() {
+    let mut bundles = Bundles::new();
+    bundles.write(profiled("18", LOAD));
+    bundles.write(profiled("18", LOAD));
+    let bare = bundles.write(record(cell("18", 4), 500.0));
+    bundles.write(record(cell("17", 4), 500.0));
+    let profile = shown(&bundles, "server=18").unwrap();
+    assert_eq!((profile.trials.len(), profile.transactions, profile.samples()), (2, Some(5000.0), 240));
+    assert_eq!(profile.us_per_transaction(200), Some(400.0));
+    let error = shown(&bundles, &bare).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("trial {bare} has no profile: the campaign had no [profile]")),
+        "{error}"
+    );
+    let error = shown(&bundles, "server=17").unwrap_err().to_string();
+    assert!(error.contains("has no profile"), "{error}");
+    let mut other = profiled("18", LOAD);
+    other.trial.profile.as_mut().unwrap().hz = 200;
+    bundles.write(other);
+    assert!(shown(&bundles, "server=18").unwrap_err().to_string().contains("at different rates"));
+}
+
+#[test]
+fn a_difference_is_of_a_transaction_and_says_what_may_be_chance() {
+    let mut bundles = Bundles::new();
+    bundles.write(profiled("17", LOAD));
+    let slower = LOAD.replace("ReadBuffer 15", "ReadBuffer;LWLockAcquire 115");
+    bundles.write(profiled("18", &slower));
+    let (before, after) = (shown(&bundles, "server=17").unwrap(), shown(&bundles, "server=18").unwrap());
+    let groups = Groups::default();
+    let differences = Difference::between(&before, &after, &groups).unwrap();
+    let load = &differences[0];
+    assert_eq!(load.role.of.as_deref(), Some("load"));
+    assert_eq!((load.role.before_us, load.role.after_us), (400.0, 800.0));
+    // 1.96 · 4 µs · √(100 + 200)
+    assert!((load.role.margin_us - 135.8).abs() < 0.1, "{}", load.role.margin_us);
+    assert_eq!(load.functions.iter().map(|change| change.after_us).sum::<f64>(), 800.0);
+    let text = difference_text(&before, &after, &differences, Format::Table);
+    assert_eq!(row(&text, "load  "), "load 400.000 800.000 +400.000 135.793 +100%");
+    assert!(row(&text, "lock").starts_with("lock 0.000 460.000 +460.000"), "{text}");
+    assert!(row(&text, "LWLockAcquire").ends_with("new"), "{text}");
+    assert!(row(&text, "buffer").starts_with("buffer 60.000 0.000 -60.000"), "{text}");
+
+    let drawn = difference_svg(&before, &after).unwrap();
+    assert!(drawn.contains("LWLockAcquire") && drawn.contains("red: more than in 17 default"), "{drawn}");
+    let mut without = profiled("16", LOAD);
+    without.intervals[0].scripts.clear();
+    let id = bundles.write(without);
+    let without = shown(&bundles, &id).unwrap();
+    let error = Difference::between(&without, &after, &groups).unwrap_err().to_string();
+    assert!(error.contains(&format!("trial {id} has no transactions")), "{error}");
+}
+
+#[test]
+fn a_flame_graph_has_the_functions_of_its_roles() {
+    let mut bundles = Bundles::new();
+    bundles.write(profiled("18", LOAD));
+    let profile = shown(&bundles, "server=18").unwrap();
+    let all = svg(&profile).unwrap();
+    assert!(all.starts_with("<?xml") && all.trim_end().ends_with("</svg>"));
+    for part in ["ExecScan (45 samples, 37.50%)", "driver (20 samples, 16.67%)", "18 default select-only"] {
+        assert!(all.contains(part), "{part}");
+    }
+    assert_eq!(svg(&profile).unwrap(), all, "the same profile is the same picture");
+    let load = svg(&profile.clone().only("load").unwrap()).unwrap();
+    assert!(load.contains("ExecScan (45 samples, 45.00%)") && !load.contains("event_loop"), "{load}");
+    assert!(profile.folded().contains("driver;driver-0;event_loop;wait 20\n"));
+    assert!(profile.only("driver").unwrap().folded().starts_with("driver-0;event_loop"));
+}
+
+#[test]
+fn groups_are_added_by_a_file() {
+    let mut bundles = Bundles::new();
+    bundles.write(profiled("18", LOAD));
+    let profile = shown(&bundles, "server=18").unwrap();
+    let groups = groups_of("[groups]\ntables = ['heap_*']\nprotocol = ['PostgresMain']\n", "g.toml").unwrap();
+    let text = text(&profile, &groups, Format::Table);
+    assert_eq!(row(&text, "tables"), "tables 30.0% 30.0% 120.00");
+    assert_eq!(row(&text, "protocol"), "protocol 55.0% 100.0% 220.00");
+    for wrong in ["groups = 1", "[group]\na = []", "[groups]\na = 'b'"] {
+        let error = groups_of(wrong, "g.toml").unwrap_err().to_string();
+        assert!(error.contains("g.toml") && error.contains("expected a table [groups]"), "{error}");
+    }
+}
