@@ -8,6 +8,7 @@
 //!
 //! Source: PostgreSQL manual, part VII, "Frontend/Backend Protocol".
 
+mod commits;
 pub mod encode;
 mod handshake;
 mod login;
