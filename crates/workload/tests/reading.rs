@@ -109,3 +109,19 @@ fn a_script_is_told_with_its_file_line_and_caret() {
     assert!(told.contains("bad.sql:2: syntax error"), "{told}");
     assert!(told.contains("^ error found here"), "{told}");
 }
+
+#[test]
+fn what_comes_along_is_named_changed_and_replaced() {
+    let found = read(
+        "[workloads.q]\nbuiltin = 'queue'\nparameters = { jobs = 7 }\n[workloads.insert]\nscript = 'write.sql'\n",
+        &FILES,
+    )
+    .unwrap();
+    for name in workload::shipped() {
+        assert!(found.0.contains_key(name), "{name}");
+    }
+    assert_eq!(found.0["q"].parameters["jobs"], "7");
+    assert_eq!(found.0["queue"].parameters["jobs"], "10000");
+    assert_eq!(found.0["insert"].scripts[0].name, "write.sql", "the campaign's own counts");
+    assert!(found.0["queue"].description.is_some());
+}
