@@ -52,7 +52,8 @@ impl Round {
         let tables = setup.tables()?;
         let begun = Instant::now();
         let initdb = [OF_OUR_OWN.to_owned()];
-        let template = target::template(setup.cache, setup.installation, &initdb, setup.scale, setup.told)?;
+        let template =
+            target::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.told)?;
         let whole = begun.elapsed().as_secs_f64();
         let copies = setup.copies(&template);
         template.remove(setup.cache)?;
@@ -80,7 +81,7 @@ impl Setup<'_> {
     fn tables(&self) -> Result<f64> {
         let server = Cluster::empty(self.cache, self.installation, &[])?.start(self.settings)?;
         let begun = Instant::now();
-        server.fill(self.scale, self.told)?;
+        server.fill(&self.scale.into(), self.told)?;
         Ok(begun.elapsed().as_secs_f64())
     }
 

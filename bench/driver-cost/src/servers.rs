@@ -64,7 +64,7 @@ fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> 
     target::sweep(&cache)?;
     let progress = Told { interrupt, last: Mutex::default() };
     let installation = target::install(&cache, version, &progress)?;
-    let template = target::template(&cache, &installation, &[], scale, &progress)?;
+    let template = target::template(&cache, &installation, &[], &scale.into(), &progress)?;
     let settings = [
         ("max_connections", (most_clients + 20).to_string()),
         // The data set of the default scale fits, and nothing is done beside the load.

@@ -36,6 +36,10 @@ pub struct Record {
     pub connects: Moments,
     /// Bytes received.
     pub bytes: u64,
+    /// Commits that the server told of.
+    pub commits: u64,
+    /// Whether there may have been more: statements ran that can commit without telling.
+    pub silent_commits: bool,
 }
 
 /// The transactions of one script that ended in an interval.
@@ -162,6 +166,8 @@ impl Record {
             busy: 0.0,
             connects: Moments::default(),
             bytes: 0,
+            commits: 0,
+            silent_commits: false,
         })
     }
 
@@ -169,6 +175,7 @@ impl Record {
         self.scripts.iter_mut().for_each(ScriptRecord::clear);
         (self.lag, self.send_lag) = Default::default();
         (self.waited_ns, self.busy, self.connects, self.bytes) = Default::default();
+        (self.commits, self.silent_commits) = Default::default();
     }
 
     /// Adds the counts of another thread or interval of the same load: the span is then that of both, and `busy` the
@@ -184,10 +191,13 @@ impl Record {
         self.busy = self.busy.max(other.busy);
         self.connects.merge(&other.connects);
         self.bytes += other.bytes;
+        self.commits += other.commits;
+        self.silent_commits |= other.silent_commits;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.start_ns == self.end_ns
+            && self.commits == 0
             && self.scripts.iter().all(|script| script.transactions() == 0 && script.skipped == 0)
     }
 }

@@ -112,6 +112,13 @@ impl Recorder {
         Ok(())
     }
 
+    /// The server has told of commits, and whether there may have been more.
+    #[inline]
+    pub(crate) fn committed(&mut self, commits: u32, silent: bool) {
+        self.record.commits += u64::from(commits);
+        self.record.silent_commits |= silent;
+    }
+
     /// A transaction whose time had come was begun so much later.
     #[inline]
     pub(crate) fn begun_late(&mut self, ns: u64) {

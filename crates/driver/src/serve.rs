@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use model::message::{self, Reply, Request, VERSION};
 use model::record::ClockReading;
+use model::workload::Workload;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use script::{Names, Script, Seeds, Value, Variables};
 
@@ -120,12 +121,8 @@ fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
 
 /// The load that a runner asks for.
 fn of_message(load: &message::Load) -> Result<Load, LoadError> {
-    let name = load.workload.name();
-    let builtin = script::builtin(name)
-        .ok_or_else(|| LoadError::Script(format!("there is no built-in script \"{name}\"")))?;
     let mut names = Names::default();
-    let script = Script::parse(name, builtin.text, &mut names);
-    let script = script.map_err(|error| LoadError::Script(error.to_string()))?;
+    let scripts = scripts(&load.workload, &mut names)?;
     let seeds = Seeds::draw(load.seed, load.clients as usize, load.threads as usize, false);
     let mut variables = Variables::new(&names);
     let known = [
@@ -139,14 +136,24 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
         }
     }
     let mut errors = ErrorPolicy::pgbench(Some(1));
-    // What a runner measures has no failures: one that happens ends its client, and is told.
-    errors.rules.clear();
+    let custom = load.workload.custom();
+    match custom {
+        // pgbench's scripts have no failures: one that happens ends its client, and is told.
+        None => errors.rules.clear(),
+        Some(custom) => {
+            for (parameter, value) in &custom.parameters {
+                if let Some(slot) = names.find(parameter) {
+                    variables.set_text(slot, value).map_err(|error| LoadError::Script(error.to_string()))?;
+                }
+            }
+        }
+    }
     let mut connection =
         connect_params(&load.connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
     connection.application_name = Some(APPLICATION_NAME.to_owned());
-    let scripts = vec![WeightedScript { script, weight: 1 }];
     Ok(Load {
         client_id: names.find("client_id"),
+        reconnect: custom.is_some_and(|custom| custom.reconnect),
         protocol: load.protocol,
         length: Length::Time(Duration::from_micros(load.duration_us)),
         warmup: Duration::from_micros(load.warmup_us),
@@ -159,6 +166,25 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
         },
         ..Load::new(connection, scripts, variables, seeds)
     })
+}
+
+/// What the clients of a workload run.
+fn scripts(workload: &Workload, names: &mut Names) -> Result<Vec<WeightedScript>, LoadError> {
+    let mut parsed = |name: &str, text: &str, weight| match Script::parse(name, text, names) {
+        Ok(script) => Ok(WeightedScript { script, weight }),
+        Err(error) => Err(LoadError::Script(error.to_string())),
+    };
+    match workload.custom() {
+        Some(custom) => {
+            custom.scripts.iter().map(|script| parsed(&script.name, &script.text, script.weight)).collect()
+        }
+        None => {
+            let name = workload.name();
+            let builtin = script::builtin(name)
+                .ok_or_else(|| LoadError::Script(format!("there is no built-in script \"{name}\"")))?;
+            Ok(vec![parsed(name, builtin.text, 1)?])
+        }
+    }
 }
 
 /// Makes replies of what a load tells.

@@ -20,6 +20,8 @@ pub(crate) struct Summary {
     warmup: u64,
     drain: u64,
     failed: u64,
+    commits: u64,
+    silent_commits: bool,
     window: Histogram<u64>,
     /// Of the window; only of an open loop.
     service: Option<Histogram<u64>>,
@@ -36,6 +38,8 @@ impl Summary {
             warmup: 0,
             drain: 0,
             failed: 0,
+            commits: 0,
+            silent_commits: false,
             window: latencies()?,
             service: if load.arrivals.is_open() { Some(latencies()?) } else { None },
             serializer: V2DeflateSerializer::new(),
@@ -51,6 +55,8 @@ impl Summary {
 
     /// Takes in the next interval.
     pub(crate) fn interval(&mut self, record: &Record) -> Result<Interval, LoadError> {
+        self.commits += record.commits;
+        self.silent_commits |= record.silent_commits;
         let mut scripts = Vec::with_capacity(record.scripts.len());
         for (name, script) in self.script_names.iter().zip(&record.scripts) {
             let transactions = script.latency.len();
@@ -96,7 +102,7 @@ impl Summary {
         })
     }
 
-    /// The totals. `other_commits` are commits that the server counts besides the scripts' transactions.
+    /// The totals. `other_commits` are commits that the server counts besides those that it told of.
     pub(crate) fn outcome(&self, outcome: &observer::Outcome, other_commits: u64) -> Outcome {
         Outcome {
             window_us: outcome.window_ns / 1_000,
@@ -108,6 +114,8 @@ impl Summary {
             latency: (!self.window.is_empty()).then(|| in_figures(&self.window)),
             service: self.service.as_ref().filter(|service| !service.is_empty()).map(in_figures),
             connections: outcome.connections,
+            commits: self.commits,
+            silent_commits: self.silent_commits,
             other_commits,
             cpu_us: outcome.cpu_us,
             engine: outcome.engine.name.to_owned(),

@@ -17,7 +17,7 @@ use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};
 use crate::units::{Span, Throughput};
 use crate::validity::Thresholds;
-use crate::workload::{Protocol, Transport, Workload};
+use crate::workload::{Protocol, Transport, Workload, Workloads};
 
 /// The most clients a campaign may ask for: beyond PostgreSQL's own limit of connections.
 const MAX_CLIENTS: i64 = 262_143;
@@ -44,6 +44,8 @@ const EFFECT: f64 = 0.05;
 /// A campaign under examination: what its cells have in common has been checked.
 pub(crate) struct Checked<'a> {
     campaign: &'a Campaign,
+    /// The workloads beside pgbench's that may be named.
+    workloads: &'a Workloads,
     /// Length of the measured window, where no factor or workload says it.
     pub(crate) duration: Span,
     /// Load before it, where it is not a share of the duration.
@@ -68,9 +70,10 @@ pub(crate) fn name(name: &Spanned<String>) -> Result<(), SpecError> {
 
 impl<'a> Checked<'a> {
     /// Checks everything that is not a level of a factor, used or not.
-    pub(crate) fn new(campaign: &'a Campaign) -> Result<Self, SpecError> {
+    pub(crate) fn new(campaign: &'a Campaign, workloads: &'a Workloads) -> Result<Self, SpecError> {
         name(&campaign.name)?;
-        let mut checked = Self { campaign, duration: Span::from_us(10_000_000), warmup: None, threads: 1 };
+        let duration = Span::from_us(10_000_000);
+        let mut checked = Self { campaign, workloads, duration, warmup: None, threads: 1 };
         if let Some(given) = &campaign.run.duration {
             checked.duration = checked.window(given)?;
         }
@@ -359,17 +362,46 @@ impl<'a> Checked<'a> {
     }
 
     pub(crate) fn workload(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        let builtin = Workload::ALL.map(|workload| (workload.name(), workload));
         let named = self.campaign.workloads.iter().find(|(name, _)| name.get_ref() == given.get_ref());
-        if let Some((_, table)) = named {
-            return Ok(Level::Workload {
-                workload: one_of(&table.builtin, "built-in workload", &builtin)?,
-                duration: table.duration.as_ref().map(|given| self.window(given)).transpose()?,
-                warmup: table.warmup.as_ref().map(|given| *given.get_ref()),
-            });
+        let Some((_, table)) = named else {
+            let workload = self.known_workload(given)?;
+            return Ok(Level::Workload { workload, duration: None, warmup: None });
+        };
+        let workload = match &table.builtin {
+            Some(builtin) => Workload::by_name(builtin.get_ref()),
+            None => None,
+        };
+        Ok(Level::Workload {
+            workload: match (workload, self.workloads.get(given.get_ref()), &table.builtin) {
+                (Some(workload), ..) | (None, Some(workload), _) => workload,
+                (None, None, Some(builtin)) => self.known_workload(builtin)?,
+                (None, None, None) => {
+                    return Err(SpecError::at(
+                        given,
+                        format!("it is not said what the workload \"{}\" does", given.get_ref()),
+                        "expected exactly one of `builtin`, `script`, `scripts` and `directory` in its table",
+                    ));
+                }
+            },
+            duration: table.duration.as_ref().map(|given| self.window(given)).transpose()?,
+            warmup: table.warmup.as_ref().map(|given| *given.get_ref()),
+        })
+    }
+
+    /// A workload by its own name: pgbench's, or of those that may be named.
+    fn known_workload(&self, given: &Spanned<String>) -> Result<Workload, SpecError> {
+        let name = given.get_ref();
+        if let Some(workload) = Workload::by_name(name).or_else(|| self.workloads.get(name)) {
+            return Ok(workload);
         }
-        let workload = one_of(given, "workload", &builtin)?;
-        Ok(Level::Workload { workload, duration: None, warmup: None })
+        let builtin = Workload::BUILTIN;
+        let known = builtin.iter().map(Workload::name).chain(self.workloads.0.keys().map(String::as_str));
+        let known: Vec<String> = known.map(|name| format!("\"{name}\"")).collect();
+        Err(SpecError::at(
+            given,
+            format!("there is no workload \"{name}\""),
+            format!("expected {}", known.join(", ")),
+        ))
     }
 
     pub(crate) fn scale(&self, given: &Spanned<i64>) -> Result<Level, SpecError> {

@@ -225,6 +225,7 @@ impl Factor {
         let differs = |factor: Self, cell: &Cell| match factor {
             // Of two campaigns, the same name may mean something else.
             Self::Settings => cell.settings != first.settings,
+            Self::Workload => cell.workload != first.workload || factor.level(cell) != factor.level(first),
             Self::Pin => cell.pin != first.pin,
             Self::Disk => cell.disk != first.disk,
             factor => factor.level(cell) != factor.level(first),

@@ -271,7 +271,7 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
             Level::Kernel(label) => cell.kernel.clone_from(label),
             Level::Host(label) => cell.host.clone_from(label),
             Level::Workload { workload, duration, warmup } => {
-                cell.workload = *workload;
+                cell.workload.clone_from(workload);
                 of_workload = (*duration, *warmup);
             }
             Level::Scale(scale) => cell.scale = *scale,

@@ -12,7 +12,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver that says another one in its `Hello` is not used.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// From the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub enum Request {
 pub struct Load {
     /// Where and as whom to connect.
     pub connection: Connection,
-    /// The script that each client repeats.
+    /// The scripts that clients repeat.
     pub workload: Workload,
     /// pgbench's scale factor: the value of the script variable `:scale`.
     pub scale: u32,
@@ -217,8 +217,12 @@ pub struct Outcome {
     pub service: Option<Latency>,
     /// Connections that were opened.
     pub connections: u64,
-    /// Commits that the server counts besides the script's own transactions: the driver's statements and, for each
-    /// connection, the server's own start-up transaction.
+    /// Commits that the server told of, in any phase: one for each transaction of pgbench's scripts, none, one or more
+    /// for one of others'.
+    pub commits: u64,
+    /// Whether statements ran that may have committed without telling: `CALL` and `DO`.
+    pub silent_commits: bool,
+    /// Commits that the server counts besides these: for each connection, its own start-up transaction.
     pub other_commits: u64,
     /// CPU time of the driver process from `Started` to the end of the load, user and system, in microseconds.
     pub cpu_us: u64,

@@ -17,7 +17,7 @@ use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
 use crate::units::{Rate, Span};
 use crate::validity::Thresholds;
-use crate::workload::{Protocol, Transport, Workload};
+use crate::workload::{Custom, Protocol, Transport, Workload, Workloads};
 use crate::{limits, matrix};
 
 /// A checked campaign: every value is in its range, every name is known.
@@ -338,7 +338,7 @@ impl Serialize for Cell {
         put(&mut map, self, Factor::Settings, &self.settings)?;
         put(&mut map, self, Factor::Kernel, &self.kernel)?;
         put(&mut map, self, Factor::Host, &self.host)?;
-        put(&mut map, self, Factor::Workload, &self.workload)?;
+        put(&mut map, self, Factor::Workload, &self.workload.name())?;
         put(&mut map, self, Factor::Scale, &self.scale)?;
         put(&mut map, self, Factor::Clients, &self.clients)?;
         put(&mut map, self, Factor::Threads, &self.threads)?;
@@ -413,7 +413,15 @@ impl Plan {
     /// # Errors
     /// A value out of its range or a name that is not known, with its place in the campaign's text.
     pub fn of(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
-        let checked = Checked::new(campaign)?;
+        Self::with(campaign, drawn_seed, &Workloads::default())
+    }
+
+    /// As [`Plan::of`], with the workloads beside pgbench's that the campaign can name.
+    ///
+    /// # Errors
+    /// As [`Plan::of`].
+    pub fn with(campaign: &Campaign, drawn_seed: u64, workloads: &Workloads) -> Result<Self, SpecError> {
+        let checked = Checked::new(campaign, workloads)?;
         let cells = matrix::cells(campaign, &checked)?;
         let run = checked.run_settings(&cells, drawn_seed)?;
         let servers = checked.servers(&cells)?;
@@ -452,6 +460,17 @@ impl Plan {
     /// The server of a cell.
     pub fn server(&self, cell: &Cell) -> Option<&ServerSpec> {
         self.servers.iter().find(|server| server.name == cell.server)
+    }
+
+    /// The workloads of the cells that are not pgbench's, each once, in the order of the cells.
+    pub fn custom_workloads(&self) -> Vec<&Custom> {
+        let mut found: Vec<&Custom> = Vec::new();
+        for custom in self.cells.iter().filter_map(|cell| cell.workload.custom()) {
+            if !found.contains(&custom) {
+                found.push(custom);
+            }
+        }
+        found
     }
 
     /// Whether more than the load may change the data set in a trial.

@@ -253,6 +253,12 @@ impl From<message::Latency> for Latency {
 pub struct Accounting {
     /// Transactions that the driver saw succeed: warm-up, window and drain.
     pub driver_transactions: Option<u64>,
+    /// Commits that the server told the driver of; none in bundles that were made before they were counted, when each
+    /// transaction was one.
+    pub driver_commits: Option<u64>,
+    /// Whether transactions may have committed more often than they told: by `CALL` or `DO`, or by their
+    /// parallel workers.
+    pub untold_commits: bool,
     /// Commits that pgdyno caused besides these: start-up of connections, preparing statements.
     pub other_commits: Option<u64>,
     /// Growth of the tested database's `xact_commit` in `pg_stat_database`.
@@ -263,7 +269,7 @@ impl Accounting {
     /// Commits that the server counted and the driver cannot explain; 0 where the two agree, none where one of them is
     /// not known.
     pub fn surplus(&self) -> Option<i64> {
-        let explained = self.driver_transactions? + self.other_commits?;
+        let explained = self.driver_commits.or(self.driver_transactions)? + self.other_commits?;
         Some(self.server_commits? as i64 - explained as i64)
     }
 }

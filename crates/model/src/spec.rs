@@ -238,17 +238,42 @@ pub struct Build {
     pub cflags: Option<String>,
 }
 
-/// A workload with a name of its own.
-#[derive(Clone, Debug, Deserialize)]
+/// A workload with a name of its own: exactly one of `builtin`, `script`, `scripts` and `directory`.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// The built-in script, by pgbench's name.
-    pub builtin: Spanned<String>,
+    /// A workload that pgbench or pgdyno brings along, by its name.
+    pub builtin: Option<Spanned<String>>,
+    /// A file in pgbench's script language; relative to the campaign's directory, as all of these.
+    pub script: Option<Spanned<String>>,
+    /// Several of them, each with a weight as `"a.sql@3"`.
+    pub scripts: Option<Spanned<Vec<Spanned<String>>>>,
+    /// A directory with a file `workload.toml`, which has the same keys.
+    pub directory: Option<Spanned<String>>,
+    /// What it is, in a sentence.
+    pub description: Option<String>,
+    /// Variables that scripts, setup and teardown begin with.
+    #[serde(default)]
+    pub parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
+    /// Files of SQL that are run once when the data set is made.
+    pub setup: Option<Spanned<Files>>,
+    /// Files of SQL that are run after each trial.
+    pub teardown: Option<Spanned<Files>>,
+    /// `pgbench` (the default) or `none`: the tables that the data set has beside those of the setup.
+    pub tables: Option<Spanned<String>>,
+    /// Whether it changes the data set (default true).
+    pub writes: Option<Spanned<bool>>,
+    /// Whether each transaction has a connection of its own (default false).
+    pub reconnect: Option<Spanned<bool>>,
     /// Length of the measured window, where it is not the campaign's.
     pub duration: Option<Spanned<Span>>,
     /// Load before the window.
     pub warmup: Option<Spanned<Span>>,
 }
+
+/// Names of files: one, or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files(pub Vec<String>);
 
 /// Processors, as in `taskset`: `"0-3,8"`.
 #[derive(Clone, Debug, Deserialize)]
@@ -347,6 +372,32 @@ impl<'de> Deserialize<'de> for Repeats {
     }
 }
 
+impl<'de> Deserialize<'de> for Files {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = Files;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a file, or a list of them")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Files, E> {
+                Ok(Files(vec![name.to_owned()]))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Files, A::Error> {
+                let mut names = Vec::new();
+                while let Some(name) = list.next_element()? {
+                    names.push(name);
+                }
+                Ok(Files(names))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
 /// Why a campaign can't be used, and where in its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -372,11 +423,35 @@ impl Campaign {
     /// # Errors
     /// Malformed TOML, an unknown key, a missing one or a wrong type, with its place.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
-        toml::from_str(text).map_err(|error| {
-            let (message, help) = split_expectation(error.message());
-            SpecError { message, at: error.span(), help }
+        parse(text)
+    }
+
+    /// Every level of the factor `workload` that the text has, with its place.
+    pub fn workload_levels(&self) -> impl Iterator<Item = &Spanned<String>> {
+        let matrices = self.matrix.iter().map(Spanned::get_ref);
+        std::iter::once(&self.factors).chain(matrices).flat_map(|matrix| {
+            let levels = matrix.workload.iter().flat_map(|levels| levels.get_ref());
+            let points = matrix.exclude.iter().chain(&matrix.include);
+            levels.chain(points.filter_map(|point| point.get_ref().workload.as_ref()))
         })
     }
+}
+
+impl Workload {
+    /// Reads the text of a `workload.toml`.
+    ///
+    /// # Errors
+    /// As [`Campaign::parse`].
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        parse(text)
+    }
+}
+
+fn parse<T: de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
+    toml::from_str(text).map_err(|error| {
+        let (message, help) = split_expectation(error.message());
+        SpecError { message, at: error.span(), help }
+    })
 }
 
 /// Parts "what is wrong, expected …" at the comma, so that the expectation is shown as help.

@@ -1,11 +1,15 @@
 //! What clients can be asked to do.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-/// One of pgbench's built-in scripts, by pgbench's own names.
+/// One of pgbench's built-in scripts, by pgbench's own names, or scripts of one's own.
 ///
 /// Source: PostgreSQL manual, pgbench, "What is the 'Transaction' Actually Performed in pgbench?".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
     /// Five statements in a transaction, three of them updates ("TPC-B (sort of)").
@@ -14,29 +18,131 @@ pub enum Workload {
     SimpleUpdate,
     /// One primary-key lookup.
     SelectOnly,
+    /// Scripts that are not pgbench's.
+    Custom(Arc<Custom>),
+}
+
+/// Scripts in pgbench's language, and the data that they run on. Two are the same where all of this is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Custom {
+    /// Its name in the campaign.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub description: Option<String>,
+    /// What clients run, at least one with a weight.
+    pub scripts: Vec<WeightedScript>,
+    /// Variables that scripts begin with, as by pgbench's `-D`: texts by name.
+    pub parameters: BTreeMap<String, String>,
+    /// What is run once when the data set is made.
+    pub setup: Vec<ScriptText>,
+    /// What is run after each trial, when all has been measured.
+    pub teardown: Vec<ScriptText>,
+    /// Whether the data set has pgbench's tables.
+    pub pgbench_tables: bool,
+    /// Whether it changes the data set.
+    pub writes: bool,
+    /// Whether each transaction has a connection of its own.
+    pub reconnect: bool,
+}
+
+/// A script, and how often it is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WeightedScript {
+    /// Its name in latencies and messages.
+    pub name: String,
+    /// Its weight among those of all scripts; 0 means never.
+    pub weight: u64,
+    /// The text.
+    pub text: String,
+}
+
+/// A script.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ScriptText {
+    /// Its name in messages.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// The workloads beside pgbench's that a campaign can name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workloads(pub BTreeMap<String, Arc<Custom>>);
+
+impl Workloads {
+    /// The workload of that name.
+    pub fn get(&self, name: &str) -> Option<Workload> {
+        self.0.get(name).cloned().map(Workload::Custom)
+    }
+
+    /// Takes in those of some cells, where a name is not known yet.
+    pub fn learn<'a>(&mut self, workloads: impl IntoIterator<Item = &'a Workload>) {
+        for workload in workloads {
+            if let Workload::Custom(custom) = workload {
+                self.0.entry(custom.name.clone()).or_insert_with(|| Arc::clone(custom));
+            }
+        }
+    }
+}
+
+impl Custom {
+    /// Of this name, with nothing else known: it stands for one of which no trial was run.
+    pub fn unknown(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: None,
+            scripts: Vec::new(),
+            parameters: BTreeMap::new(),
+            setup: Vec::new(),
+            teardown: Vec::new(),
+            pgbench_tables: true,
+            writes: true,
+            reconnect: false,
+        }
+    }
 }
 
 impl Workload {
-    /// Every workload there is.
-    pub const ALL: [Self; 3] = [Self::TpcbLike, Self::SimpleUpdate, Self::SelectOnly];
+    /// pgbench's.
+    pub const BUILTIN: [Self; 3] = [Self::TpcbLike, Self::SimpleUpdate, Self::SelectOnly];
 
-    /// pgbench's name of it.
-    pub const fn name(self) -> &'static str {
+    /// Its name: pgbench's, or the campaign's.
+    pub fn name(&self) -> &str {
         match self {
             Self::TpcbLike => "tpcb-like",
             Self::SimpleUpdate => "simple-update",
             Self::SelectOnly => "select-only",
+            Self::Custom(custom) => &custom.name,
         }
     }
 
     /// Whether it changes the data set, so that each trial has to begin with a fresh copy.
-    pub const fn writes(self) -> bool {
-        !matches!(self, Self::SelectOnly)
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::TpcbLike | Self::SimpleUpdate => true,
+            Self::SelectOnly => false,
+            Self::Custom(custom) => custom.writes,
+        }
     }
 
-    /// The workload of that name.
+    /// The workload, where it is not pgbench's.
+    pub fn custom(&self) -> Option<&Custom> {
+        match self {
+            Self::Custom(custom) => Some(custom),
+            _ => None,
+        }
+    }
+
+    /// A mark of what it does, by which those of one name are told apart within a run of pgdyno; none of pgbench's.
+    pub fn mark(&self) -> Option<String> {
+        let mut hasher = DefaultHasher::new();
+        self.custom()?.hash(&mut hasher);
+        Some(format!("{:08x}", hasher.finish() as u32))
+    }
+
+    /// The one of pgbench's of that name.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|workload| workload.name() == name)
+        Self::BUILTIN.into_iter().find(|workload| workload.name() == name)
     }
 }
 

@@ -8,6 +8,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
 use model::plan::Plan;
 use model::spec::{Campaign, SpecError};
+use model::workload::Workloads;
+use workload::WorkloadError;
 
 use crate::exit::Usage;
 use crate::overrides;
@@ -63,8 +65,22 @@ impl CampaignFile {
     /// # Errors
     /// [`Usage`]: it is not a campaign.
     pub(crate) fn of(path: &Path, text: String, seed: Option<u64>) -> Result<Self, Usage> {
-        let planned = Campaign::parse(&text).and_then(|campaign| {
-            let plan = Plan::of(&campaign, seed.unwrap_or_else(drawn_seed))?;
+        Self::with(path, text, seed, &Workloads::default())
+    }
+
+    /// As [`CampaignFile::of`], with workloads that are known already: their files are not read.
+    ///
+    /// # Errors
+    /// As [`CampaignFile::of`].
+    pub(crate) fn with(
+        path: &Path,
+        text: String,
+        seed: Option<u64>,
+        known: &Workloads,
+    ) -> Result<Self, Usage> {
+        let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
+            let workloads = workload::workloads(&campaign, directory(path), known)?;
+            let plan = Plan::with(&campaign, seed.unwrap_or_else(drawn_seed), &workloads)?;
             Ok((campaign, plan))
         });
         match planned {
@@ -72,7 +88,9 @@ impl CampaignFile {
                 plan.relative_to(directory(path));
                 Ok(Self { path: path.to_owned(), text, campaign, plan })
             }
-            Err(error) => Err(Usage(render(path, &text, &error))),
+            Err(WorkloadError::Campaign(error)) => Err(Usage(render(path, &text, &error))),
+            Err(WorkloadError::Directory { path, text, error }) => Err(Usage(render(&path, &text, &error))),
+            Err(WorkloadError::Script(told)) => Err(Usage(told)),
         }
     }
 

@@ -21,9 +21,9 @@ fn data_sets_are_listed_and_removed_by_name_server_and_scale() {
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let cache = Cache::at(directory.path()).unwrap();
     let installation = target::install(&Cache::open().unwrap(), "18", &Quiet).unwrap();
-    let make = |initdb: &[&str], scale| {
+    let make = |initdb: &[&str], scale: u32| {
         let initdb: Vec<String> = initdb.iter().map(|&option| option.to_owned()).collect();
-        target::template(&cache, &installation, &initdb, scale, &Quiet).unwrap()
+        target::template(&cache, &installation, &initdb, &scale.into(), &Quiet).unwrap()
     };
     let dataset = |args: &[&str]| -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the house, its floor, and what it may use.
-const HOUSE: [(&str, u8, &[&str]); 13] = [
+const HOUSE: [(&str, u8, &[&str]); 14] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -20,14 +20,15 @@ const HOUSE: [(&str, u8, &[&str]); 13] = [
     ("store", 1, &["model"]),
     ("diagnose", 1, &["model", "stats"]),
     ("import", 1, &["model"]),
-    ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose"]),
+    ("workload", 1, &["model", "script"]),
+    ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose", "workload"]),
     ("report", 2, &["model", "stats", "diagnose", "store"]),
     (
         "pgdyno",
         3,
         &[
             "model", "stats", "script", "wire", "driver", "target", "collect", "store", "diagnose", "import",
-            "runner", "report",
+            "workload", "runner", "report",
         ],
     ),
 ];

@@ -1,6 +1,7 @@
 //! From trials to the view: which cells stand side by side, and what their trials come to.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use diagnose::{Confound, Facts};
 use model::factor::Factor;
@@ -8,6 +9,7 @@ use model::plan::{Cell, Pin, Plan, SettingsVariant};
 use model::record::{Environment, Setting, Status, Trial};
 use model::spec::Campaign;
 use model::units::Rate;
+use model::workload::{Custom, Workloads};
 use stats::Sample;
 
 use crate::environment;
@@ -164,7 +166,7 @@ pub(crate) fn in_order(trials: &[&Trial]) -> Vec<Cell> {
     for trials in runs(trials) {
         let cells = match trials[0].imported {
             Some(_) => trials.iter().map(|trial| trial.cell.clone()).collect(),
-            None => plan(trials[0]).map(|plan| plan.cells).unwrap_or_default(),
+            None => plan(&trials).map(|plan| plan.cells).unwrap_or_default(),
         };
         ordered.extend(cells.into_iter().filter(|cell| others.contains(&cell)));
     }
@@ -182,10 +184,18 @@ fn runs<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
     trials.chunk_by(|a, b| a.run.id == b.run.id).map(<[_]>::to_vec).collect()
 }
 
-/// The plan that a trial's run followed; none where this release can't read its campaign any more.
-pub(crate) fn plan(trial: &Trial) -> Option<Plan> {
-    let campaign = Campaign::parse(&trial.run.campaign_toml).ok()?;
-    Plan::of(&campaign, trial.run.seed?).ok()
+/// The plan that the run of some trials followed; none where this release can't read its campaign any more. Of a workload
+/// that is not pgbench's it knows what the trials say.
+pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
+    let run = &trials.first()?.run;
+    let campaign = Campaign::parse(&run.campaign_toml).ok()?;
+    let mut workloads = Workloads::default();
+    workloads.learn(trials.iter().map(|trial| &trial.cell.workload));
+    let levels = campaign.workload_levels().map(|level| level.get_ref());
+    for name in levels.chain(campaign.workloads.keys().map(|name| name.get_ref())) {
+        workloads.0.entry(name.clone()).or_insert_with(|| Arc::new(Custom::unknown(name)));
+    }
+    Plan::with(&campaign, run.seed?, &workloads).ok()
 }
 
 fn run(trials: &[&Trial]) -> view::Run {
@@ -203,7 +213,7 @@ fn run(trials: &[&Trial]) -> view::Run {
         started: trials.iter().filter_map(|trial| trial.started).min(),
         ended: trials.iter().filter_map(|trial| trial.ended).max(),
         trials: trials.len(),
-        plan: plan(trials[0]).map(|plan| view::PlanFacts {
+        plan: plan(trials).map(|plan| view::PlanFacts {
             trials: plan.trials.len(),
             duration: Factor::Duration.levels(&plan.cells).join(", "),
             warmup: Factor::Warmup.levels(&plan.cells).join(", "),
@@ -237,7 +247,7 @@ fn find_confounds(
 ) -> Vec<view::Confound> {
     let mut found: Vec<view::Confound> = Vec::new();
     for trials in runs {
-        let Some(plan) = plan(trials[0]) else { continue };
+        let Some(plan) = plan(trials) else { continue };
         let mut facts: HashMap<(String, String), Facts> = HashMap::new();
         for trial in trials {
             let Some(known) = surroundings.get(&trial.id).filter(|known| !known.settings.is_empty()) else {

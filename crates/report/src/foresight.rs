@@ -72,7 +72,7 @@ pub fn foresee(plan: &Plan, known: &[CellNoise]) -> Option<Foresight> {
 }
 
 fn is_like(known: &Cell, cell: &Cell) -> bool {
-    (known.workload, known.clients) == (cell.workload, cell.clients)
+    (&known.workload, known.clients) == (&cell.workload, cell.clients)
 }
 
 /// How many runs a side a comparison gets.

@@ -3,18 +3,22 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use diagnose::{Facts, facts_of_settings};
 use model::environment::ServerFacts;
 use model::limits::Limits;
 use model::plan::{CacheState, Cell, Plan, SettingsVariant, cpu_list};
 use model::server::{ServerSpec, Source};
-use target::{Cache, Cluster, Dataset, ExternalServer, Installation, StopMode, TargetError, Template};
+use target::{
+    Cache, Cluster, Content, Dataset, ExternalServer, Installation, Setup, SetupStatement, StopMode,
+    TargetError, Template,
+};
 
 use crate::serving::Serving;
 
 /// Which copy of which data set under which server.
-type Origin = (String, u32);
+type Origin = (String, Content);
 
 /// How a server is started: a trial that wants it otherwise needs another start.
 #[derive(Clone, PartialEq, Eq)]
@@ -125,13 +129,13 @@ impl<'a> Servers<'a> {
             let origin = origin(cell);
             if let Some(external) = servers.externals.get(&cell.server) {
                 external.connection(cell.transport)?;
-                external.prepare(cell.scale, progress)?;
+                external.prepare(&origin.1, progress)?;
             } else if let (false, Some(installation), Some(server)) = (
                 servers.templates.contains_key(&origin),
                 servers.installations.get(&cell.server),
                 plan.server(cell),
             ) {
-                let template = target::template(cache, installation, &server.initdb, cell.scale, progress)?;
+                let template = target::template(cache, installation, &server.initdb, &origin.1, progress)?;
                 servers.templates.insert(origin, template);
             }
         }
@@ -156,11 +160,12 @@ impl<'a> Servers<'a> {
         let mut origins: Vec<Origin> = cells.iter().map(|cell| origin(cell)).collect();
         origins.sort();
         origins.dedup();
-        let dataset = |(name, scale): &Origin| {
+        let dataset = |(name, content): (&String, _)| {
             let initdb = plan.servers.iter().find(|server| server.name == *name)?.initdb.as_slice();
-            Some(Dataset { installation: self.installations.get(name)?, initdb, scale: *scale, copies: 1 })
+            Some(Dataset { installation: self.installations.get(name)?, initdb, content, copies: 1 })
         };
-        let datasets: Vec<Dataset> = origins.iter().filter_map(dataset).collect();
+        let datasets: Vec<Dataset> =
+            origins.iter().map(|(name, content)| (name, content)).filter_map(dataset).collect();
         target::disk_need(self.cache, &datasets)?.check(self.cache)
     }
 
@@ -257,7 +262,7 @@ impl<'a> Servers<'a> {
     ) -> Result<Option<(ExternalServer, u64)>, TargetError> {
         let Some(external) = self.externals.get_mut(&cell.server) else { return Ok(None) };
         if !as_left {
-            external.renew(cell.scale)?;
+            external.renew(&origin(cell).1)?;
         }
         external.set(&cell.settings.values)?;
         let commits = external.commits(None)?;
@@ -267,7 +272,7 @@ impl<'a> Servers<'a> {
     /// A copy that has not been written to, with its count of commits where it is known.
     fn copy(&mut self, origin: &Origin, as_filled: bool) -> Result<(Cluster, Option<u64>), TargetError> {
         let Some(template) = self.templates.get(origin) else {
-            return Err(TargetError::NoTemplate { server: origin.0.clone(), scale: origin.1 });
+            return Err(TargetError::NoTemplate { server: origin.0.clone(), content: origin.1.to_string() });
         };
         let cluster = match self.copies.remove(origin) {
             None => template.clone_cluster(self.cache, self.progress)?,
@@ -328,7 +333,23 @@ fn limits_of(cells: &[&Cell]) -> Vec<Limits> {
 }
 
 fn origin(cell: &Cell) -> Origin {
-    (cell.server.clone(), cell.scale)
+    (cell.server.clone(), content(cell))
+}
+
+/// What the data set of a cell holds.
+pub(crate) fn content(cell: &Cell) -> Content {
+    let custom = cell.workload.custom().filter(|custom| !custom.setup.is_empty() || !custom.pgbench_tables);
+    let setup = custom.map(|custom| {
+        // A plan has no setup that can't be computed.
+        let statements = workload::setup(custom, cell.scale).unwrap_or_default();
+        let statements = statements
+            .into_iter()
+            .map(|workload::Statement { place, sql }| SetupStatement { place, sql })
+            .collect();
+        let pgbench_tables = custom.pgbench_tables;
+        Arc::new(Setup { workload: custom.name.clone(), pgbench_tables, statements })
+    });
+    Content { scale: cell.scale, setup }
 }
 
 /// How a server's programs were built, for the confound guard.

@@ -40,6 +40,14 @@ impl Serving {
         }
     }
 
+    /// Runs statements in the tested database, in one session; else which one was refused, and why.
+    pub(crate) fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+        match self {
+            Self::Own(server) => server.run_all(statements),
+            Self::External(server) => server.run_all(statements),
+        }
+    }
+
     /// The process id of its first process, where that is ours.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {

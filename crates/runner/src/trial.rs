@@ -9,6 +9,7 @@ use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::limits::MemoryLimit;
 use model::message::{Connection, Interval, Load, Outcome};
+use model::metrics::Metrics;
 use model::plan::{CacheState, Cell, Plan, cpu_list};
 use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Trial, TrialRecord, Validity};
 use model::secret::mask;
@@ -125,14 +126,14 @@ pub(crate) fn run(
                     })?;
                     collected = beside.end(&running.server, setup.interrupt);
                     notes.append(&mut collected.troubles);
-                    accounting =
-                        account(&running.server, before.commits, collected.commits, driven.outcome.as_ref());
+                    accounting = account(&running.server, cell, &before, &collected, driven.outcome.as_ref());
                 }
             }
             limits = running.server.limits();
             server_exit = exit_of(&mut running.server, driven.leaves_server_in_doubt());
             if server_exit.is_none() && driven.started.is_some() {
                 settings_after = running.server.settings().unwrap_or_default();
+                notes.extend(tear_down(&running.server, cell));
             }
             if let (None, Some(hook)) = (&server_exit, &setup.plan.hooks.after_trial)
                 && let Err(why) = hooks::run(hook, &told, setup.interrupt)
@@ -193,6 +194,7 @@ pub(crate) fn run(
     });
     events.extend(judged(&validity, ended));
     let altered = cell.workload.writes()
+        || cell.workload.custom().is_some_and(|custom| !custom.teardown.is_empty())
         || setup.plan.alters_data()
         || server_exit.is_some()
         || driven.leaves_server_in_doubt();
@@ -308,7 +310,7 @@ fn pause(length: Duration, interrupt: &AtomicBool) {
 fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load {
     Load {
         connection,
-        workload: cell.workload,
+        workload: cell.workload.clone(),
         scale: cell.scale,
         protocol: cell.protocol,
         clients: cell.clients,
@@ -323,15 +325,33 @@ fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load
     }
 }
 
-/// Both sides' counts; `ours` are the collectors' own commits. A server that can't be asked any more leaves its count unknown.
-fn account(server: &Serving, before: Option<u64>, ours: u64, outcome: Option<&Outcome>) -> Accounting {
+/// Both sides' counts. A server that can't be asked any more leaves its count unknown.
+fn account(
+    server: &Serving,
+    cell: &Cell,
+    before: &Before,
+    collected: &Collected,
+    outcome: Option<&Outcome>,
+) -> Accounting {
     let driver_transactions =
         outcome.map(|o| o.warmup_transactions + o.window_transactions + o.drain_transactions);
-    let other_commits = outcome.map(|o| o.other_commits + ours);
-    let expected = || Some(before? + driver_transactions? + other_commits?);
+    let driver_commits = outcome.map(|outcome| outcome.commits);
+    let other_commits = outcome.map(|o| o.other_commits + collected.commits);
+    let expected = || Some(before.commits? + driver_commits? + other_commits?);
     let after = outcome.and_then(|_| server.commits(expected()).ok());
-    let server_commits = before.zip(after).and_then(|(before, after)| after.checked_sub(before));
-    Accounting { driver_transactions, other_commits, server_commits }
+    let server_commits = before.commits.zip(after).and_then(|(before, after)| after.checked_sub(before));
+    // pgbench's scripts have no statement for parallel workers, whose own transactions are counted, too.
+    let workers = cell.workload.custom().is_some()
+        && setting(&before.settings, "max_parallel_workers_per_gather") != Some("0")
+        && workers_launched(&collected.metrics) != Some(0.0);
+    let untold_commits = workers || outcome.is_some_and(|outcome| outcome.silent_commits);
+    Accounting { driver_transactions, driver_commits, untold_commits, other_commits, server_commits }
+}
+
+/// Parallel workers that were launched over all readings; none where the server does not tell (before PostgreSQL 18).
+fn workers_launched(metrics: &Metrics) -> Option<f64> {
+    let points = &metrics.get("pg.database.parallel_workers_launched", None)?.points;
+    Some(points.last()?.value? - points.first()?.value?)
 }
 
 /// How the server ended; none where it is up. One in doubt is asked, and where it does not answer it is given the time
@@ -347,6 +367,20 @@ fn exit_of(server: &mut Serving, in_doubt: bool) -> Option<String> {
         }
     }
     server.exited()
+}
+
+/// Runs the teardown of a trial's workload, up to a statement that is refused; what is worth remembering of it.
+fn tear_down(server: &Serving, cell: &Cell) -> Option<String> {
+    let custom = cell.workload.custom().filter(|custom| !custom.teardown.is_empty())?;
+    let refused = |place: &str, why: &dyn std::fmt::Display| format!("the teardown failed at {place}: {why}");
+    let statements = match workload::teardown(custom, cell.scale) {
+        Ok(statements) => statements,
+        Err(error) => return Some(refused(&custom.name, &error)),
+    };
+    let sql: Vec<&str> = statements.iter().map(|statement| statement.sql.as_str()).collect();
+    let (at, why) = server.run_all(&sql).err()?;
+    let place = statements.get(at).map_or(custom.name.as_str(), |statement| &statement.place);
+    Some(refused(place, &why))
 }
 
 fn setting<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {

@@ -54,7 +54,7 @@ pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
     Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile, Latency, Limits, Run,
-    SettingsVariant, Summary, Trial, Validity,
+    ScriptText, SettingsVariant, Summary, Trial, Validity, WeightedScript, WorkloadContent,
 };
 
 use serde::Serialize;

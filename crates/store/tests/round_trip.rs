@@ -321,3 +321,29 @@ proptest! {
         prop_assert_eq!(store.load(&record.trial.id).unwrap(), stored(record));
     }
 }
+
+#[test]
+fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
+    let text =
+        |name: &str| model::workload::ScriptText { name: name.to_owned(), text: format!("-- {name} ü\n") };
+    let custom = model::workload::Custom {
+        name: "queue".to_owned(),
+        description: Some("jobs".to_owned()),
+        scripts: vec![model::workload::WeightedScript {
+            name: "a.sql".to_owned(),
+            weight: 3,
+            text: "select :x;\n".to_owned(),
+        }],
+        parameters: [("x".to_owned(), "1".to_owned())].into(),
+        setup: vec![text("setup.sql")],
+        teardown: vec![text("check.sql")],
+        pgbench_tables: false,
+        writes: false,
+        reconnect: true,
+    };
+    let mut record = record(&new_id());
+    record.trial.cell.workload = model::workload::Workload::Custom(custom.into());
+    let (_root, store) = store();
+    store.write(&record).unwrap();
+    assert_eq!(store.load(&record.trial.id).unwrap().trial.cell, record.trial.cell);
+}

@@ -56,6 +56,15 @@ impl Control {
         client.batch_execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
     }
 
+    /// Runs statements in the tested database, in one session; else which one was refused, and why.
+    pub(crate) fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+        let mut session = self.connect(crate::DATABASE).map_err(|error| (0, error.to_string()))?;
+        for (at, statement) in statements.iter().enumerate() {
+            session.batch_execute(statement).map_err(|error| (at, sql_text(&error)))?;
+        }
+        Ok(())
+    }
+
     /// Has the server write everything down. False where the role may not.
     pub(crate) fn checkpoint(&self) -> Result<bool, TargetError> {
         match self.session()?.batch_execute("checkpoint") {

@@ -1,12 +1,14 @@
-//! Filling the tested database with pgbench's tables, in pgbench's order of steps: create, load, vacuum, primary keys.
+//! Filling the tested database: with pgbench's tables, in pgbench's order of steps (create, load, vacuum, primary keys), and
+//! with what a workload's setup makes.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use postgres::Client;
 
+use crate::content::{Content, Setup, SetupStatement};
 use crate::control::Control;
-use crate::error::TargetError;
+use crate::error::{TargetError, sql_text};
 use crate::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
 };
@@ -47,27 +49,69 @@ pub(crate) fn check_scale(scale: u32) -> Result<(), TargetError> {
 }
 
 impl Server {
-    /// Creates the tested database and fills it with pgbench's tables, as `pgbench -i` of the same major does.
+    /// Creates the tested database and fills it: with pgbench's tables as `pgbench -i` of the same major does, then with
+    /// what a workload's setup makes.
     ///
     /// # Errors
-    /// A scale that pgbench does not have; the database exists; the server fails, as when its disk is full; the user
-    /// wants to stop.
-    pub fn fill(&self, scale: u32, progress: &dyn Progress) -> Result<(), TargetError> {
+    /// A scale that pgbench does not have; the database exists; a statement of the setup is refused; the server fails, as
+    /// when its disk is full; the user wants to stop.
+    pub fn fill(&self, content: &Content, progress: &dyn Progress) -> Result<(), TargetError> {
         let control = &self.control;
-        check_scale(scale)?;
+        check_scale(content.scale)?;
         control.execute(&mut control.session()?, &format!("create database {}", crate::DATABASE))?;
-        fill(control, crate::DATABASE, scale, progress)
+        fill(control, crate::DATABASE, content, progress)
     }
 }
 
-/// Creates and fills pgbench's tables in a database.
+/// Fills a database.
 pub(crate) fn fill(
+    server: &Control,
+    database: &str,
+    content: &Content,
+    progress: &dyn Progress,
+) -> Result<(), TargetError> {
+    check_scale(content.scale)?;
+    if content.has_pgbench_tables() {
+        fill_pgbench_tables(server, database, content.scale, progress)?;
+    }
+    match &content.setup {
+        Some(setup) => set_up(server, database, content, setup, progress),
+        None => Ok(()),
+    }
+}
+
+/// Runs a workload's setup, in one session, and leaves all tables vacuumed and analyzed.
+fn set_up(
+    server: &Control,
+    database: &str,
+    content: &Content,
+    setup: &Setup,
+    progress: &dyn Progress,
+) -> Result<(), TargetError> {
+    let mut client = server.connect(database)?;
+    let steps = setup.statements.len() as u64;
+    for (done, SetupStatement { place, sql }) in (0..).zip(&setup.statements) {
+        unless_interrupted(progress)?;
+        progress.step(&format!("{}, {content}: {place}", server.title), done, Some(steps + 1));
+        client.batch_execute(sql).map_err(|error| TargetError::Setup {
+            workload: setup.workload.clone(),
+            server: server.called.clone(),
+            place: place.clone(),
+            why: sql_text(&error),
+        })?;
+    }
+    unless_interrupted(progress)?;
+    progress.step(&format!("{}, {content}: vacuum", server.title), steps, Some(steps + 1));
+    server.execute(&mut client, "vacuum (analyze)")
+}
+
+/// Creates and fills pgbench's tables in a database.
+fn fill_pgbench_tables(
     server: &Control,
     database: &str,
     scale: u32,
     progress: &dyn Progress,
 ) -> Result<(), TargetError> {
-    check_scale(scale)?;
     let mut client = server.connect(database)?;
     server.execute(&mut client, &create_tables(scale))?;
     for table in Table::FILLED {

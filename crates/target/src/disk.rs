@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cache::Cache;
+use crate::content::Content;
 use crate::error::{Doing, TargetError};
 use crate::initdb::wal_segment_bytes;
 use crate::installation::Installation;
@@ -15,8 +16,8 @@ pub struct Dataset<'a> {
     pub installation: &'a Installation,
     /// Options for `initdb`.
     pub initdb: &'a [String],
-    /// pgbench's scale factor.
-    pub scale: u32,
+    /// What is in it.
+    pub content: &'a Content,
     /// How many copies of it there will be at once.
     pub copies: u32,
 }
@@ -62,12 +63,14 @@ pub fn disk_need(cache: &Cache, datasets: &[Dataset]) -> Result<DiskNeed, Target
     let shares_blocks = shares_blocks(cache)?;
     let mut parts = Vec::new();
     let mut sorting = 0;
-    for Dataset { installation, initdb, scale, copies } in datasets {
-        let bytes = template_bytes(initdb, *scale);
-        let called = format!("PostgreSQL {}, scale {scale}", installation.version());
-        if !template::is_made(cache, installation, initdb, *scale) {
+    for Dataset { installation, initdb, content, copies } in datasets {
+        let bytes = template_bytes(initdb, content);
+        let called = format!("PostgreSQL {}, {content}", installation.version());
+        if !template::is_made(cache, installation, initdb, content) {
             parts.push(DiskPart { what: format!("{called}: the data set"), bytes });
-            sorting = sorting.max(SORTING_BYTES_PER_SCALE * u64::from(*scale));
+            if content.has_pgbench_tables() {
+                sorting = sorting.max(SORTING_BYTES_PER_SCALE * u64::from(content.scale));
+            }
         }
         if *copies > 0 && !shares_blocks {
             let what = format!("{called}: copies for trials ({copies})");
@@ -112,8 +115,11 @@ impl DiskNeed {
 
 /// Bytes of a template, rather too many than too few: measured were 62 to 65 MB at scale 1 (9.6, 13, 18), 204 MB at
 /// scale 10 and 1615 MB at scale 100 (15), for which this gives 83, 225 and 1638 MB.
-pub(crate) fn template_bytes(initdb: &[String], scale: u32) -> u64 {
-    BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + BYTES_PER_SCALE * u64::from(scale)
+///
+/// What a workload's setup makes is not known before, and not counted.
+pub(crate) fn template_bytes(initdb: &[String], content: &Content) -> u64 {
+    let scale = if content.has_pgbench_tables() { u64::from(content.scale) } else { 0 };
+    BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + BYTES_PER_SCALE * scale
 }
 
 /// Whether files on the cache's file system can share their blocks.

@@ -120,12 +120,12 @@ pub enum TargetError {
         output: Box<str>,
     },
     /// A data set was asked for that was never made.
-    #[error("there is no template of scale {scale} for PostgreSQL {server}: it has to be made first")]
+    #[error("there is no template of {content} for PostgreSQL {server}: it has to be made first")]
     NoTemplate {
         /// The server version.
         server: String,
-        /// pgbench's scale factor.
-        scale: u32,
+        /// What was to be in it.
+        content: String,
     },
     /// No data set is so called, or is of that server or scale.
     #[error("there is no data set {wanted}; `pgdyno dataset list` shows what there is")]
@@ -143,6 +143,21 @@ pub enum TargetError {
     NotASize {
         /// What it is set to.
         text: String,
+    },
+    /// A statement of a workload's setup was refused.
+    #[error(
+        "the setup of the workload \"{workload}\" failed at {place} on {server}: {why}; mend the statement there, or leave \
+         this server out"
+    )]
+    Setup {
+        /// The workload.
+        workload: String,
+        /// The server.
+        server: String,
+        /// Where the statement is.
+        place: String,
+        /// What the server said.
+        why: String,
     },
     /// pgbench has no such scale.
     #[error("scale {scale} can't be loaded: expected 1 to {}", crate::pgbench_tables::MAX_SCALE)]

@@ -23,6 +23,7 @@ use postgres::Client;
 
 use crate::Major;
 use crate::cache::Cache;
+use crate::content::Content;
 use crate::control::Control;
 use crate::error::TargetError;
 use crate::process::until;
@@ -166,22 +167,23 @@ impl ExternalServer {
         self.reach.own_connection(database)
     }
 
-    /// Makes the template of a scale, the database `pgdyno_scale_<N>`, where it is not there yet.
+    /// Makes a template, the database `pgdyno_scale_<N>` (with a workload's setup `pgdyno_scale_<N>_<its key>`), where it is
+    /// not there yet.
     ///
     /// # Errors
     /// The role may not, the disk is full, or a database of that name is not pgdyno's; a scale that pgbench does not
     /// have.
-    pub fn prepare(&self, scale: u32, progress: &dyn Progress) -> Result<(), TargetError> {
-        self.reach.control.make_template(scale, progress)
+    pub fn prepare(&self, content: &Content, progress: &dyn Progress) -> Result<(), TargetError> {
+        self.reach.control.make_template(content, progress)
     }
 
-    /// Makes the tested database a copy of the template of a scale, as it was filled: what was in it before is gone,
+    /// Makes the tested database a copy of a template, as it was filled: what was in it before is gone,
     /// and its count of commits begins anew.
     ///
     /// # Errors
     /// As [`ExternalServer::prepare`]; sessions stay connected; there is no such template.
-    pub fn renew(&self, scale: u32) -> Result<(), TargetError> {
-        self.reach.control.copy_template(scale)
+    pub fn renew(&self, content: &Content) -> Result<(), TargetError> {
+        self.reach.control.copy_template(content)
     }
 
     /// Has the server write everything down. False where the role may not (superusers may, and from 15 on members of
@@ -206,6 +208,15 @@ impl ExternalServer {
     /// The server refuses it, or does not answer.
     pub fn run(&self, statement: &str) -> Result<u64, TargetError> {
         self.reach.control.run(statement)
+    }
+
+    /// Runs statements in the tested database, in one session and in their order.
+    ///
+    /// # Errors
+    /// Which of them was refused, from 0, and in whose words; those after it are not run. Without a session it is the
+    /// first.
+    pub fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+        self.reach.control.run_all(statements)
     }
 
     /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.

@@ -209,6 +209,15 @@ impl Server {
         self.control.run(statement)
     }
 
+    /// Runs statements in the tested database, in one session and in their order.
+    ///
+    /// # Errors
+    /// Which of them was refused, from 0, and in whose words; those after it are not run. Without a session it is the
+    /// first.
+    pub fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+        self.control.run_all(statements)
+    }
+
     /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
     ///
     /// # Errors

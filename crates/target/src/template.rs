@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, entries, remove_tree};
 use crate::cluster::{Cluster, sync_file_system};
+use crate::content::Content;
 use crate::dataset::{check_scale, load_settings};
 use crate::error::{Doing, TargetError};
 use crate::initdb::{check_options, wal_segment_bytes};
@@ -52,6 +53,9 @@ struct Record {
     #[serde(default)]
     initdb: Vec<String>,
     scale: u32,
+    /// The workload whose setup was run; none where there was none.
+    #[serde(default)]
+    workload: Option<String>,
     made: Timestamp,
     /// None of formats before 2.
     facts: Option<Facts>,
@@ -70,22 +74,22 @@ pub struct Facts {
     pub bytes: u64,
 }
 
-/// The template of a server's programs, `initdb` options and scale; it is made where there is none, and templates that
+/// The template of a server's programs, `initdb` options and content; it is made where there is none, and templates that
 /// are not in use make room for it where `PGDYNO_DATASETS_MAX` says so. Several processes may ask at once.
 ///
 /// # Errors
 /// A scale that pgbench does not have; an `initdb` option that pgdyno sets itself or that this major does not have; the
-/// server does not start, or can't be filled.
+/// server does not start, or can't be filled; a workload's setup is refused.
 pub fn template(
     cache: &Cache,
     installation: &Installation,
     initdb: &[String],
-    scale: u32,
+    content: &Content,
     progress: &dyn Progress,
 ) -> Result<Template, TargetError> {
-    check_scale(scale)?;
+    check_scale(content.scale)?;
     check_options(initdb)?;
-    let name = name(installation, initdb, scale);
+    let name = name(installation, initdb, content);
     let place = cache.templates().join(&name);
     loop {
         let lock = Lock::shared(&lock_file(cache, &name))?;
@@ -98,10 +102,10 @@ pub fn template(
         let _lock = Lock::exclusive(&lock_file(cache, &name))?;
         // Somebody else may have made it meanwhile.
         if !place.is_dir() {
-            let what = format!("PostgreSQL {}, scale {scale}: creating", installation.version());
+            let what = format!("PostgreSQL {}, {content}: creating", installation.version());
             progress.step(&what, 0, None);
-            eviction::make_room(cache, disk::template_bytes(initdb, scale), progress)?;
-            make(cache, installation, initdb, scale, &place, progress)?;
+            eviction::make_room(cache, disk::template_bytes(initdb, content), progress)?;
+            make(cache, installation, initdb, content, &place, progress)?;
         }
     }
 }
@@ -125,8 +129,13 @@ pub fn templates(cache: &Cache) -> Result<Vec<Template>, TargetError> {
 }
 
 /// Whether there is a template already.
-pub(crate) fn is_made(cache: &Cache, installation: &Installation, initdb: &[String], scale: u32) -> bool {
-    cache.templates().join(name(installation, initdb, scale)).is_dir()
+pub(crate) fn is_made(
+    cache: &Cache,
+    installation: &Installation,
+    initdb: &[String],
+    content: &Content,
+) -> bool {
+    cache.templates().join(name(installation, initdb, content)).is_dir()
 }
 
 impl Template {
@@ -188,6 +197,11 @@ impl Template {
         self.record.scale
     }
 
+    /// The workload whose setup made it; none where it holds pgbench's tables alone.
+    pub fn workload(&self) -> Option<&str> {
+        self.record.workload.as_deref()
+    }
+
     /// When it was filled.
     pub fn made(&self) -> Timestamp {
         self.record.made
@@ -229,7 +243,8 @@ impl Template {
 
     /// A step of work on it, for people.
     fn step(&self, doing: &str) -> String {
-        format!("PostgreSQL {}, scale {}: {doing}", self.version, self.record.scale)
+        let workload = self.workload().map(|workload| format!(", {workload}")).unwrap_or_default();
+        format!("PostgreSQL {}, scale {}{workload}: {doing}", self.version, self.record.scale)
     }
 }
 
@@ -246,13 +261,14 @@ pub(crate) fn remove_unused(cache: &Cache, place: &Path) -> Result<bool, TargetE
     }
 }
 
-fn name(installation: &Installation, initdb: &[String], scale: u32) -> String {
+fn name(installation: &Installation, initdb: &[String], content: &Content) -> String {
     let mut options = String::new();
     if !initdb.is_empty() {
         let hash = Sha256::digest(initdb.join("\0"));
         options = format!("-initdb-{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
     }
-    format!("{}-scale-{scale}{options}-v{FORMAT}", installation.identity())
+    let setup = content.key().map(|key| format!("-setup-{key}")).unwrap_or_default();
+    format!("{}-scale-{}{setup}{options}-v{FORMAT}", installation.identity(), content.scale)
 }
 
 /// Fills a cluster of our own, and gives its data directory the template's name when it is whole and on the disk.
@@ -260,13 +276,13 @@ fn make(
     cache: &Cache,
     installation: &Installation,
     initdb: &[String],
-    scale: u32,
+    content: &Content,
     place: &Path,
     progress: &dyn Progress,
 ) -> Result<(), TargetError> {
     let settings = load_settings(wal_segment_bytes(initdb));
     let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
-    synced_along(server.data_directory(), || server.fill(scale, progress))?;
+    synced_along(server.data_directory(), || server.fill(content, progress))?;
     let mut facts = facts(&server)?;
     if !server.end(StopMode::Fast)? {
         return Err(TargetError::Start {
@@ -285,7 +301,8 @@ fn make(
         version: installation.version().to_string(),
         server: Some(installation.identity().to_owned()),
         initdb: initdb.to_owned(),
-        scale,
+        scale: content.scale,
+        workload: content.setup.as_ref().map(|setup| setup.workload.clone()),
         made: Timestamp::now(),
         facts: Some(facts),
     };

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::{Quiet, as_child, cache, connect, installed, role, settings, template};
-use target::{Cache, Dataset, Progress, Server, StopMode, TargetError, disk_need};
+use target::{Cache, Content, Dataset, Progress, Server, StopMode, TargetError, disk_need};
 use tempfile::TempDir;
 
 /// What a load may have changed, as the user sees it.
@@ -55,7 +55,7 @@ fn every_repeat_begins_with_equal_tables_and_files() {
 fn initdb_options_make_data_sets_of_their_own_and_the_server_tells_what_they_did() {
     let options = ["--data-checksums".to_owned()];
     let plain = template("13", 1);
-    let checked = target::template(&cache(), &installed("13"), &options, 1, &Quiet).unwrap();
+    let checked = target::template(&cache(), &installed("13"), &options, &1.into(), &Quiet).unwrap();
     assert_ne!(plain.directory(), checked.directory());
     assert_eq!((plain.initdb(), checked.initdb()), (&[][..], &options[..]));
     let facts = |template: &target::Template| template.facts().unwrap().clone();
@@ -74,7 +74,7 @@ fn initdb_options_make_data_sets_of_their_own_and_the_server_tells_what_they_did
 #[test]
 fn large_wal_segments_are_taken_into_account() {
     let options = ["--wal-segsize".to_owned(), "64".to_owned()];
-    let template = target::template(&cache(), &installed("18"), &options, 1, &Quiet).unwrap();
+    let template = target::template(&cache(), &installed("18"), &options, &1.into(), &Quiet).unwrap();
     let cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
     let wal = fs::read_dir(cluster.data_directory().join("pg_wal")).unwrap().flatten();
     assert!(wal.map(|entry| entry.metadata().unwrap().len()).any(|bytes| bytes == 64 << 20));
@@ -84,7 +84,7 @@ fn large_wal_segments_are_taken_into_account() {
 #[test]
 fn an_initdb_option_that_cannot_be_is_told_with_what_to_do() {
     let asked = |version, option: &str| {
-        target::template(&cache(), &installed(version), &[option.to_owned()], 1, &Quiet)
+        target::template(&cache(), &installed(version), &[option.to_owned()], &1.into(), &Quiet)
             .unwrap_err()
             .to_string()
     };
@@ -141,7 +141,7 @@ fn an_interrupted_copy_leaves_nothing() {
 fn evicting() {
     let Some(directory) = role() else { return };
     let cache = Cache::at(Path::new(&directory)).unwrap();
-    match target::template(&cache, &installed("18"), &["--no-locale".to_owned()], 1, &Quiet) {
+    match target::template(&cache, &installed("18"), &["--no-locale".to_owned()], &1.into(), &Quiet) {
         Ok(template) => println!("MADE {}", template.name()),
         Err(error) => println!("ERROR {error}"),
     }
@@ -179,12 +179,13 @@ fn those_used_longest_ago_make_room_and_those_in_use_stay() {
 fn what_does_not_fit_onto_the_disk_is_told_before_it_is_begun() {
     let installation = installed("18");
     let made = template("18", 1);
-    let of = |scale, copies| Dataset { installation: &installation, initdb: &[], scale, copies };
-    let small = disk_need(&cache(), &[of(made.scale(), 0)]).unwrap();
-    assert_eq!(small.need, 0, "it is there: {small:?}");
-    small.check(&cache()).unwrap();
+    let [small, large]: [Content; 2] = [made.scale().into(), 100_000_000.into()];
+    let of = |content, copies| Dataset { installation: &installation, initdb: &[], content, copies };
+    let fits = disk_need(&cache(), &[of(&small, 0)]).unwrap();
+    assert_eq!(fits.need, 0, "it is there: {fits:?}");
+    fits.check(&cache()).unwrap();
 
-    let large = disk_need(&cache(), &[of(1, 1), of(100_000_000, 1)]).unwrap();
+    let large = disk_need(&cache(), &[of(&small, 1), of(&large, 1)]).unwrap();
     assert_eq!(large.need, large.parts.iter().map(|part| part.bytes).sum::<u64>());
     assert!(large.parts.is_sorted_by_key(|part| std::cmp::Reverse(part.bytes)), "{large:?}");
     let message = large.check(&cache()).unwrap_err().to_string();
@@ -200,7 +201,7 @@ fn the_estimate_is_what_a_data_set_takes() {
     let place = Place::new();
     for version in ["9.6", "13", "18"] {
         let installation = installed(version);
-        let dataset = Dataset { installation: &installation, initdb: &[], scale: 1, copies: 0 };
+        let dataset = Dataset { installation: &installation, initdb: &[], content: &1.into(), copies: 0 };
         let estimate = disk_need(&place.cache, &[dataset]).unwrap().parts[0].bytes;
         let bytes = place.template(version).bytes();
         assert!((bytes..bytes * 3 / 2).contains(&estimate), "{version}: {bytes}, estimated {estimate}");
@@ -211,7 +212,7 @@ fn the_estimate_is_what_a_data_set_takes() {
 fn a_full_disk_while_filling_is_told_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("130m") else { return };
     let place = Place::at(&small.directory);
-    let error = target::template(&place.cache, &installed("18"), &[], 10, &Quiet).unwrap_err();
+    let error = target::template(&place.cache, &installed("18"), &[], &10.into(), &Quiet).unwrap_err();
     let message = error.to_string();
     assert!(message.contains("No space left on device") && message.contains("pgdyno dataset"), "{message}");
     assert_eq!(place.clusters(), 0);
@@ -268,7 +269,7 @@ impl Place {
     }
 
     fn template(&self, version: &str) -> target::Template {
-        target::template(&self.cache, &installed(version), &[], 1, &Quiet).unwrap()
+        target::template(&self.cache, &installed(version), &[], &1.into(), &Quiet).unwrap()
     }
 
     fn clusters(&self) -> usize {

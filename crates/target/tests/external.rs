@@ -119,11 +119,11 @@ fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() 
         let before = theirs.databases();
         let external = theirs.connect("bench");
         assert!(external.version().unwrap().0.starts_with(version));
-        external.prepare(1, &Quiet).unwrap();
+        external.prepare(&1.into(), &Quiet).unwrap();
         let made = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
                     where datname = 'pgdyno_scale_1'";
         let template = theirs.ask(made);
-        external.renew(1).unwrap();
+        external.renew(&1.into()).unwrap();
         assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0", "{version}");
         assert!(external.database_bytes().unwrap() > 10_000_000);
 
@@ -137,8 +137,8 @@ fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() 
         // Two statements' transactions, and the connection's own.
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
 
-        external.prepare(1, &Quiet).unwrap();
-        external.renew(1).unwrap();
+        external.prepare(&1.into(), &Quiet).unwrap();
+        external.renew(&1.into()).unwrap();
         assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0", "{version}");
         assert_eq!(theirs.ask(made), template, "the template is made once");
         assert!(!external.checkpoint().unwrap(), "the role may not");
@@ -164,16 +164,16 @@ impl Progress for Impatient {
 fn a_template_that_was_never_completed_is_made_anew() {
     let theirs = Theirs::new("13");
     let external = theirs.connect("bench");
-    let error = external.prepare(1, &Impatient).unwrap_err();
+    let error = external.prepare(&1.into(), &Impatient).unwrap_err();
     assert!(matches!(error, TargetError::Interrupted), "{error}");
-    external.prepare(1, &Quiet).unwrap();
-    external.renew(1).unwrap();
+    external.prepare(&1.into(), &Quiet).unwrap();
+    external.renew(&1.into()).unwrap();
     assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
 
     // As a crash within DROP DATABASE leaves them.
     theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
-    external.prepare(1, &Quiet).unwrap();
-    external.renew(1).unwrap();
+    external.prepare(&1.into(), &Quiet).unwrap();
+    external.renew(&1.into()).unwrap();
     assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
     theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
     assert_eq!(external.forget().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
@@ -188,8 +188,8 @@ fn databases_of_somebody_else_are_refused_and_stay() {
     let before = theirs.databases();
     let external = theirs.connect("postgres");
     for (error, name) in [
-        (external.prepare(7, &Quiet).unwrap_err(), "pgdyno_scale_7"),
-        (external.renew(1).unwrap_err(), "pgdyno"),
+        (external.prepare(&7.into(), &Quiet).unwrap_err(), "pgdyno_scale_7"),
+        (external.renew(&1.into()).unwrap_err(), "pgdyno"),
     ] {
         let expected = format!("a database {name} that pgdyno did not make");
         assert!(error.to_string().contains(&expected), "{error}");
@@ -202,20 +202,20 @@ fn databases_of_somebody_else_are_refused_and_stay() {
 fn what_stands_in_the_way_of_a_copy_is_told() {
     let theirs = Theirs::new("18");
     let external = theirs.connect("bench");
-    let error = external.renew(3).unwrap_err().to_string();
+    let error = external.renew(&3.into()).unwrap_err().to_string();
     assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
-    external.prepare(1, &Quiet).unwrap();
-    external.renew(1).unwrap();
+    external.prepare(&1.into(), &Quiet).unwrap();
+    external.renew(&1.into()).unwrap();
     let staying = connect(&theirs.server, "pgdyno");
-    let error = external.renew(1).unwrap_err().to_string();
+    let error = external.renew(&1.into()).unwrap_err().to_string();
     assert!(error.contains("the database pgdyno is in use by process"), "{error}");
     assert!(error.contains("of role postgres"), "{error}");
     drop(staying);
-    external.renew(1).unwrap();
+    external.renew(&1.into()).unwrap();
     drop(external);
 
     let plain = theirs.connect("plain");
-    let error = plain.prepare(2, &Quiet).unwrap_err().to_string();
+    let error = plain.prepare(&2.into(), &Quiet).unwrap_err().to_string();
     assert!(error.contains("ALTER ROLE \"plain\" CREATEDB"), "{error}");
 }
 
@@ -421,7 +421,7 @@ fn a_password_is_used_and_stays_off_the_disk() {
     let error = theirs.try_connect(&at(""), true).unwrap_err().to_string();
     assert!(error.contains("password"), "{error}");
     let external = theirs.try_connect(&at(&format!("password={PASSWORD}")), true).unwrap();
-    external.prepare(1, &Quiet).unwrap();
+    external.prepare(&1.into(), &Quiet).unwrap();
     assert!(!external.called().contains(PASSWORD) && !format!("{external:?}").contains(PASSWORD));
     let connection = external.connection(Transport::Tcp).unwrap();
     assert_eq!((connection.password.as_deref(), connection.database.as_str()), (Some(PASSWORD), "pgdyno"));

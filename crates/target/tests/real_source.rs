@@ -50,7 +50,7 @@ fn a_server_built_from_source_is_one_like_any_other() {
     assert!(flags.cflags.unwrap().contains("-fno-omit-frame-pointer"));
     assert!(flags.configure.unwrap().contains("/usr/local/pgsql"));
 
-    let template = target::template(&cache(), &installation, &[], 1, &Spoken).unwrap();
+    let template = target::template(&cache(), &installation, &[], &1.into(), &Spoken).unwrap();
     assert_eq!(template.server(), installation.identity());
     let server = template.clone_cluster(&cache(), &Spoken).unwrap().start(&settings(&[])).unwrap();
     let (version, _) = server.version().unwrap();

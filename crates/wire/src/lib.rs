@@ -10,6 +10,7 @@
 //! Source: PostgreSQL manual, part VII, "Frontend/Backend Protocol".
 
 pub mod blocking;
+mod commits;
 pub mod encode;
 mod handshake;
 mod login;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use crate::ServerError;
+use crate::commits::Commits;
 use crate::results::{ResultKind, ResultSet, Results};
 
 /// How much of an ErrorResponse is kept, in bytes.
@@ -27,6 +28,7 @@ pub struct Reader {
     failed: bool,
     modes: Modes,
     commands: u32,
+    commits: Commits,
     rows: u64,
     bytes: u64,
     error: Option<Box<ServerError>>,
@@ -114,6 +116,10 @@ pub struct Answer {
     pub rows: u64,
     /// Commands that the server completed.
     pub commands: u32,
+    /// Transactions that the server committed, as it counts them: blocks, and statements outside of one.
+    pub commits: u32,
+    /// Whether a command may have committed more without telling: `CALL` or `DO`.
+    pub silent_commits: bool,
     /// Bytes that came since the last answer, notices and the like included.
     pub bytes: u64,
 }
@@ -275,8 +281,12 @@ impl Reader {
             };
             match kind {
                 b'D' => rows += 1,
-                b'T' | b'2' | b'n' | b'1' | b's' if length <= SHORT_MESSAGE => {}
-                b'C' if length <= SHORT_MESSAGE => commands += 1,
+                b'T' | b'n' | b's' if length <= SHORT_MESSAGE => {}
+                b'2' | b'1' if length <= SHORT_MESSAGE => self.commits.begun(),
+                b'C' if length <= SHORT_MESSAGE => {
+                    commands += 1;
+                    self.commits.completed(body);
+                }
                 b'Z' => {
                     if let [status] = body {
                         at += HEADER + 1;
@@ -303,6 +313,7 @@ impl Reader {
             let (part, _) = input.split_at(taken);
             match self.kind {
                 b'Z' => self.status = part.first().copied().unwrap_or(self.status),
+                b'C' => self.commits.keep_tag(part),
                 b'E' | b'N' | b'T' | b'D' => self.keep(part),
                 _ => {}
             }
@@ -344,6 +355,9 @@ impl Reader {
             b'Z' | b'S' | b'n' | b's' | b'1' | b'2' | b'3' | b'G' | b'H' | b'W' => {}
             _ => return Err(ProtocolError::UnexpectedMessage(kind)),
         }
+        if matches!(kind, b'1' | b'2' | b'I') {
+            self.commits.begun();
+        }
         self.bytes += HEADER as u64 + u64::from(left);
         self.kind = kind;
         self.left = left;
@@ -362,9 +376,13 @@ impl Reader {
         if let Some(more) = &mut self.more {
             more.end_answer();
         }
+        let failed = mem::take(&mut self.failed);
+        let (commits, silent_commits) = self.commits.ended(status == TransactionStatus::Idle && !failed);
         Ok(Answer {
             status,
-            failed: mem::take(&mut self.failed),
+            failed,
+            commits,
+            silent_commits,
             rows: mem::take(&mut self.rows),
             commands: mem::take(&mut self.commands),
             bytes: mem::take(&mut self.bytes),
@@ -408,6 +426,9 @@ impl Reader {
     /// A message is over.
     fn end(&mut self) -> Result<Option<Event>, ProtocolError> {
         self.in_body = false;
+        if self.kind == b'C' {
+            self.commits.tag_ended();
+        }
         match self.kind {
             b'Z' => Ok(Some(Event::Ready(self.answer()?))),
             b'T' if self.modes.look_at_results => {
@@ -525,6 +546,10 @@ mod tests {
         message
     }
 
+    fn answer(status: TransactionStatus) -> Answer {
+        Answer { status, failed: false, rows: 0, commands: 0, commits: 0, silent_commits: false, bytes: 0 }
+    }
+
     fn refusal() -> Vec<u8> {
         message(b'E', b"SERREUR\0VERROR\0C42P01\0Mno such table\0Dmore\0Hcreate it\0\0")
     }
@@ -546,8 +571,7 @@ mod tests {
             all.extend(part);
         }
         let (bytes, all) = (all.len() as u64, all);
-        let answer =
-            Answer { status: TransactionStatus::InBlock, failed: false, rows: 2, commands: 3, bytes };
+        let answer = Answer { rows: 2, commands: 3, bytes, ..answer(TransactionStatus::InBlock) };
         assert_eq!(told([all.as_slice()]), Told { answers: vec![answer], ..Told::default() });
     }
 
@@ -629,8 +653,9 @@ mod tests {
     }
 
     fn ready(failed: bool, rows: u64, commands: u32, bytes: usize) -> Event {
-        let status = TransactionStatus::Idle;
-        Event::Ready(Answer { status, failed, rows, commands, bytes: bytes as u64 })
+        let bytes = bytes as u64;
+        let commits = u32::from(commands > 0 && !failed);
+        Event::Ready(Answer { failed, rows, commands, commits, bytes, ..answer(TransactionStatus::Idle) })
     }
 
     /// Names, values of the last row, rows and kind of a result.

@@ -28,7 +28,7 @@ impl Progress for Quiet {
 fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     let cache = Cache::open().unwrap();
     let installation = target::install(&cache, version, &Quiet).unwrap();
-    let template = target::template(&cache, &installation, &[], 1, &Quiet).unwrap();
+    let template = target::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
     let mut all =
         BTreeMap::from([("autovacuum", "off"), ("track_io_timing", "on"), ("max_connections", "100")]);
     if number(version) >= 14 {

@@ -64,8 +64,12 @@ fn transaction_count(observed: &Observation) -> Option<Found> {
     let (Some(surplus), Some(transactions)) = (accounting.surplus(), accounting.driver_transactions) else {
         return Some(suspect("the server's own count could not be read".to_owned()));
     };
+    let commits = match accounting.driver_commits.filter(|commits| *commits != transactions) {
+        Some(commits) => format!(" in {commits} commits"),
+        None => String::new(),
+    };
     let counts = format!(
-        "the driver counts {transactions} transactions and {} other commits, the server {}",
+        "the driver counts {transactions} transactions{commits} and {} other commits, the server {}",
         accounting.other_commits.unwrap_or_default(),
         accounting.server_commits.unwrap_or_default()
     );
@@ -77,6 +81,9 @@ fn transaction_count(observed: &Observation) -> Option<Found> {
         _ if explained_by_autovacuum => {
             Some(noted(format!("{counts}: {surplus} more, as autovacuum's workers add them")))
         }
+        1.. if accounting.untold_commits => Some(noted(format!(
+            "{counts}: {surplus} more, which can't be compared: CALL, DO and parallel workers commit without telling"
+        ))),
         ..0 => Some(invalid(format!("{counts}: {} fewer", -surplus)).so("report it: this is not to happen")),
         _ => Some(
             suspect(format!("{counts}: {surplus} more; does someone else use this database?"))

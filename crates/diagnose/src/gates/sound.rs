@@ -76,6 +76,8 @@ impl Sound {
             writes: true,
             summary: Some(&self.summary),
             accounting: Accounting {
+                driver_commits: None,
+                untold_commits: false,
                 driver_transactions: Some(20_500),
                 other_commits: Some(8),
                 server_commits: Some(20_508),

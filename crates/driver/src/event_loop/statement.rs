@@ -67,7 +67,9 @@ impl<I: Io> EventLoop<'_, I> {
     #[inline]
     pub(super) fn answered(&mut self, at: usize, answer: &Answer, woken_ns: u64) -> Result<(), LoadError> {
         let now_ns = clock::now_ns();
-        self.recorder()?.handled(woken_ns, now_ns, answer.bytes)?;
+        let recorder = self.recorder()?;
+        recorder.handled(woken_ns, now_ns, answer.bytes)?;
+        recorder.committed(answer.commits, answer.silent_commits);
         let client = &mut self.clients[at];
         client.status = answer.status;
         client.rows += answer.rows;

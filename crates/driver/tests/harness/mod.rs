@@ -167,7 +167,10 @@ impl Bench {
 pub(crate) fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
     let installation = target::install(&cache, major, &Quiet).unwrap();
-    target::template(&cache, &installation, &[], 1, &Quiet).unwrap().clone_cluster(&cache, &Quiet).unwrap()
+    target::template(&cache, &installation, &[], &1.into(), &Quiet)
+        .unwrap()
+        .clone_cluster(&cache, &Quiet)
+        .unwrap()
 }
 
 fn start(cluster: Cluster, settings: &[(&str, &str)]) -> Server {

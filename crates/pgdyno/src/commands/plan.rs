@@ -10,6 +10,7 @@ use model::factor::Factor;
 use model::limits::Limits;
 use model::plan::{Cell, Plan, PlannedTrial, RunSettings};
 use model::server::{ServerSpec, Source};
+use model::workload::Custom;
 use report::table::{Format, Table};
 use report::{Foresight, foresee, noise_on};
 use serde::Serialize;
@@ -71,6 +72,8 @@ struct PlanDocument<'a> {
     servers: &'a [ServerSpec],
     cells: &'a [Cell],
     trials: &'a [PlannedTrial],
+    /// The workloads that are not pgbench's.
+    workloads: Vec<&'a Custom>,
     confounds: Vec<ConfoundDocument<'a>>,
     /// What the comparisons can show; null where nothing is compared, or the noise is not known.
     power: Option<&'a Foresight>,
@@ -101,7 +104,8 @@ impl PlanArgs {
         match self.format.get() {
             Format::Json => print_json(&document(&plan, &confounds, foresight.as_ref()))?,
             Format::Table => {
-                print(&format!("{}\n{}", headline(&plan), table(&plan).render(Format::Table)))?;
+                let shown = table(&plan).render(Format::Table);
+                print(&format!("{}{}\n{shown}", headline(&plan), described(&plan)))?;
             }
             format => print(&table(&plan).render(format))?,
         }
@@ -137,6 +141,7 @@ fn document<'a>(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a For
         servers: &plan.servers,
         cells: &plan.cells,
         trials: &plan.trials,
+        workloads: plan.custom_workloads(),
         confounds: confounds
             .iter()
             .map(|Confound { factor, baseline, level, what, before, after }| ConfoundDocument {
@@ -243,6 +248,16 @@ pub(crate) fn headline(plan: &Plan) -> String {
         about(plan.estimate().seconds()),
         plan.run.seed
     )
+}
+
+/// What the workloads are that are not pgbench's, a line each, where they say it.
+fn described(plan: &Plan) -> String {
+    let described = plan
+        .custom_workloads()
+        .into_iter()
+        .filter_map(|custom| Some(format!("{}: {}\n", custom.name, custom.description.as_ref()?)));
+    let lines: String = described.collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 fn table(plan: &Plan) -> Table {

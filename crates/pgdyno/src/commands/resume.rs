@@ -6,6 +6,7 @@ use clap::Args;
 use model::changes::Changes;
 use model::plan::Cell;
 use model::record::{Run, Trial};
+use model::workload::Workloads;
 use store::Store;
 
 use crate::campaign_file::CampaignFile;
@@ -72,7 +73,10 @@ impl ResumeArgs {
 
         // Where no file is given, relative paths are relative to where the store is.
         let path = self.campaign.clone().unwrap_or_else(|| root.with_file_name("campaign.toml"));
-        let begun = CampaignFile::of(&path, run.campaign_toml.clone(), run.seed)?;
+        // What was run is in the bundles, whatever has become of its files.
+        let mut known = Workloads::default();
+        known.learn(trials.iter().map(|trial| &trial.cell.workload));
+        let begun = CampaignFile::with(&path, run.campaign_toml.clone(), run.seed, &known)?;
         let file = match text {
             None => begun,
             Some(text) => {

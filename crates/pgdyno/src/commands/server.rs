@@ -237,9 +237,10 @@ impl StartArgs {
                 // One that exists keeps its data.
                 let exists = standing::list(cache)?.iter().any(|server| server.name() == self.version);
                 let copies = if exists { 0 } else { 1 };
-                let dataset = Dataset { installation: &installation, initdb: &[], scale, copies };
+                let content = scale.into();
+                let dataset = Dataset { installation: &installation, initdb: &[], content: &content, copies };
                 target::disk_need(cache, &[dataset])?.check(cache)?;
-                Some(target::template(cache, &installation, &[], scale, &bar)?)
+                Some(target::template(cache, &installation, &[], &content, &bar)?)
             }
             None => None,
         };

@@ -69,7 +69,7 @@ impl Bench {
     pub(crate) fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
         let installation = target::install(&cache, major, &Quiet).unwrap();
-        let template = target::template(&cache, &installation, &[], 1, &Quiet).unwrap();
+        let template = target::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
         let settings = [
             ("log_statement", "all"),
             ("log_line_prefix", "<%c> "),

@@ -124,6 +124,10 @@ pub(crate) fn key(cell: &Cell, free: &[Factor]) -> Levels {
                 cell.settings.values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             format!("{} ({})", cell.settings.name, values.join(", "))
         }
+        Factor::Workload => match cell.workload.mark() {
+            Some(mark) => format!("{} ({mark})", factor.level(cell)),
+            None => factor.level(cell),
+        },
         Factor::Pin if cell.pin.driver.is_some() || cell.pin.server.is_some() => {
             let cpus = |cpus: &Option<String>| cpus.clone().unwrap_or_else(|| "any".to_owned());
             format!(

@@ -114,7 +114,7 @@ impl Keys {
         let mut builds = HashMap::new();
         if over == Over::Commit {
             for trials in trials.chunk_by(|a, b| a.run.id == b.run.id) {
-                let servers = plan(trials[0]).map(|plan| plan.servers).unwrap_or_default();
+                let servers = plan(trials).map(|plan| plan.servers).unwrap_or_default();
                 builds.extend(servers.into_iter().filter_map(|server| match server.source {
                     Source::Build(build) => Some(((trials[0].run.id.clone(), server.name), build)),
                     _ => None,

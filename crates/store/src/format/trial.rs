@@ -3,6 +3,7 @@
 //! Of a trial that was imported, everything may be null but for its identity and its validity.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::factor::Factor;
@@ -11,7 +12,7 @@ use model::plan;
 use model::record::Trial as Model;
 use model::record::{self, Status};
 use model::units::{Rate, Size, Span};
-use model::workload::{Protocol, Transport, Workload};
+use model::workload::{self, Protocol, Transport, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::{IMPORTED, MEASURED, Profile, Statistics, from_json, known, to_json};
@@ -175,10 +176,54 @@ pub struct Cell {
     /// How much of the disk it was to use; null for all of it, and in older bundles.
     #[serde(default)]
     pub disk: Option<DiskLimit>,
+    /// What the workload is, where it is not pgbench's: enough to run it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload_content: Option<WorkloadContent>,
     /// Of an imported trial: names of the factors of which nothing is known. They are null above, and so are `kernel`,
     /// `host` and `rate` where they are known to be any and as many as could be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+}
+
+/// A workload that is not pgbench's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadContent {
+    /// What it is, in a sentence.
+    pub description: Option<String>,
+    /// What clients ran, in pgbench's language.
+    pub scripts: Vec<WeightedScript>,
+    /// Variables that scripts began with.
+    pub parameters: BTreeMap<String, String>,
+    /// What was run when the data set was made.
+    pub setup: Vec<ScriptText>,
+    /// What was run after the trial.
+    pub teardown: Vec<ScriptText>,
+    /// Whether the data set had pgbench's tables.
+    pub pgbench_tables: bool,
+    /// Whether it changes the data set.
+    pub writes: bool,
+    /// Whether each transaction had a connection of its own.
+    pub reconnect: bool,
+}
+
+/// A script, and how often it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightedScript {
+    /// Its name.
+    pub name: String,
+    /// Its weight among those of all scripts.
+    pub weight: u64,
+    /// The text.
+    pub text: String,
+}
+
+/// A script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptText {
+    /// Its name.
+    pub name: String,
+    /// The text.
+    pub text: String,
 }
 
 /// How much of a disk a server was to use; what is null was not limited.
@@ -330,6 +375,12 @@ pub struct Latency {
 pub struct Accounting {
     /// Transactions that the driver saw succeed: warm-up, window and drain.
     pub driver_transactions: Option<u64>,
+    /// Commits that the server told the driver of; null in older bundles, when each transaction was one.
+    #[serde(default)]
+    pub driver_commits: Option<u64>,
+    /// Whether transactions may have committed more often than they told.
+    #[serde(default)]
+    pub untold_commits: bool,
     /// Commits that pgdyno caused besides these.
     pub other_commits: Option<u64>,
     /// Growth of the tested database's `xact_commit`.
@@ -471,6 +522,7 @@ impl From<&plan::Cell> for Cell {
                 .filter(|disk| **disk != limits::DiskLimit::none())
                 .cloned()
                 .map(DiskLimit::from),
+            workload_content: cell.workload.custom().map(WorkloadContent::from),
             unknown: Factor::ALL
                 .into_iter()
                 .filter(|factor| unknown(*factor))
@@ -492,6 +544,10 @@ impl Cell {
             return Err(Defect::damaged(FILE, "only of an imported trial may factors be unknown"));
         }
         let workload = match self.workload.as_deref().map(Workload::by_name) {
+            Some(None) if self.workload_content.is_some() => {
+                let name = self.workload.unwrap_or_default();
+                self.workload_content.map_or(filler.workload, |content| content.into_model(name))
+            }
             // Somebody's own script.
             Some(None) if imported => {
                 foreign.insert(Factor::Workload, self.workload);
@@ -536,6 +592,39 @@ impl Cell {
             disk: self.disk.map_or_else(limits::DiskLimit::none, limits::DiskLimit::from),
             foreign,
         })
+    }
+}
+
+impl From<&workload::Custom> for WorkloadContent {
+    fn from(custom: &workload::Custom) -> Self {
+        let texts = |texts: &[workload::ScriptText]| texts.iter().cloned().map(ScriptText::from).collect();
+        Self {
+            description: custom.description.clone(),
+            scripts: custom.scripts.iter().cloned().map(WeightedScript::from).collect(),
+            parameters: custom.parameters.clone(),
+            setup: texts(&custom.setup),
+            teardown: texts(&custom.teardown),
+            pgbench_tables: custom.pgbench_tables,
+            writes: custom.writes,
+            reconnect: custom.reconnect,
+        }
+    }
+}
+
+impl WorkloadContent {
+    fn into_model(self, name: String) -> Workload {
+        let texts = |texts: Vec<ScriptText>| texts.into_iter().map(workload::ScriptText::from).collect();
+        Workload::Custom(Arc::new(workload::Custom {
+            name,
+            description: self.description,
+            scripts: self.scripts.into_iter().map(workload::WeightedScript::from).collect(),
+            parameters: self.parameters,
+            setup: texts(self.setup),
+            teardown: texts(self.teardown),
+            pgbench_tables: self.pgbench_tables,
+            writes: self.writes,
+            reconnect: self.reconnect,
+        }))
     }
 }
 
@@ -645,7 +734,12 @@ mirrors!(
         write_iops
     }
 );
-mirrors!(Accounting, record::Accounting { driver_transactions, other_commits, server_commits });
+mirrors!(
+    Accounting,
+    record::Accounting { driver_transactions, driver_commits, untold_commits, other_commits, server_commits }
+);
+mirrors!(ScriptText, workload::ScriptText { name, text });
+mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });
 mirrors!(
     Latency,
     record::Latency { mean_us, stddev_us, min_us, p50_us, p90_us, p95_us, p99_us, p999_us, max_us }

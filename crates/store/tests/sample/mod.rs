@@ -194,6 +194,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 }),
             }),
             accounting: Accounting {
+                driver_commits: Some(4711),
+                untold_commits: true,
                 driver_transactions: Some(11),
                 other_commits: Some(9),
                 server_commits: Some(20),

@@ -1,5 +1,5 @@
-//! The databases that pgdyno makes on a server that it does not own: a template of each scale, and the tested database,
-//! which is a copy of one.
+//! The databases that pgdyno makes on a server that it does not own: a template of each content, and the tested
+//! database, which is a copy of one.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use postgres::error::SqlState;
 use serde::{Deserialize, Serialize};
 
 use super::settings::literal;
+use crate::content::Content;
 use crate::control::Control;
 use crate::dataset::fill;
 use crate::error::{TargetError, sql_text};
@@ -33,9 +34,10 @@ struct Record {
     made: Timestamp,
 }
 
-/// The template of a scale.
-pub(super) fn template(scale: u32) -> String {
-    format!("{DATABASE}_scale_{scale}")
+/// The template of a content.
+pub(super) fn template(content: &Content) -> String {
+    let setup = content.key().map(|key| format!("_{key}")).unwrap_or_default();
+    format!("{DATABASE}_scale_{}{setup}", content.scale)
 }
 
 /// Whether a row of `pg_database` is pgdyno's, as SQL. A server that ended while it dropped a database leaves it with the
@@ -48,9 +50,14 @@ fn is_ours() -> String {
 }
 
 impl Control {
-    /// Makes the template of a scale, where there is none.
-    pub(super) fn make_template(&self, scale: u32, progress: &dyn Progress) -> Result<(), TargetError> {
-        let name = template(scale);
+    /// Makes the template of a content, where there is none.
+    pub(super) fn make_template(
+        &self,
+        content: &Content,
+        progress: &dyn Progress,
+    ) -> Result<(), TargetError> {
+        let scale = content.scale;
+        let name = template(content);
         let mut client = self.session()?;
         if let Some(record) = self.own_database(&mut client, &name)? {
             if record.is_some_and(|record| record.format == FORMAT && record.scale == scale) {
@@ -59,22 +66,22 @@ impl Control {
             // One that was never completed, or of another format.
             self.drop_database(&mut client, &name)?;
         }
-        progress.step(&format!("{}, scale {scale}: creating", self.title), 0, None);
+        progress.step(&format!("{}, {content}: creating", self.title), 0, None);
         self.create(&mut client, &name, "template0")?;
-        fill(self, &name, scale, progress)?;
+        fill(self, &name, content, progress)?;
         self.comment(&mut client, &name, scale)?;
         // Nobody changes it, and nobody keeps it from being copied.
         self.execute(&mut client, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
     }
 
-    /// Makes the tested database a fresh copy of the template of a scale.
-    pub(super) fn copy_template(&self, scale: u32) -> Result<(), TargetError> {
+    /// Makes the tested database a fresh copy of the template of a content.
+    pub(super) fn copy_template(&self, content: &Content) -> Result<(), TargetError> {
         let mut client = self.session()?;
         if self.own_database(&mut client, DATABASE)?.is_some() {
             self.drop_database(&mut client, DATABASE)?;
         }
-        self.create(&mut client, DATABASE, &template(scale))?;
-        self.comment(&mut client, DATABASE, scale)
+        self.create(&mut client, DATABASE, &template(content))?;
+        self.comment(&mut client, DATABASE, content.scale)
     }
 
     /// Drops every database of pgdyno's; gives their names.
@@ -84,7 +91,7 @@ impl Control {
             .query(
                 &format!(
                     "SELECT datname::text FROM pg_database WHERE {} \
-                     AND (datname = $1::text OR datname ~ ('^' || $1::text || '_scale_[0-9]+$')) ORDER BY datname",
+                     AND (datname = $1::text OR datname ~ ('^' || $1::text || '_scale_[0-9]+(_[0-9a-f]{{8}})?$')) ORDER BY datname",
                     is_ours()
                 ),
                 &[&DATABASE],

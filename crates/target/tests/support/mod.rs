@@ -26,7 +26,7 @@ pub(crate) fn installed(version: &str) -> Installation {
 }
 
 pub(crate) fn template(version: &str, scale: u32) -> Template {
-    target::template(&cache(), &installed(version), &[], scale, &Quiet).unwrap()
+    target::template(&cache(), &installed(version), &[], &scale.into(), &Quiet).unwrap()
 }
 
 pub(crate) fn server(version: &str, settings: &[(&str, &str)]) -> Server {

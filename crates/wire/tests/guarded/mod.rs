@@ -229,7 +229,10 @@ fn put(cluster: &Cluster, name: &str, content: &[u8]) {
 fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
     let installation = target::install(&cache, major, &Quiet).unwrap();
-    target::template(&cache, &installation, &[], 1, &Quiet).unwrap().clone_cluster(&cache, &Quiet).unwrap()
+    target::template(&cache, &installation, &[], &1.into(), &Quiet)
+        .unwrap()
+        .clone_cluster(&cache, &Quiet)
+        .unwrap()
 }
 
 struct Quiet;

@@ -160,6 +160,8 @@ struct SummaryDocument<'a> {
 #[derive(Serialize)]
 struct AccountingDocument {
     driver_transactions: Option<u64>,
+    driver_commits: Option<u64>,
+    untold_commits: bool,
     other_commits: Option<u64>,
     server_commits: Option<u64>,
     surplus: Option<i64>,
@@ -309,6 +311,8 @@ impl<'a> TrialDocument<'a> {
             summary: trial.summary.as_ref().map(SummaryDocument::of),
             accounting: AccountingDocument {
                 driver_transactions: trial.accounting.driver_transactions,
+                driver_commits: trial.accounting.driver_commits,
+                untold_commits: trial.accounting.untold_commits,
                 other_commits: trial.accounting.other_commits,
                 server_commits: trial.accounting.server_commits,
                 surplus: trial.accounting.surplus(),

@@ -236,6 +236,7 @@ fn latency(trial: &Trial) -> Section {
 fn accounting(trial: &Trial) -> Section {
     let mut section = Section::new("Transactions as both sides counted them, whole load");
     section.push_known("driver saw succeed", &trial.accounting.driver_transactions);
+    section.push_known("in commits", &trial.accounting.driver_commits);
     section.push_known("other commits of pgdyno", &trial.accounting.other_commits);
     section.push_known("server counted", &trial.accounting.server_commits);
     section.push_known("not explained", &trial.accounting.surplus());

@@ -1,0 +1,32 @@
+//! The workloads that come along, on the oldest and the newest server.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use model::record::Status;
+use support::{Bench, text};
+
+#[test]
+fn each_of_them_runs_and_its_commits_are_the_servers() {
+    let names: Vec<String> = workload::shipped().map(|name| format!("'{name}'")).collect();
+    let bench = Bench::new(&format!(
+        "name = 'shipped'\n[factors]\nserver = ['9.6', '18']\nsettings = ['quiet']\nworkload = [{}]\nclients = [4]\n\
+         [run]\nduration = '1s'\nwarmup = '200ms'\nrepeats = 1\nseed = 1\n\
+         [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\n",
+        names.join(", ")
+    ));
+    let planned = bench.pgdyno(&["plan", "campaign.toml"]);
+    assert!(text(&planned).contains("\nqueue: Jobs in a table"), "{}", text(&planned));
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 2 * names.len());
+    for trial in &trials {
+        let told = format!("{}: {:?} {:?}", trial.cell, trial.accounting, trial.validity);
+        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+        assert!(trial.accounting.driver_transactions.unwrap() > 0, "{told}");
+        assert_eq!((trial.accounting.surplus(), trial.accounting.untold_commits), (Some(0), false), "{told}");
+        assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{told}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Workloads of one's own: their data, their scripts, the count of their commits, and their place in the bundle.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+
+use model::record::Status;
+use support::{Bench, text};
+
+/// A campaign over some workloads, with its files.
+fn bench(campaign: &str, files: &[(&str, &str)]) -> Bench {
+    let bench = Bench::new(campaign);
+    for (name, text) in files {
+        let path = bench.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    bench
+}
+
+const KINDS: &str = "name = 'kinds'\n[factors]\nserver = ['11', '18']\nsettings = ['quiet']\nclients = [3]\n\
+     workload = ['statements', 'blocks-and-rollbacks', 'pipeline', 'joined', 'procedure', 'workers', 'reconnecting']\n\
+     exclude = [{ server = '18', workload = 'joined' }]\n\
+     [run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nseed = 1\n\
+     [settings.quiet]\nautovacuum = false\nparallel_setup_cost = 0\nparallel_tuple_cost = 0\n\
+     [workloads.statements]\nscripts = ['statements.sql@2', 'select-only']\n\
+     [workloads.blocks-and-rollbacks]\nscript = 'rollbacks.sql'\n\
+     [workloads.pipeline]\nscript = 'pipeline.sql'\n\
+     [workloads.joined]\nscript = 'joined.sql'\n\
+     [workloads.procedure]\nscript = 'procedure.sql'\nsetup = 'procedure-setup.sql'\ntables = 'none'\n\
+     [workloads.workers]\nscript = 'workers.sql'\nwrites = false\n\
+     [workloads.reconnecting]\nscript = 'select-only'\nreconnect = true\n";
+
+const FILES: [(&str, &str); 7] = [
+    (
+        "statements.sql",
+        "select 1;\nupdate pgbench_tellers set tbalance = 1 where tid = :client_id + 1;\nselect 2;\n",
+    ),
+    (
+        "rollbacks.sql",
+        "begin;\nselect 1;\nsavepoint a;\nrollback to a;\ncommit;\nbegin;\nselect 2;\nrollback;\n\
+         \\if :client_id = 1\nselect 3;\n\\endif\n",
+    ),
+    ("pipeline.sql", "\\startpipeline\nselect 1;\nselect 2;\n\\syncpipeline\nselect 3;\n\\endpipeline\n"),
+    ("joined.sql", "select 1 \\; select 2;\n"),
+    ("procedure.sql", "call thrice();\n"),
+    (
+        "procedure-setup.sql",
+        "create table kept (n int);\n\
+         create procedure thrice() language plpgsql as $$ begin for i in 1..3 loop\n\
+         insert into kept values (i); commit; end loop; end $$;\n",
+    ),
+    ("workers.sql", "select count(*) from pgbench_accounts;\n"),
+];
+
+#[test]
+fn the_commits_of_every_kind_of_script_are_the_servers() {
+    let campaign = KINDS.replace("clients = [3]", "clients = [3]\nprotocol = ['simple', 'prepared']");
+    // What is joined can't be prepared, and there are no pipelines without.
+    let campaign = campaign.replace(
+        "exclude = [{ server = '18', workload = 'joined' }]",
+        "exclude = [{ protocol = 'prepared', workload = 'joined' }, { protocol = 'simple', workload = 'pipeline' }]",
+    );
+    let bench = bench(&campaign, &FILES);
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 2 * (2 * 7 - 2));
+    for trial in &trials {
+        let cell = &trial.cell;
+        let (told, surplus) =
+            (format!("{cell}: {:?}", trial.accounting), trial.accounting.surplus().unwrap());
+        assert_ne!(trial.validity.status, Status::Invalid, "{told} {:?}", trial.validity);
+        assert!(trial.accounting.driver_transactions.unwrap() > 0, "{told}");
+        let finding = trial.validity.findings.iter().find(|finding| finding.gate == "transaction-count");
+        match cell.workload.name() {
+            // What can't be counted is told, and is no alarm.
+            "procedure" | "workers" => {
+                assert!(trial.accounting.untold_commits && surplus > 0, "{told}");
+                assert_eq!(finding.unwrap().status, Status::Valid, "{told} {finding:?}");
+            }
+            _ => assert_eq!((surplus, finding), (0, None), "{told}"),
+        }
+    }
+    let count = |name: &str| {
+        let trial = trials.iter().find(|trial| trial.cell.workload.name() == name).unwrap();
+        trial.accounting.driver_commits.unwrap() as f64 / trial.accounting.driver_transactions.unwrap() as f64
+    };
+    // Three statements outside of blocks, in two of three transactions.
+    assert!(count("statements") > 1.5, "{}", count("statements"));
+    let record = bench.store().load(&trials[0].id).unwrap();
+    assert!(!record.intervals.is_empty());
+}
+
+#[test]
+fn the_bundle_has_all_it_takes_to_run_it_again() {
+    let campaign = "name = 'own'\n[factors]\nserver = ['18']\nworkload = ['jobs']\nclients = [2]\nscale = [2]\n\
+         [run]\nduration = '200ms'\nrepeats = 1\nseed = 1\n\
+         [workloads.jobs]\ndirectory = 'workloads/jobs'\nparameters = { jobs = 50 }\n";
+    let toml = "description = 'Takes jobs off a list'\nscripts = ['take.sql@3', 'add.sql']\n\
+         setup = ['tables.sql', 'rows.sql']\nteardown = 'check.sql'\ntables = 'none'\nparameters = { jobs = 10 }\n";
+    let bench = bench(
+        campaign,
+        &[
+            ("workloads/jobs/workload.toml", toml),
+            ("workloads/jobs/take.sql", "delete from jobs where id = (select min(id) from jobs);\n"),
+            ("workloads/jobs/add.sql", "insert into jobs values (default, :jobs);\n"),
+            ("workloads/jobs/tables.sql", "create table jobs (id serial primary key, n int);\n"),
+            (
+                "workloads/jobs/rows.sql",
+                "\\set all :jobs * :scale\ninsert into jobs (n) select g from generate_series(1, :all) g;\n",
+            ),
+            ("workloads/jobs/check.sql", "do $$ begin raise exception 'looked at the list'; end $$;\n"),
+        ],
+    );
+    let planned = bench.pgdyno(&["plan", "campaign.toml"]);
+    assert!(text(&planned).contains("jobs: Takes jobs off a list"), "{}", text(&planned));
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+
+    let trial = bench.trials().remove(0);
+    let record = bench.store().load(&trial.id).unwrap();
+    let relations: Vec<_> =
+        record.environment.server.relations.iter().flatten().map(|table| table.name.as_str()).collect();
+    assert_eq!(relations, ["jobs"], "without pgbench's tables");
+    let custom = trial.cell.workload.custom().unwrap();
+    assert_eq!(custom.scripts[0].weight, 3);
+    assert_eq!(custom.parameters["jobs"], "50");
+    assert!(custom.setup[1].text.contains(":jobs * :scale"));
+    let told = |event: &model::record::Event| event.message.contains("check.sql:1: looked at the list");
+    assert!(record.events.iter().any(told), "{:?}", record.events);
+    let mut scripts: Vec<_> = record.intervals.iter().flat_map(|i| &i.scripts).map(|s| &s.script).collect();
+    scripts.sort();
+    scripts.dedup();
+    assert_eq!(scripts, ["add.sql", "take.sql"], "figures by script");
+    assert_eq!(trial.accounting.surplus(), Some(0), "{:?}", trial.accounting);
+
+    // Without its files it can be resumed and shown.
+    fs::remove_dir_all(bench.path().join("workloads")).unwrap();
+    let output = bench.pgdyno(&["resume"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(bench.trials().len(), 1, "nothing was missing");
+    let report = bench.pgdyno(&["report", "-o", "report.html"]);
+    assert_eq!(report.status.code(), Some(0), "{}", text(&report));
+}
+
+#[test]
+fn other_scripts_of_one_name_are_another_workload() {
+    let campaign = "name = 'same'\n[factors]\nserver = ['18']\nworkload = ['w.sql']\nclients = [1]\n\
+         [run]\nduration = '100ms'\nrepeats = 1\nseed = 1\n";
+    let bench = bench(campaign, &[("w.sql", "select 1;\n")]);
+    assert_eq!(bench.pgdyno(&["run", "campaign.toml"]).status.code(), Some(0));
+    fs::write(bench.path().join("w.sql"), "select 1, 2;\n").unwrap();
+    let resumed = bench.pgdyno(&["resume", "campaign.toml"]);
+    assert_eq!(resumed.status.code(), Some(2), "{}", text(&resumed));
+    assert!(text(&resumed).contains("has been edited"), "{}", text(&resumed));
+    assert_eq!(bench.pgdyno(&["run", "campaign.toml"]).status.code(), Some(0));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 2);
+    assert_ne!(trials[0].cell, trials[1].cell);
+}
+
+#[test]
+fn mistakes_in_scripts_are_told_before_anything_is_started() {
+    let campaign = "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w.sql']\nclients = [1]\n";
+    let wrong = bench(campaign, &[("w.sql", "select 1;\n\\set x random(1\n")]);
+    let planned = wrong.pgdyno(&["plan", "campaign.toml"]);
+    assert_eq!(planned.status.code(), Some(2), "{}", text(&planned));
+    assert!(text(&planned).contains("w.sql:2: syntax error"), "{}", text(&planned));
+    assert!(text(&planned).contains("^ error found here"), "{}", text(&planned));
+
+    // SQL is the server's to judge, when the data set is made.
+    let campaign = "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w']\nclients = [1]\n\
+         [workloads.w]\nscript = 'w.sql'\nsetup = 's.sql'\n";
+    let refused = bench(campaign, &[("w.sql", "select 1;\n"), ("s.sql", "\n\ncreate tible x ();\n")]);
+    let output = refused.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    for words in ["the setup of the workload \"w\" failed at s.sql:3", "syntax error at or near \"tible\""] {
+        assert!(text(&output).contains(words), "{words}: {}", text(&output));
+    }
+}

@@ -1,0 +1,115 @@
+//! Parameters: variables that a workload's scripts begin with.
+
+use std::collections::BTreeMap;
+
+use model::spec::SpecError;
+use model::units::Size;
+use model::workload::ScriptText;
+use script::{CommandKind, Names, Script, Seeds, Value, Variables, is_valid_variable_name};
+use toml::{Spanned, Value as Toml};
+
+/// Parameters as written.
+type Given = BTreeMap<Spanned<String>, Spanned<Toml>>;
+
+/// The texts of parameters. A size such as `"1GB"` is its number of bytes.
+pub(crate) fn texts(given: &Given) -> Result<BTreeMap<String, String>, SpecError> {
+    given
+        .iter()
+        .map(|(name, value)| {
+            if !is_valid_variable_name(name.get_ref()) {
+                return Err(SpecError::at(
+                    name,
+                    format!("\"{}\" can't be the name of a parameter", name.get_ref()),
+                    "expected letters, digits and `_`, as of pgbench's variables",
+                ));
+            }
+            let text = match value.get_ref() {
+                Toml::String(text) => match text.parse::<Size>() {
+                    Ok(size) => size.bytes().to_string(),
+                    Err(_) => text.clone(),
+                },
+                Toml::Integer(number) => number.to_string(),
+                Toml::Float(number) => number.to_string(),
+                Toml::Boolean(flag) => flag.to_string(),
+                _ => {
+                    return Err(SpecError::at(
+                        value,
+                        format!("this can't be the value of the parameter `{}`", name.get_ref()),
+                        "expected a string, a number, or true or false",
+                    ));
+                }
+            };
+            Ok((name.get_ref().clone(), text))
+        })
+        .collect()
+}
+
+/// Puts other values in place of some parameters.
+pub(crate) fn replace(parameters: &mut BTreeMap<String, String>, given: &Given) -> Result<(), SpecError> {
+    let texts = texts(given)?;
+    for name in given.keys() {
+        if !parameters.contains_key(name.get_ref()) {
+            let known: Vec<String> = parameters.keys().map(|name| format!("`{name}`")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(SpecError::at(
+                name,
+                format!("the workload has no parameter `{}`", name.get_ref()),
+                format!("expected {known}"),
+            ));
+        }
+    }
+    parameters.extend(texts);
+    Ok(())
+}
+
+/// Variables over some names, with the parameters in them.
+pub(crate) fn variables(
+    names: &Names,
+    parameters: &BTreeMap<String, String>,
+    scale: u32,
+) -> Result<Variables, String> {
+    let mut variables = Variables::new(names);
+    if let Some(slot) = names.find("scale") {
+        variables.set(slot, Value::Int(i64::from(scale))).map_err(|error| error.to_string())?;
+    }
+    for (parameter, value) in parameters {
+        if let Some(slot) = names.find(parameter) {
+            variables.set_text(slot, value).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(variables)
+}
+
+/// A weight: a number, or an expression of parameters.
+pub(crate) fn weight(text: &str, parameters: &BTreeMap<String, String>) -> Result<u64, String> {
+    const EXPECTED: &str = "expected a whole number from 0 to 2147483647, or an expression of parameters";
+    let mut names = Names::default();
+    let script = ScriptText { name: "weight".to_owned(), text: format!("\\set weight {}\n", text.trim()) };
+    let script = Script::parse(&script.name, &script.text, &mut names)
+        .map_err(|error| format!("{}; {EXPECTED}", error.message()))?;
+    let variables = variables(&names, parameters, 1)?;
+    let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
+    let [script::Command { kind: CommandKind::Set { expr, .. }, .. }] = script.commands() else {
+        return Err(EXPECTED.to_owned());
+    };
+    match expr.eval(&variables, &mut random) {
+        Ok(Value::Int(weight @ 0..=2_147_483_647)) => Ok(weight.unsigned_abs()),
+        Ok(_) => Err(EXPECTED.to_owned()),
+        Err(error) => Err(format!("{error}; {EXPECTED}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_may_be_reckoned_from_parameters() {
+        let parameters = BTreeMap::from([("share".to_owned(), "20".to_owned())]);
+        assert_eq!(weight("3", &parameters), Ok(3));
+        assert_eq!(weight("100 - :share", &parameters), Ok(80));
+        for wrong in ["", "-1", ":shore", "1.5", "x", "1\n\\set y 2"] {
+            assert!(weight(wrong, &parameters).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The workloads that a campaign can name, with their texts.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use model::spec::{Campaign, Files, SpecError, Workload as Table};
+use model::workload::{Custom, ScriptText, WeightedScript, Workload, Workloads};
+use script::{Names, Script};
+use toml::Spanned;
+
+use crate::error::WorkloadError;
+use crate::read::Place;
+use crate::{parameters, setup, shipped, teardown};
+
+/// The file of a directory that says what the workload is.
+const TABLE_FILE: &str = "workload.toml";
+/// How a level ends that names a file of SQL.
+const SQL_FILE: &str = ".sql";
+
+/// The workloads beside pgbench's that a campaign can name: those of its tables, the files that are levels themselves,
+/// and those that pgdyno brings along. Relative paths are relative to `directory`. What is in `known` is taken from there,
+/// and its files are not read.
+///
+/// # Errors
+/// A file that can't be read, a table that says too much or too little, a script that is wrong.
+pub fn workloads(
+    campaign: &Campaign,
+    directory: &Path,
+    known: &Workloads,
+) -> Result<Workloads, WorkloadError> {
+    let mut found = known.clone();
+    let place = Place::Directory(directory.to_owned());
+    for (name, table) in &campaign.workloads {
+        if found.get(name.get_ref()).is_some() {
+            continue;
+        }
+        let reading = Reading { name: name.get_ref(), at: name.span(), place: &place, file: None };
+        if let Some(custom) = reading.of_table(table)? {
+            found.0.insert(name.get_ref().clone(), Arc::new(custom));
+        }
+    }
+    for level in campaign.workload_levels() {
+        let name = level.get_ref();
+        if name.ends_with(SQL_FILE) && found.get(name).is_none() {
+            let reading = Reading { name, at: level.span(), place: &place, file: None };
+            let table = Table { script: Some(level.clone()), ..Table::default() };
+            found.0.insert(name.clone(), Arc::new(reading.of_scripts(&table)?));
+        }
+    }
+    for name in shipped() {
+        if found.get(name).is_none()
+            && let Some(custom) = of_shipped(name)?
+        {
+            found.0.insert(name.to_owned(), Arc::new(custom));
+        }
+    }
+    Ok(found)
+}
+
+fn of_shipped(name: &str) -> Result<Option<Custom>, WorkloadError> {
+    let Some(place) = shipped::place(name) else { return Ok(None) };
+    Reading { name, at: 0..0, place: &place, file: None }.of_directory().map(Some)
+}
+
+/// A table that is being read.
+struct Reading<'a> {
+    /// The workload's name.
+    name: &'a str,
+    /// The name's place in the text.
+    at: Range<usize>,
+    /// Where files are.
+    place: &'a Place,
+    /// The text of the `workload.toml` that the table is; none where it is the campaign's.
+    file: Option<&'a str>,
+}
+
+impl Reading<'_> {
+    /// None where it is one of pgbench's.
+    fn of_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
+        let sources = [
+            table.builtin.is_some(),
+            table.script.is_some(),
+            table.scripts.is_some(),
+            table.directory.is_some(),
+        ];
+        if sources.into_iter().filter(|is_given| *is_given).count() != 1 {
+            return Err(self.wrong(
+                self.at.clone(),
+                format!("it is not said what the workload \"{}\" does", self.name),
+                "expected exactly one of `builtin`, `script`, `scripts` and `directory`",
+            ));
+        }
+        if let Some(builtin) = &table.builtin {
+            if Workload::by_name(builtin.get_ref()).is_some() {
+                self.only(table, "a workload that is pgbench's", &["duration", "warmup", "description"])?;
+                return Ok(None);
+            }
+            // What there is, the plan says.
+            let Some(custom) = of_shipped(builtin.get_ref())? else { return Ok(None) };
+            return self.changed(custom, table).map(Some);
+        }
+        if let Some(directory) = &table.directory {
+            let Place::Directory(base) = self.place else {
+                return Err(self.wrong(
+                    directory.span(),
+                    "there is no directory here".to_owned(),
+                    "leave it out",
+                ));
+            };
+            let place = Place::Directory(base.join(directory.get_ref()));
+            let custom = Reading { name: self.name, at: self.at.clone(), place: &place, file: self.file }
+                .of_directory_at(directory.span())?;
+            return self.changed(custom, table).map(Some);
+        }
+        self.of_scripts(table).map(Some)
+    }
+
+    fn of_directory(&self) -> Result<Custom, WorkloadError> {
+        self.of_directory_at(self.at.clone())
+    }
+
+    /// The directory that is the place; `at` is where it is named.
+    fn of_directory_at(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
+        let text = self.place.read(TABLE_FILE).map_err(|why| {
+            self.wrong(at, why, "expected a directory with a file workload.toml and files of SQL")
+        })?;
+        let within = Reading { name: self.name, at: 0..0, place: self.place, file: Some(&text) };
+        let table = Table::parse(&text).map_err(|error| within.told(error))?;
+        let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
+        let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
+        if let Some(at) = elsewhere.chain(lengths).next() {
+            return Err(within.wrong(
+                at,
+                "this has no place in a workload.toml".to_owned(),
+                "leave it out: it belongs in the campaign's table [workloads.…]",
+            ));
+        }
+        if table.script.is_some() == table.scripts.is_some() {
+            return Err(within.wrong(
+                0..0,
+                format!("it is not said what the workload \"{}\" does", self.name),
+                "expected `script` or `scripts`",
+            ));
+        }
+        within.of_scripts(&table)
+    }
+
+    /// A workload that has been described elsewhere, with what the campaign's table says of it.
+    fn changed(&self, mut custom: Custom, table: &Table) -> Result<Custom, WorkloadError> {
+        let may = ["duration", "warmup", "description", "parameters"];
+        self.only(table, "a workload that is described elsewhere", &may)?;
+        parameters::replace(&mut custom.parameters, &table.parameters).map_err(|error| self.told(error))?;
+        custom.name = self.name.to_owned();
+        custom.description = table.description.clone().or(custom.description);
+        Ok(custom)
+    }
+
+    /// Whether a table says no more than it may.
+    fn only(&self, table: &Table, what: &str, may: &[&str]) -> Result<(), WorkloadError> {
+        let said = [
+            ("parameters", table.parameters.keys().next().map(Spanned::span)),
+            ("setup", table.setup.as_ref().map(Spanned::span)),
+            ("teardown", table.teardown.as_ref().map(Spanned::span)),
+            ("tables", table.tables.as_ref().map(Spanned::span)),
+            ("writes", table.writes.as_ref().map(Spanned::span)),
+            ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
+        ];
+        for (key, at) in said {
+            if let (Some(at), false) = (at, may.contains(&key)) {
+                let may = may.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                return Err(self.wrong(at, format!("{what} has no `{key}`"), &format!("expected {may}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A table with `script` or `scripts`.
+    fn of_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
+        let parameters = parameters::texts(&table.parameters).map_err(|error| self.told(error))?;
+        let scripts = match (&table.script, &table.scripts) {
+            (Some(script), _) => {
+                let (name, text) = self.script(script, script.get_ref())?;
+                vec![WeightedScript { name, weight: 1, text }]
+            }
+            (None, Some(scripts)) => self.weighted(scripts, &parameters)?,
+            (None, None) => Vec::new(),
+        };
+        let pgbench_tables = match table.tables.as_ref().map(|tables| (tables.get_ref().as_str(), tables)) {
+            None | Some(("pgbench", _)) => true,
+            Some(("none", _)) => false,
+            Some((other, at)) => {
+                return Err(self.wrong(
+                    at.span(),
+                    format!("there are no tables \"{other}\""),
+                    "expected \"pgbench\" or \"none\"",
+                ));
+            }
+        };
+        let custom = Custom {
+            name: self.name.to_owned(),
+            description: table.description.clone(),
+            scripts,
+            parameters,
+            setup: self.texts(table.setup.as_ref())?,
+            teardown: self.texts(table.teardown.as_ref())?,
+            pgbench_tables,
+            writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
+            reconnect: table.reconnect.as_ref().is_some_and(|reconnect| *reconnect.get_ref()),
+        };
+        let mut checked = custom.clone();
+        for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
+            // Told with its whole path, which is no part of what the workload is.
+            text.name = self.place.called(&text.name).display().to_string();
+        }
+        // What is wrong with a script does not depend on the scale.
+        setup(&checked, 1)?;
+        teardown(&checked, 1)?;
+        Ok(custom)
+    }
+
+    fn weighted(
+        &self,
+        scripts: &Spanned<Vec<Spanned<String>>>,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<Vec<WeightedScript>, WorkloadError> {
+        let mut found: Vec<WeightedScript> = Vec::new();
+        for given in scripts.get_ref() {
+            let (file, weight) = match given.get_ref().rsplit_once('@') {
+                None => (given.get_ref().as_str(), 1),
+                Some((file, weight)) => {
+                    let weight = parameters::weight(weight, parameters).map_err(|why| {
+                        self.wrong(given.span(), format!("\"{weight}\" is not a weight"), &why)
+                    })?;
+                    (file, weight)
+                }
+            };
+            let (name, text) = self.script(given, file)?;
+            if found.iter().any(|script| script.name == name) {
+                let message = format!("the script \"{name}\" is there twice");
+                return Err(self.wrong(given.span(), message, "expected it once, with its weight"));
+            }
+            found.push(WeightedScript { name, weight, text });
+        }
+        match found.iter().any(|script| script.weight > 0) {
+            true => Ok(found),
+            false => Err(self.wrong(
+                scripts.span(),
+                "no script would ever be chosen".to_owned(),
+                "expected at least one with a weight above 0",
+            )),
+        }
+    }
+
+    /// The name and text of a script: one of pgbench's, or a file's.
+    fn script(&self, given: &Spanned<String>, file: &str) -> Result<(String, String), WorkloadError> {
+        let text = match script::builtin(file) {
+            Some(builtin) => builtin.text.to_owned(),
+            None => {
+                let expected = "expected a file in pgbench's script language, or one of pgbench's scripts";
+                self.place.read(file).map_err(|why| self.wrong(given.span(), why, expected))?
+            }
+        };
+        let called = self.place.called(file).display().to_string();
+        Script::parse(&called, &text, &mut Names::default())
+            .map_err(|error| WorkloadError::Script(format!("error: {error}")))?;
+        Ok((file.to_owned(), text))
+    }
+
+    fn texts(&self, files: Option<&Spanned<Files>>) -> Result<Vec<ScriptText>, WorkloadError> {
+        let Some(files) = files else { return Ok(Vec::new()) };
+        let read = |file: &String| match self.place.read(file) {
+            Ok(text) => Ok(ScriptText { name: file.clone(), text }),
+            Err(why) => Err(self.wrong(files.span(), why, "expected files of SQL")),
+        };
+        files.get_ref().0.iter().map(read).collect()
+    }
+
+    fn wrong(&self, at: Range<usize>, message: String, help: &str) -> WorkloadError {
+        self.told(SpecError { message, at: Some(at), help: Some(help.to_owned()) })
+    }
+
+    fn told(&self, error: SpecError) -> WorkloadError {
+        match self.file {
+            None => WorkloadError::Campaign(error),
+            Some(text) => {
+                WorkloadError::Directory { path: self.place.called(TABLE_FILE), text: text.to_owned(), error }
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The workloads that pgdyno brings along: the directories below `workloads/` of its source.
+
+use crate::read::Place;
+
+/// Name, and files.
+type Files = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// A directory and its files.
+macro_rules! shipped {
+    ($name:literal: $($file:literal),+) => {
+        ($name, &[$(($file, include_str!(concat!("../../../workloads/", $name, "/", $file)))),+])
+    };
+}
+
+/// Every one of them.
+static SHIPPED: [Files; 7] = [
+    shipped!("bloat": "setup.sql", "update.sql", "workload.toml"),
+    shipped!("blocks": "read.sql", "setup.sql", "update.sql", "workload.toml"),
+    shipped!("connect": "workload.toml"),
+    shipped!("hot-row": "setup.sql", "update.sql", "workload.toml"),
+    shipped!("insert": "insert.sql", "setup.sql", "workload.toml"),
+    shipped!("large-results": "fetch.sql", "workload.toml"),
+    shipped!("queue": "add.sql", "setup.sql", "take.sql", "workload.toml"),
+];
+
+/// Their names.
+pub fn shipped() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+/// The files of the one of that name.
+pub(crate) fn place(name: &str) -> Option<Place> {
+    SHIPPED.iter().find(|(known, _)| *known == name).map(|(name, files)| Place::Shipped(name, files))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn they_are_the_directories_and_their_files() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        let names = |directory: &Path| {
+            let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(shipped().collect::<Vec<_>>(), names(&root));
+        for (name, files) in SHIPPED {
+            let mut files: Vec<&str> = files.iter().map(|(file, _)| *file).collect();
+            files.sort_unstable();
+            assert_eq!(files, names(&root.join(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The statements around a load: files of SQL, their variables filled in.
+
+use std::collections::BTreeMap;
+
+use model::workload::{Custom, ScriptText};
+use script::{CommandKind, Fetch, Names, Script, Seeds};
+
+use crate::error::WorkloadError;
+use crate::parameters::variables;
+
+/// A statement to be sent whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Statement {
+    /// Where it is from: `setup.sql:3`.
+    pub place: String,
+    /// Its text.
+    pub sql: String,
+}
+
+/// The statements that make a workload's data, for a scale.
+///
+/// # Errors
+/// A script with more than SQL and `\set`, or one that can't be computed.
+pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
+    statements(&workload.setup, &workload.parameters, scale)
+}
+
+/// The statements that are run after a trial.
+///
+/// # Errors
+/// As [`setup`].
+pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
+    statements(&workload.teardown, &workload.parameters, scale)
+}
+
+fn statements(
+    texts: &[ScriptText],
+    parameters: &BTreeMap<String, String>,
+    scale: u32,
+) -> Result<Vec<Statement>, WorkloadError> {
+    let mut names = Names::default();
+    let wrong = |why: String| WorkloadError::Script(format!("error: {why}"));
+    let scripts: Vec<Script> = texts
+        .iter()
+        .map(|text| Script::parse(&text.name, &text.text, &mut names))
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    let mut variables = variables(&names, parameters, scale).map_err(wrong)?;
+    // The same each time, so that a data set that is made anew is what it was.
+    let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
+    let mut statements = Vec::new();
+    for script in &scripts {
+        for command in script.commands() {
+            let place = format!("{}:{}", script.name(), command.line);
+            match &command.kind {
+                CommandKind::Set { slot, expr } => {
+                    let value = expr.eval(&variables, &mut random);
+                    value
+                        .and_then(|value| variables.set(*slot, value))
+                        .map_err(|error| wrong(format!("{place}: {error}")))?;
+                }
+                CommandKind::Sql(sql) if *sql.fetch() == Fetch::Discard => {
+                    let mut text = Vec::new();
+                    variables.write_statement(sql, &mut text);
+                    let sql = String::from_utf8(text)
+                        .map_err(|_| wrong(format!("{place}: a value is not UTF-8")))?;
+                    statements.push(Statement { place, sql });
+                }
+                _ => {
+                    return Err(wrong(format!(
+                        "{place}: a setup or teardown can have SQL and \\set, and this is {}",
+                        command.text
+                    )));
+                }
+            }
+        }
+    }
+    Ok(statements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Vec<Statement>, WorkloadError> {
+        let mut custom = Custom::unknown("mine");
+        custom.parameters.insert("rows".to_owned(), "7".to_owned());
+        custom.setup.push(ScriptText { name: "setup.sql".to_owned(), text: text.to_owned() });
+        setup(&custom, 3)
+    }
+
+    #[test]
+    fn variables_are_filled_in_and_functions_stay_whole() {
+        let statements = of("-- makes it\n\\set all :rows * :scale\ncreate table t (a int);\n\
+             create function f() returns int language plpgsql as $$ declare x int := :all; begin\n\
+             return x::int; end $$;\n")
+        .unwrap();
+        assert_eq!(statements.len(), 2);
+        assert_eq!(statements[0].place, "setup.sql:3");
+        assert!(statements[1].sql.contains("x int := 21; begin"), "{}", statements[1].sql);
+    }
+
+    #[test]
+    fn what_a_setup_cannot_have_is_told_at_its_place() {
+        for (text, told) in [
+            ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can have SQL and \\set"),
+            ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),
+            ("select 1 \\gset\n", "setup.sql:1: a setup or teardown"),
+            ("\\set x 1 +\n", "setup.sql:1: syntax error"),
+        ] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

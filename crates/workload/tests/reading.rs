@@ -1,0 +1,127 @@
+//! Workloads as people write them: files, directories, and what is told where they are wrong.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::fs;
+
+use model::spec::Campaign;
+use model::workload::Workloads;
+use tempfile::TempDir;
+use workload::WorkloadError;
+
+/// The workloads of a campaign that has these tables, beside these files.
+fn read(tables: &str, files: &[(&str, &str)]) -> Result<Workloads, (String, String)> {
+    let directory = TempDir::new().unwrap();
+    for (name, text) in files {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let text = format!("name = 'n'\n{tables}");
+    let campaign = Campaign::parse(&text).unwrap();
+    workload::workloads(&campaign, directory.path(), &Workloads::default()).map_err(|error| match error {
+        WorkloadError::Campaign(error) => (error.message, text[error.at.unwrap()].to_owned()),
+        WorkloadError::Directory { text, error, .. } => (error.message, text[error.at.unwrap()].to_owned()),
+        WorkloadError::Script(said) => (said, String::new()),
+    })
+}
+
+const FILES: [(&str, &str); 4] = [
+    ("read.sql", "select :rows;\n"),
+    ("write.sql", "insert into t values (1);\n"),
+    ("make.sql", "create table t (a int);\n"),
+    (
+        "queue/workload.toml",
+        "description = 'jobs'\nscripts = ['take.sql@2']\nparameters = { jobs = 10 }\nwrites = false\n",
+    ),
+];
+
+#[test]
+fn scripts_have_weights_and_parameters_are_texts() {
+    let found = read(
+        "[workloads.mine]\nscripts = ['read.sql@100 - :share', 'write.sql@:share', 'select-only@0']\nsetup = 'make.sql'\n\
+         parameters = { rows = '1GB', share = 20, ratio = 0.5 }\ntables = 'none'\n",
+        &FILES,
+    )
+    .unwrap();
+    let mine = &found.0["mine"];
+    let weights: Vec<_> = mine.scripts.iter().map(|script| (script.name.as_str(), script.weight)).collect();
+    assert_eq!(weights, [("read.sql", 80), ("write.sql", 20), ("select-only", 0)]);
+    assert_eq!(mine.parameters["rows"], (1_u64 << 30).to_string());
+    assert_eq!(mine.parameters["ratio"], "0.5");
+    assert!(mine.writes && !mine.pgbench_tables);
+    assert_eq!(mine.setup[0].name, "make.sql");
+}
+
+#[test]
+fn a_directory_and_a_level_that_is_a_file_are_workloads() {
+    let files = [FILES.as_slice(), &[("queue/take.sql", "select :jobs;\n")]].concat();
+    let found = read(
+        "[factors]\nworkload = ['read.sql']\n[workloads.q]\ndirectory = 'queue'\nparameters = { jobs = 99 }\n",
+        &files,
+    )
+    .unwrap();
+    assert_eq!(found.0["q"].parameters["jobs"], "99");
+    assert_eq!(found.0["q"].description.as_deref(), Some("jobs"));
+    assert_eq!(found.0["q"].scripts[0].name, "take.sql");
+    assert!(!found.0["q"].writes);
+    assert_eq!(found.0["read.sql"].scripts[0].text, "select :rows;\n");
+}
+
+#[test]
+fn what_is_wrong_is_told_at_its_place() {
+    for (tables, message, at) in [
+        ("[workloads.a]\nscript = 'none.sql'\n", "none.sql can't be read: ", "'none.sql'"),
+        ("[workloads.a]\nwrites = true\n", "it is not said what the workload \"a\" does", "a"),
+        ("[workloads.a]\nscript = 'read.sql'\nbuiltin = 'tpcb-like'\n", "it is not said what", "a"),
+        ("[workloads.a]\nbuiltin = 'tpcb-like'\nsetup = 'make.sql'\n", "has no `setup`", "'make.sql'"),
+        ("[workloads.a]\nscripts = ['read.sql@many']\n", "\"many\" is not a weight", "'read.sql@many'"),
+        ("[workloads.a]\nscripts = ['read.sql@0']\n", "no script would ever be chosen", "['read.sql@0']"),
+        ("[workloads.a]\nscripts = ['read.sql', 'read.sql@2']\n", "is there twice", "'read.sql@2'"),
+        ("[workloads.a]\nscript = 'read.sql'\ntables = 'all'\n", "there are no tables \"all\"", "'all'"),
+        ("[workloads.a]\nscript = 'read.sql'\nsetup = ['x.sql']\n", "x.sql can't be read", "['x.sql']"),
+        ("[workloads.a]\nscript = 'read.sql'\nparameters = { 'a b' = 1 }\n", "can't be the name", "'a b'"),
+        ("[workloads.a]\nscript = 'read.sql'\nparameters = { a = [1] }\n", "can't be the value", "[1]"),
+        ("[workloads.a]\ndirectory = 'queue'\n", "take.sql can't be read", "'take.sql@2'"),
+        ("[workloads.a]\ndirectory = 'nowhere'\n", "workload.toml can't be read", "'nowhere'"),
+        ("[factors]\nworkload = ['gone.sql']\n", "gone.sql can't be read", "'gone.sql'"),
+    ] {
+        let (told, place) = read(tables, &FILES).unwrap_err();
+        assert!(told.contains(message), "{tables}: {told}");
+        assert_eq!(place, at, "{tables}");
+    }
+    let queue = |table: &'static str| {
+        read(
+            "[workloads.a]\ndirectory = 'q'\nparameters = { jabs = 1 }\n",
+            &[("q/workload.toml", table), ("q/a.sql", "select 1;\n")],
+        )
+        .unwrap_err()
+    };
+    assert_eq!(queue("script = 'a.sql'\nparameters = { jobs = 1 }\n").1, "jabs");
+    assert_eq!(queue("script = 'a.sql'\nduration = '5s'\n").1, "'5s'");
+    assert_eq!(queue("script = 'a.sql'\nsetups = 'b'\n").1, "setups");
+}
+
+#[test]
+fn a_script_is_told_with_its_file_line_and_caret() {
+    let (told, _) =
+        read("[workloads.a]\nscript = 'bad.sql'\n", &[("bad.sql", "select 1;\n\\set x random(1, \n")])
+            .unwrap_err();
+    assert!(told.contains("bad.sql:2: syntax error"), "{told}");
+    assert!(told.contains("^ error found here"), "{told}");
+}
+
+#[test]
+fn what_comes_along_is_named_changed_and_replaced() {
+    let found = read(
+        "[workloads.q]\nbuiltin = 'queue'\nparameters = { jobs = 7 }\n[workloads.insert]\nscript = 'write.sql'\n",
+        &FILES,
+    )
+    .unwrap();
+    for name in workload::shipped() {
+        assert!(found.0.contains_key(name), "{name}");
+    }
+    assert_eq!(found.0["q"].parameters["jobs"], "7");
+    assert_eq!(found.0["queue"].parameters["jobs"], "10000");
+    assert_eq!(found.0["insert"].scripts[0].name, "write.sql", "the campaign's own counts");
+    assert!(found.0["queue"].description.is_some());
+}
