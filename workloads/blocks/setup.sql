@@ -4,6 +4,12 @@ do $setup$
 declare
     rows bigint := :size / 8192;
 begin
+    if :tables not between 1 and 20 then
+        raise exception 'the parameter tables is :tables, and may be 1 to 20: of no more are blocks counted';
+    end if;
+    if rows < greatest(:work_unit, :update_unit) then
+        raise exception 'a table of % blocks is smaller than a work unit: raise the parameter size', rows;
+    end if;
     for t in 1..:tables loop
         execute format('create table block_%s (key bigint not null, counter bigint not null, padding text not null)
                         with (fillfactor = 10)', t);

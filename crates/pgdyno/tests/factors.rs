@@ -68,14 +68,14 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
     let bin = installation.directory().join("bin");
     let bench = Bench::new(&format!(
         "name = 'servers'\n[factors]\nserver = ['mine', 'theirs']\nsettings = ['default', 'patient']\n\
-         workload = ['select-only', 'tpcb-like']\nclients = [2]\n{RUN}\
+         workload = ['select-only', 'tpcb-like', 'hot-row']\nclients = [2]\n{RUN}\
          [servers.mine]\nbin = '{}'\ninitdb = ['--no-data-checksums']\n\
          [servers.theirs]\ndsn = 'host={directory} port={port} user=postgres'\nallow_settings = true\n\
          [settings.patient]\nwork_mem = '8MB'\n",
         bin.display()
     ));
     let trials = ran(&bench, &[]);
-    assert_eq!(trials.len(), 8);
+    assert_eq!(trials.len(), 12);
     for trial in &trials {
         assert_ne!(trial.validity.status, Status::Invalid, "{}: {:?}", trial.cell, trial.validity);
         let record = bench.store().load(&trial.id).unwrap();

@@ -158,8 +158,10 @@ fn other_scripts_of_one_name_are_another_workload() {
     assert!(text(&resumed).contains("has been edited"), "{}", text(&resumed));
     assert_eq!(bench.pgdyno(&["run", "campaign.toml"]).status.code(), Some(0));
     let trials = bench.trials();
-    assert_eq!(trials.len(), 2);
-    assert_ne!(trials[0].cell, trials[1].cell);
+    let [first, second] = [0, 1].map(|place: usize| format!("run:{}", trials[place].run.id));
+    let compared = bench.pgdyno(&["compare", &first, &second]);
+    assert_ne!(compared.status.code(), Some(0), "{}", text(&compared));
+    assert!(text(&compared).contains("share no cell"), "{}", text(&compared));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! plan.
 
 mod analyse;
+mod blocks;
 pub mod compare;
 mod environment;
 mod explained;
@@ -26,6 +27,7 @@ mod verdicts;
 pub mod view;
 
 pub use analyse::{Surroundings, analyse};
+pub use blocks::BlockFigure;
 pub use explained::text as explanation_text;
 pub use explained::{
     Document as ExplainDocument, ExplainError, Explained, difference_text, explained, selected,

@@ -7,6 +7,8 @@ use model::message::Phase;
 use model::metrics::{Kind, Series};
 use model::record::{Latency, Trial, TrialRecord};
 
+use crate::blocks::BlockFigure;
+
 /// A figure that each trial has one of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -18,6 +20,8 @@ pub enum Metric {
     CpuPerTransaction,
     /// WAL that was inserted, in bytes for each transaction.
     WalBytesPerTransaction,
+    /// What was done to blocks.
+    Blocks(BlockFigure),
     /// What a collector read: the growth of a counter in the window, per second, or the mean of a gauge in it.
     Collected {
         /// The metric's name, as docs/metrics.md has it.
@@ -66,13 +70,14 @@ impl Better {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
-     cpu_per_transaction, wal_bytes_per_transaction, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
+     cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
+     blocks.writes, blocks.visited, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
 pub struct MetricError(String);
 
 /// The metrics that are not collected under their own name.
-const NAMED: [(&str, Metric); 7] = [
+const NAMED: [(&str, Metric); 12] = [
     ("tps", Metric::Tps),
     ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
     ("latency.p50", Metric::Latency(LatencyFigure::P50)),
@@ -80,6 +85,11 @@ const NAMED: [(&str, Metric); 7] = [
     ("latency.p99", Metric::Latency(LatencyFigure::P99)),
     ("cpu_per_transaction", Metric::CpuPerTransaction),
     ("wal_bytes_per_transaction", Metric::WalBytesPerTransaction),
+    ("blocks.logical_reads", Metric::Blocks(BlockFigure::LogicalReads)),
+    ("blocks.physical_reads", Metric::Blocks(BlockFigure::PhysicalReads)),
+    ("blocks.hit_ratio", Metric::Blocks(BlockFigure::HitRatio)),
+    ("blocks.writes", Metric::Blocks(BlockFigure::Writes)),
+    ("blocks.visited", Metric::Blocks(BlockFigure::Visited)),
 ];
 
 impl FromStr for Metric {
@@ -96,7 +106,11 @@ impl FromStr for Metric {
         };
         // Every collected metric is `<source>.<what>`.
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
-        if !name.contains('.') || name.starts_with("latency.") || !name.chars().all(is_name) {
+        if !name.contains('.')
+            || name.starts_with("latency.")
+            || name.starts_with("blocks.")
+            || !name.chars().all(is_name)
+        {
             return Err(MetricError(text.to_owned()));
         }
         Ok(Self::Collected { name: name.to_owned(), of })
@@ -120,6 +134,10 @@ impl Metric {
     pub const fn better(&self) -> Better {
         match self {
             Self::Tps => Better::Higher,
+            Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
+                Better::Higher
+            }
+            Self::Blocks(BlockFigure::PhysicalReads | BlockFigure::Writes) => Better::Neither,
             Self::Latency(_) | Self::CpuPerTransaction | Self::WalBytesPerTransaction => Better::Lower,
             Self::Collected { .. } => Better::Neither,
         }
@@ -135,6 +153,7 @@ impl Metric {
             Self::Latency(LatencyFigure::P99) => "99th percentile of latency, µs".to_owned(),
             Self::CpuPerTransaction => "server CPU time per transaction, µs".to_owned(),
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
+            Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { .. } => match kind {
                 Some(Kind::Counter) => format!("{self}, growth per second"),
                 Some(Kind::Gauge) => format!("{self}, mean over the window"),
@@ -174,6 +193,7 @@ impl Metric {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;
                 window.for_each_transaction(bytes)
             }
+            Self::Blocks(figure) => figure.of(record, window.from_us, window.to_us),
             Self::Collected { name, of } => match of {
                 Some(of) => rate_or_mean(record.metrics.get(name, Some(of))?, &window),
                 None => over_all(record, name, &window),
@@ -269,14 +289,21 @@ mod tests {
 
     #[test]
     fn a_metric_is_written_as_it_is_read() {
-        for text in ["tps", "latency.p95", "cpu_per_transaction", "pg.wal.bytes", "disk.write_bytes{vda}"] {
+        for text in [
+            "tps",
+            "latency.p95",
+            "cpu_per_transaction",
+            "blocks.hit_ratio",
+            "pg.wal.bytes",
+            "disk.write_bytes{vda}",
+        ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }
         assert_eq!(
             "role.run_us{io worker}".parse(),
             Ok(Metric::Collected { name: "role.run_us".to_owned(), of: Some("io worker".to_owned()) })
         );
-        for text in ["", "tsp", "latency.p42", "a b.c", "disk.write_bytes{vda"] {
+        for text in ["", "tsp", "latency.p42", "blocks.reads", "a b.c", "disk.write_bytes{vda"] {
             let error = text.parse::<Metric>().unwrap_err().to_string();
             assert!(error.contains("there are tps, latency.mean"), "{error}");
         }

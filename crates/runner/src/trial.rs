@@ -31,6 +31,10 @@ const INTERVAL_US: u64 = 1_000_000;
 /// How long a server that does not answer has until it counts as ended.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
+/// Before PostgreSQL 15 statistics are files at most half a second old: so long after the end of the load the last reading
+/// has all of it.
+const REPORTED_WITHIN: Duration = Duration::from_millis(600);
+
 /// What every trial of a run has in common.
 pub(crate) struct Setup<'a> {
     /// The run.
@@ -63,6 +67,14 @@ struct Before {
     database_bytes: Option<u64>,
     settings: Vec<Setting>,
     commits: Option<u64>,
+}
+
+impl Before {
+    /// Whether what sessions did is seen some time after they have ended: before PostgreSQL 15.
+    fn reports_late(&self) -> bool {
+        let major = self.version.as_ref().and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+        major.is_some_and(|major| major < 15)
+    }
 }
 
 /// Runs one trial. What goes wrong with the server or the load makes an invalid trial, not an error.
@@ -124,6 +136,9 @@ pub(crate) fn run(
                         Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
                         Heard::Interval(interval) => on_interval(interval),
                     })?;
+                    if cell.workload.custom().is_some() && before.reports_late() {
+                        pause(REPORTED_WITHIN, setup.interrupt);
+                    }
                     collected = beside.end(&running.server, setup.interrupt);
                     notes.append(&mut collected.troubles);
                     accounting = account(&running.server, cell, &before, &collected, driven.outcome.as_ref());

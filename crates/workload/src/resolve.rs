@@ -16,6 +16,8 @@ use crate::{parameters, setup, shipped, teardown};
 
 /// The file of a directory that says what the workload is.
 const TABLE_FILE: &str = "workload.toml";
+/// What a table may say of a workload that is described elsewhere.
+const ELSEWHERE: [&str; 4] = ["duration", "warmup", "description", "parameters"];
 /// How a level ends that names a file of SQL.
 const SQL_FILE: &str = ".sql";
 
@@ -36,7 +38,8 @@ pub fn workloads(
         if found.get(name.get_ref()).is_some() {
             continue;
         }
-        let reading = Reading { name: name.get_ref(), at: name.span(), place: &place, file: None };
+        let reading =
+            Reading { name: name.get_ref(), at: name.span(), place: &place, file: None, changed_by: None };
         if let Some(custom) = reading.of_table(table)? {
             found.0.insert(name.get_ref().clone(), Arc::new(custom));
         }
@@ -44,14 +47,14 @@ pub fn workloads(
     for level in campaign.workload_levels() {
         let name = level.get_ref();
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
-            let reading = Reading { name, at: level.span(), place: &place, file: None };
+            let reading = Reading { name, at: level.span(), place: &place, file: None, changed_by: None };
             let table = Table { script: Some(level.clone()), ..Table::default() };
             found.0.insert(name.clone(), Arc::new(reading.of_scripts(&table)?));
         }
     }
     for name in shipped() {
         if found.get(name).is_none()
-            && let Some(custom) = of_shipped(name)?
+            && let Some(custom) = of_shipped(name, None)?
         {
             found.0.insert(name.to_owned(), Arc::new(custom));
         }
@@ -59,9 +62,12 @@ pub fn workloads(
     Ok(found)
 }
 
-fn of_shipped(name: &str) -> Result<Option<Custom>, WorkloadError> {
+fn of_shipped(
+    name: &str,
+    changed_by: Option<(&Reading<'_>, &Table)>,
+) -> Result<Option<Custom>, WorkloadError> {
     let Some(place) = shipped::place(name) else { return Ok(None) };
-    Reading { name, at: 0..0, place: &place, file: None }.of_directory().map(Some)
+    Reading { name, at: 0..0, place: &place, file: None, changed_by }.of_directory(0..0).map(Some)
 }
 
 /// A table that is being read.
@@ -74,6 +80,8 @@ struct Reading<'a> {
     place: &'a Place,
     /// The text of the `workload.toml` that the table is; none where it is the campaign's.
     file: Option<&'a str>,
+    /// The campaign's table that gives parameters other values, where it names the workload that is read.
+    changed_by: Option<(&'a Reading<'a>, &'a Table)>,
 }
 
 impl Reading<'_> {
@@ -97,36 +105,38 @@ impl Reading<'_> {
                 self.only(table, "a workload that is pgbench's", &["duration", "warmup", "description"])?;
                 return Ok(None);
             }
+            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
             // What there is, the plan says.
-            let Some(custom) = of_shipped(builtin.get_ref())? else { return Ok(None) };
-            return self.changed(custom, table).map(Some);
+            let custom = of_shipped(builtin.get_ref(), Some((self, table)))?;
+            return Ok(custom.map(|custom| self.described(custom, table)));
         }
         if let Some(directory) = &table.directory {
-            let Place::Directory(base) = self.place else {
-                return Err(self.wrong(
-                    directory.span(),
-                    "there is no directory here".to_owned(),
-                    "leave it out",
-                ));
+            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
+            let place = match self.place {
+                Place::Directory(base) => Place::Directory(base.join(directory.get_ref())),
+                Place::Shipped(..) => self.place.clone(),
             };
-            let place = Place::Directory(base.join(directory.get_ref()));
-            let custom = Reading { name: self.name, at: self.at.clone(), place: &place, file: self.file }
-                .of_directory_at(directory.span())?;
-            return self.changed(custom, table).map(Some);
+            let changed_by = Some((self, table));
+            let there =
+                Reading { name: self.name, at: self.at.clone(), place: &place, file: None, changed_by };
+            return there.of_directory(directory.span()).map(|custom| Some(self.described(custom, table)));
         }
         self.of_scripts(table).map(Some)
     }
 
-    fn of_directory(&self) -> Result<Custom, WorkloadError> {
-        self.of_directory_at(self.at.clone())
-    }
-
     /// The directory that is the place; `at` is where it is named.
-    fn of_directory_at(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
+    fn of_directory(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
         let text = self.place.read(TABLE_FILE).map_err(|why| {
-            self.wrong(at, why, "expected a directory with a file workload.toml and files of SQL")
+            let named_by = self.changed_by.map_or(self, |(reading, _)| reading);
+            named_by.wrong(at, why, "expected a directory with a file workload.toml and files of SQL")
         })?;
-        let within = Reading { name: self.name, at: 0..0, place: self.place, file: Some(&text) };
+        let within = Reading {
+            name: self.name,
+            at: 0..0,
+            place: self.place,
+            file: Some(&text),
+            changed_by: self.changed_by,
+        };
         let table = Table::parse(&text).map_err(|error| within.told(error))?;
         let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
@@ -148,13 +158,9 @@ impl Reading<'_> {
     }
 
     /// A workload that has been described elsewhere, with what the campaign's table says of it.
-    fn changed(&self, mut custom: Custom, table: &Table) -> Result<Custom, WorkloadError> {
-        let may = ["duration", "warmup", "description", "parameters"];
-        self.only(table, "a workload that is described elsewhere", &may)?;
-        parameters::replace(&mut custom.parameters, &table.parameters).map_err(|error| self.told(error))?;
-        custom.name = self.name.to_owned();
-        custom.description = table.description.clone().or(custom.description);
-        Ok(custom)
+    fn described(&self, custom: Custom, table: &Table) -> Custom {
+        let description = table.description.clone().or(custom.description);
+        Custom { name: self.name.to_owned(), description, ..custom }
     }
 
     /// Whether a table says no more than it may.
@@ -178,7 +184,10 @@ impl Reading<'_> {
 
     /// A table with `script` or `scripts`.
     fn of_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
-        let parameters = parameters::texts(&table.parameters).map_err(|error| self.told(error))?;
+        let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.told(error))?;
+        if let Some((reading, changes)) = self.changed_by {
+            parameters::replace(&mut parameters, &changes.parameters).map_err(|error| reading.told(error))?;
+        }
         let scripts = match (&table.script, &table.scripts) {
             (Some(script), _) => {
                 let (name, text) = self.script(script, script.get_ref())?;

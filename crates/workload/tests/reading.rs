@@ -97,6 +97,8 @@ fn what_is_wrong_is_told_at_its_place() {
         .unwrap_err()
     };
     assert_eq!(queue("script = 'a.sql'\nparameters = { jobs = 1 }\n").1, "jabs");
+    let beyond = "[workloads.a]\nbuiltin = 'blocks'\nparameters = { update_share = 101 }\n";
+    assert!(read(beyond, &[]).unwrap_err().0.contains("is not a weight"));
     assert_eq!(queue("script = 'a.sql'\nduration = '5s'\n").1, "'5s'");
     assert_eq!(queue("script = 'a.sql'\nsetups = 'b'\n").1, "setups");
 }
@@ -121,6 +123,10 @@ fn what_comes_along_is_named_changed_and_replaced() {
         assert!(found.0.contains_key(name), "{name}");
     }
     assert_eq!(found.0["q"].parameters["jobs"], "7");
+    let halves =
+        read("[workloads.h]\nbuiltin = 'blocks'\nparameters = { update_share = 40 }\n", &[]).unwrap();
+    let weights: Vec<_> = halves.0["h"].scripts.iter().map(|script| script.weight).collect();
+    assert_eq!(weights, [60, 40], "weights are of the parameters as they are");
     assert_eq!(found.0["queue"].parameters["jobs"], "10000");
     assert_eq!(found.0["insert"].scripts[0].name, "write.sql", "the campaign's own counts");
     assert!(found.0["queue"].description.is_some());

@@ -12,10 +12,10 @@ use document::ListDocument;
 
 /// List and remove the data sets that trials begin with
 ///
-/// A data set is a data directory with pgbench's tables, filled once for a server, its initdb options and a scale, and
-/// copied for each trial: by sharing blocks where the file system can (XFS, Btrfs), else block by block. `pgdyno run`
-/// and `pgdyno server start --scale` make the data sets that they need; removing one costs the time of filling it
-/// again, nothing else.
+/// A data set is a data directory with pgbench's tables, and what a workload's setup makes, filled once for a server, its
+/// initdb options, a scale and that setup, and copied for each trial: by sharing blocks where the file system can (XFS,
+/// Btrfs), else block by block. `pgdyno run` and `pgdyno server start --scale` make the data sets that they need; removing
+/// one costs the time of filling it again, nothing else.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno dataset list\n  \
@@ -36,7 +36,7 @@ enum Command {
     Remove(RemoveArgs),
 }
 
-/// List data sets: server, initdb options, scale, size, when made and last used
+/// List data sets: server, initdb options, scale, workload, size, when made and last used
 ///
 /// Sizes are of the files, in units of 1000. Those marked as outdated were made by an older pgdyno and are not used any
 /// more.

@@ -21,6 +21,8 @@ struct DatasetEntry {
     version: String,
     initdb: Vec<String>,
     scale: u32,
+    /// Whose setup made it; null where it has pgbench's tables alone.
+    workload: Option<String>,
     bytes: u64,
     made: Timestamp,
     last_used: Timestamp,
@@ -41,7 +43,8 @@ impl ListDocument {
     }
 
     pub(super) fn table(&self) -> Table {
-        let columns = ["name", "server", "initdb options", "#scale", "#size", "made", "last used", "state"];
+        let columns =
+            ["name", "server", "initdb options", "#scale", "workload", "#size", "made", "last used", "state"];
         let mut table = Table::new(columns);
         for entry in &self.datasets {
             table.push(vec![
@@ -49,6 +52,7 @@ impl ListDocument {
                 entry.server.clone(),
                 entry.initdb.join(" "),
                 entry.scale.to_string(),
+                entry.workload.clone().unwrap_or_default(),
                 size(entry.bytes),
                 minute(entry.made),
                 minute(entry.last_used),
@@ -67,6 +71,7 @@ impl DatasetEntry {
             version: template.version().to_string(),
             initdb: template.initdb().to_owned(),
             scale: template.scale(),
+            workload: template.workload().map(str::to_owned),
             bytes: template.bytes(),
             made: template.made(),
             last_used: template.last_used(),

@@ -1,0 +1,94 @@
+//! The block workload: what it reads is what the server counts, to the block, and its updates do not deadlock.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+
+use model::record::{Status, TrialRecord};
+use support::{Bench, text};
+
+/// What a metric grew by from the first reading, before the load, to the last one, after it; over all tables.
+fn growth(record: &TrialRecord, metrics: &[&str]) -> f64 {
+    let series = metrics.iter().flat_map(|metric| record.metrics.all(metric));
+    series.map(|series| series.points.last().unwrap().value.unwrap() - series.points[0].value.unwrap()).sum()
+}
+
+#[test]
+fn reads_are_those_that_the_server_counts_asked_by_hand() {
+    let ask = "psql -XAt -c 'select sum(heap_blks_read + heap_blks_hit), sum(idx_blks_read + idx_blks_hit), \
+               (select sum(relpages) from pg_class where relname like $$block__$$) from pg_statio_user_tables' >> asked";
+    let bench = Bench::new(&format!(
+        "name = 'blocks'\n[factors]\nserver = ['13', '18']\nsettings = ['quiet']\nworkload = ['two', 'mixed']\n\
+         clients = [3]\ncache = ['as-is']\n[run]\nduration = '1s'\nwarmup = '300ms'\nrepeats = 1\nseed = 1\n\
+         order = 'sequential'\n[settings.quiet]\nautovacuum = false\nshared_buffers = '4MB'\n\
+         [hooks]\nbefore_trial = \"\"\"{ask}\"\"\"\nafter_trial = \"\"\"{ask}\"\"\"\n\
+         [workloads.two]\nbuiltin = 'blocks'\nparameters = {{ size = '8MB', tables = 2, work_unit = 100 }}\n\
+         [workloads.mixed]\nbuiltin = 'blocks'\nparameters = {{ size = '8MB', work_unit = 64, update_share = 30 }}\n"
+    ));
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let asked = fs::read_to_string(bench.path().join("asked")).unwrap();
+    let asked: Vec<Vec<f64>> =
+        asked.lines().map(|line| line.split('|').map(|number| number.parse().unwrap()).collect()).collect();
+    let mut trials = bench.trials();
+    trials.sort_by_key(|trial| trial.position);
+    assert_eq!((trials.len(), asked.len()), (4, 8));
+    for (trial, asked) in trials.iter().zip(asked.chunks(2)) {
+        let told = format!("{}: {asked:?} {:?}", trial.cell, trial.validity);
+        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+        let record = bench.store().load(&trial.id).unwrap();
+        let heap = growth(&record, &["pg.table.heap_blks_read", "pg.table.heap_blks_hit"]);
+        let index = growth(&record, &["pg.table.index_blks_read", "pg.table.index_blks_hit"]);
+        assert_eq!(heap, asked[1][0] - asked[0][0], "{told}");
+        assert_eq!(index, asked[1][1] - asked[0][1], "{told}");
+        assert!(heap > 0.0 && index > 0.0, "{told}");
+        let is_mixed = trial.cell.workload.name() == "mixed";
+        // One row a block.
+        assert_eq!(asked[0][2], if is_mixed { 1024.0 } else { 2048.0 }, "{told}");
+        if !is_mixed {
+            let transactions = trial.accounting.driver_transactions.unwrap() as f64;
+            assert_eq!(heap, transactions * 100.0, "each call reads its work unit, and nothing else: {told}");
+            assert_eq!(growth(&record, &["pg.table.index_tuples_fetched"]), heap, "{told}");
+        } else {
+            assert!(growth(&record, &["pg.table.tuples_updated"]) > 0.0, "{told}");
+        }
+    }
+    let figures = [
+        "blocks.logical_reads",
+        "blocks.physical_reads",
+        "blocks.hit_ratio",
+        "blocks.writes",
+        "blocks.visited",
+    ];
+    let metrics: Vec<&str> = figures.iter().flat_map(|figure| ["--metric", figure]).collect();
+    let compare = [&["compare", "server=13", "server=18", "--format", "csv"], metrics.as_slice()].concat();
+    let compared = bench.pgdyno(&compare);
+    let said = text(&compared);
+    for figure in figures {
+        assert!(said.contains(figure), "{figure}: {said}");
+    }
+    assert!(!said.contains("not measured"), "{said}");
+}
+
+#[test]
+fn updates_that_meet_wait_and_do_not_deadlock() {
+    let bench = Bench::new(
+        "name = 'deadlocks'\n[factors]\nserver = ['9.6', '18']\nworkload = ['tight']\nclients = [4]\n\
+         [run]\nduration = '4s'\nwarmup = '100ms'\nrepeats = 1\nseed = 1\n\
+         [workloads.tight]\nbuiltin = 'blocks'\n\
+         parameters = { size = '512kB', work_unit = 16, update_share = 50, update_unit = 16 }\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    for trial in bench.trials() {
+        let record = bench.store().load(&trial.id).unwrap();
+        let told = format!("{}: {:?} {:?}", trial.cell, trial.summary, trial.validity);
+        assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{told}");
+        assert_eq!(growth(&record, &["pg.database.deadlocks"]), 0.0, "{told}");
+        assert!(growth(&record, &["pg.table.tuples_updated"]) > 0.0, "{told}");
+        assert!(record.events.iter().all(|event| event.kind != "client-died"), "{told}");
+        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+    }
+}
