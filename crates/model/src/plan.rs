@@ -497,7 +497,8 @@ impl Plan {
     pub fn estimate_of(&self, trials: &[PlannedTrial]) -> Span {
         let load = |trial: &PlannedTrial| {
             let cell = self.cell(trial);
-            cell.warmup.us() + cell.duration.us() + AROUND_TRIAL_US + self.run.settle.us()
+            let folding = self.profile.map_or(0, |_| AROUND_PROFILE_US);
+            cell.warmup.us() + cell.duration.us() + AROUND_TRIAL_US + folding + self.run.settle.us()
         };
         Span::from_us(trials.iter().map(load).sum())
     }
@@ -505,6 +506,9 @@ impl Plan {
 
 /// What putting back, starting, connecting and counting cost around a trial's load, as seen on small machines at scale 1.
 const AROUND_TRIAL_US: u64 = 400_000;
+
+/// What ending a recording and folding its samples cost after a load, as seen on small machines.
+const AROUND_PROFILE_US: u64 = 3_000_000;
 
 fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
     let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(cells * run.repeats.min as usize);
