@@ -75,11 +75,11 @@ impl Workloads {
         self.0.get(name).cloned().map(Workload::Custom)
     }
 
-    /// Takes in those of some cells, where a name is not known yet.
+    /// Takes in those of some cells; of one name, the last counts.
     pub fn learn<'a>(&mut self, workloads: impl IntoIterator<Item = &'a Workload>) {
         for workload in workloads {
             if let Workload::Custom(custom) = workload {
-                self.0.entry(custom.name.clone()).or_insert_with(|| Arc::clone(custom));
+                self.0.insert(custom.name.clone(), Arc::clone(custom));
             }
         }
     }

@@ -46,6 +46,7 @@ mod profile;
 pub(crate) mod setting;
 mod statistics;
 pub(crate) mod trial;
+mod workload;
 
 pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, ServerFacts};
 pub use event::Event;
@@ -54,8 +55,9 @@ pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
     Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile, Latency, Limits, Run,
-    ScriptText, SettingsVariant, Summary, Trial, Validity, WeightedScript, WorkloadContent,
+    SettingsVariant, Summary, Trial, Validity,
 };
+pub use workload::{ScriptText, WeightedScript, WorkloadContent};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

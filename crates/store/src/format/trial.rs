@@ -3,7 +3,6 @@
 //! Of a trial that was imported, everything may be null but for its identity and its validity.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::factor::Factor;
@@ -12,10 +11,10 @@ use model::plan;
 use model::record::Trial as Model;
 use model::record::{self, Status};
 use model::units::{Rate, Size, Span};
-use model::workload::{self, Protocol, Transport, Workload};
+use model::workload::{Protocol, Transport, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED, MEASURED, Profile, Statistics, from_json, known, to_json};
+use super::{IMPORTED, MEASURED, Profile, Statistics, WorkloadContent, from_json, known, to_json};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -183,47 +182,6 @@ pub struct Cell {
     /// `host` and `rate` where they are known to be any and as many as could be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-}
-
-/// A workload that is not pgbench's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkloadContent {
-    /// What it is, in a sentence.
-    pub description: Option<String>,
-    /// What clients ran, in pgbench's language.
-    pub scripts: Vec<WeightedScript>,
-    /// Variables that scripts began with.
-    pub parameters: BTreeMap<String, String>,
-    /// What was run when the data set was made.
-    pub setup: Vec<ScriptText>,
-    /// What was run after the trial.
-    pub teardown: Vec<ScriptText>,
-    /// Whether the data set had pgbench's tables.
-    pub pgbench_tables: bool,
-    /// Whether it changes the data set.
-    pub writes: bool,
-    /// Whether each transaction had a connection of its own.
-    pub reconnect: bool,
-}
-
-/// A script, and how often it was chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WeightedScript {
-    /// Its name.
-    pub name: String,
-    /// Its weight among those of all scripts.
-    pub weight: u64,
-    /// The text.
-    pub text: String,
-}
-
-/// A script.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScriptText {
-    /// Its name.
-    pub name: String,
-    /// The text.
-    pub text: String,
 }
 
 /// How much of a disk a server was to use; what is null was not limited.
@@ -595,39 +553,6 @@ impl Cell {
     }
 }
 
-impl From<&workload::Custom> for WorkloadContent {
-    fn from(custom: &workload::Custom) -> Self {
-        let texts = |texts: &[workload::ScriptText]| texts.iter().cloned().map(ScriptText::from).collect();
-        Self {
-            description: custom.description.clone(),
-            scripts: custom.scripts.iter().cloned().map(WeightedScript::from).collect(),
-            parameters: custom.parameters.clone(),
-            setup: texts(&custom.setup),
-            teardown: texts(&custom.teardown),
-            pgbench_tables: custom.pgbench_tables,
-            writes: custom.writes,
-            reconnect: custom.reconnect,
-        }
-    }
-}
-
-impl WorkloadContent {
-    fn into_model(self, name: String) -> Workload {
-        let texts = |texts: Vec<ScriptText>| texts.into_iter().map(workload::ScriptText::from).collect();
-        Workload::Custom(Arc::new(workload::Custom {
-            name,
-            description: self.description,
-            scripts: self.scripts.into_iter().map(workload::WeightedScript::from).collect(),
-            parameters: self.parameters,
-            setup: texts(self.setup),
-            teardown: texts(self.teardown),
-            pgbench_tables: self.pgbench_tables,
-            writes: self.writes,
-            reconnect: self.reconnect,
-        }))
-    }
-}
-
 /// The levels of an imported trial that no campaign has.
 type Foreign = BTreeMap<Factor, Option<String>>;
 
@@ -738,8 +663,6 @@ mirrors!(
     Accounting,
     record::Accounting { driver_transactions, driver_commits, untold_commits, other_commits, server_commits }
 );
-mirrors!(ScriptText, workload::ScriptText { name, text });
-mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });
 mirrors!(
     Latency,
     record::Latency { mean_us, stddev_us, min_us, p50_us, p90_us, p95_us, p99_us, p999_us, max_us }
