@@ -59,8 +59,12 @@ impl Control {
     /// Runs statements in the tested database, in one session; else which one was refused, and why.
     pub(crate) fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
         let mut session = self.connect(crate::DATABASE).map_err(|error| (0, error.to_string()))?;
+        let said = |error: &postgres::Error| match error.as_db_error() {
+            Some(refused) => refused.message().to_owned(),
+            None => sql_text(error),
+        };
         for (at, statement) in statements.iter().enumerate() {
-            session.batch_execute(statement).map_err(|error| (at, sql_text(&error)))?;
+            session.batch_execute(statement).map_err(|error| (at, said(&error)))?;
         }
         Ok(())
     }
