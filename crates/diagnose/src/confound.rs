@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use model::cell::Cell;
 use model::factor::Factor;
-use model::plan::{Cell, Plan};
+use model::plan::Plan;
 use model::record::Setting;
 
 /// What is known of the server of a cell, by name: `setting work_mem`, `build CFLAGS`. What is not known is not there.

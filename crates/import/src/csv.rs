@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use model::cell::Cell;
 use model::factor::Factor;
-use model::plan::Cell;
 use model::record::Latency;
 
 use crate::error::{BadRow, ImportError};

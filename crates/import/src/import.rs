@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use model::cell::Cell;
 use model::environment::Environment;
 use model::message::Interval;
 use model::metrics::Metrics;
-use model::plan::Cell;
 use model::record::{
     Accounting, Finding, Imported, ImportedFile, Run, Status, Summary, Trial, TrialRecord, Validity,
 };

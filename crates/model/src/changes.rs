@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::plan::{Cell, Plan, RunSettings};
+use crate::cell::Cell;
+use crate::plan::{Plan, RunSettings};
 
 /// The differences between two plans of one campaign.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use toml::Spanned;
 
+use crate::cell::{CacheState, Cell, Pin, SettingsVariant, cpu_list};
 use crate::factor::{ANY, Factor};
 use crate::limits::{DiskLimit, MemoryLimit};
 use crate::matrix::Level;
-use crate::plan::{
-    CacheState, Cell, Collect, Hooks, Order, Pin, Repeats, RunSettings, SettingsVariant, Vacuum, cpu_list,
-};
+use crate::plan::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::profile::{Profile, Unwinding};
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};

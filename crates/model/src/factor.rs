@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use crate::cell::{CacheState, Cell, Pin, SettingsVariant};
 use crate::limits::DiskLimit;
-use crate::plan::{CacheState, Cell, Pin, SettingsVariant};
 use crate::units::{NotASize, Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};
 

@@ -1,13 +1,14 @@
 //! What pgdyno talks about: the campaign as written, the plan made of it, and the records a trial leaves.
 //!
 //! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
-//! [`spec`] (the TOML as written) → [`plan`] (cells and trials, laid out by the [`factor`]s) → [`message`] (what runner
+//! [`spec`] (the TOML as written) → [`plan`] ([`cell`]s and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
 //! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
 //! and the [`statistics`] of the run itself. [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
 //! [`acceptance`] what somebody made of a shift.
 
 pub mod acceptance;
+pub mod cell;
 pub mod changes;
 mod check;
 pub mod environment;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
-use crate::plan::Cell;
+use crate::cell::Cell;
 use crate::units::Size;
 
 /// What a server that has no `shared_buffers` among its settings takes. Source: PostgreSQL manual, "Resource

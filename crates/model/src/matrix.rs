@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
+use crate::cell::{CacheState, Cell, Pin, SettingsVariant};
 use crate::check::Checked;
 use crate::factor::Factor;
 use crate::limits::{DiskLimit, MemoryLimit};
-use crate::plan::{CacheState, Cell, Pin, SettingsVariant};
 use crate::spec::{Campaign, Levels, Matrix, Point, SpecError};
 use crate::units::{Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};

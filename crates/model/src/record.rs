@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::cell::Cell;
 pub use crate::environment::Environment;
 use crate::limits::LimitsInForce;
 use crate::message::{self, Interval};
 use crate::metrics::Metrics;
-use crate::plan::Cell;
 use crate::profile::{Profiled, Stacks};
 use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnose::{Confound, Facts};
+use model::cell::{Cell, Pin, SettingsVariant};
 use model::factor::Factor;
-use model::plan::{Cell, Pin, Plan, SettingsVariant};
+use model::plan::Plan;
 use model::record::{Environment, Setting, Status, Trial};
 use model::spec::Campaign;
 use model::units::Rate;

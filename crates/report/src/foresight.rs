@@ -1,6 +1,7 @@
 //! Whether a campaign can show what it was written for, at the noise that is known.
 
-use model::plan::{Cell, Plan, Repeats};
+use model::cell::Cell;
+use model::plan::{Plan, Repeats};
 use serde::Serialize;
 use stats::TwoStages;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use model::plan::Cell;
+use model::cell::Cell;
 use model::record::Trial;
 use stats::{Class, Sample};
 use store::{Store, StoreError};

@@ -1,7 +1,7 @@
 //! The verdicts on a report's columns: each against the first one, over all panels and numbers of clients.
 
+use model::cell::Cell;
 use model::factor::{Factor, UNKNOWN};
-use model::plan::Cell;
 
 use crate::analyse::COLUMN;
 use crate::compare::figures::judged;

@@ -7,7 +7,7 @@ mod bundles;
 use std::path::Path;
 
 use bundles::{Bundles, cell, judged, record, run};
-use model::plan::Cell;
+use model::cell::Cell;
 use model::record::{Imported, ImportedFile, Status, TrialRecord};
 use report::Selector;
 use report::compare::Levels;

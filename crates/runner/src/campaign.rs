@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use collect::{Host, Perf};
 use diagnose::confounds;
-use model::plan::{Cell, Plan};
+use model::cell::Cell;
+use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::units::Span;
 use store::Store;

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use model::cell::Cell;
 use model::factor::Factor;
 use model::message::{Connection, Endpoint};
-use model::plan::Cell;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How often to look whether a command has ended, or the user wants to stop.

@@ -1,7 +1,8 @@
 //! What happens while a campaign runs, told as it happens.
 
+use model::cell::Cell;
 use model::message::Interval;
-use model::plan::{Cell, PlannedTrial};
+use model::plan::PlannedTrial;
 use model::record::Trial;
 use model::units::Span;
 

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use model::cell::Cell;
 use model::factor::Factor;
-use model::plan::{Cell, Plan, PlannedTrial};
+use model::plan::{Plan, PlannedTrial};
 use model::record::{Status, Trial};
 use model::shuffle::Shuffler;
 

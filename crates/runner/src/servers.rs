@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnose::{Facts, facts_of_settings};
+use model::cell::{CacheState, Cell, SettingsVariant, cpu_list};
 use model::environment::ServerFacts;
 use model::limits::Limits;
-use model::plan::{CacheState, Cell, Plan, SettingsVariant, cpu_list};
+use model::plan::Plan;
 use model::server::{ServerSpec, Source};
 use target::{
     Cache, Cluster, Content, Dataset, ExternalServer, Installation, Setup, SetupStatement, StopMode,

@@ -3,7 +3,7 @@
 //! Thresholds are where a cause begins to be worth a sentence; docs/validation.md shows what each gave for a planted
 //! cause, and docs/explain.md what it looks at.
 
-use model::plan::cpu_list;
+use model::cell::cpu_list;
 use model::record::Event;
 use model::waits::{Session, Waits};
 

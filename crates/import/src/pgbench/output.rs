@@ -185,7 +185,7 @@ mod tests {
             text in "(((transaction type|tps|duration|SQL script 1|latency average| - weight|pgbench)(: | = | \\())?[0-9a-zé<>./@() ]{0,12}\n){0,8}"
         ) {
             if let Ok(output) = Output::read(&text) {
-                output.tell(&mut Draft::of(model::plan::Cell::unknown(), 1.0));
+                output.tell(&mut Draft::of(model::cell::Cell::unknown(), 1.0));
             }
         }
     }

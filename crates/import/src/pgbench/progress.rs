@@ -123,7 +123,7 @@ pub(super) fn tell(reports: &[Report], script: &str, draft: &mut Draft) {
 
 #[cfg(test)]
 mod tests {
-    use model::plan::Cell;
+    use model::cell::Cell;
     use proptest::prelude::*;
 
     use super::*;

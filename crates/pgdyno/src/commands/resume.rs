@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use model::cell::Cell;
 use model::changes::Changes;
-use model::plan::Cell;
 use model::record::{Run, Trial};
 use model::workload::Workloads;
 use store::Store;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use diagnose::{Facts, Undeclared, undeclared};
+use model::cell::Cell;
 use model::factor::Factor;
-use model::plan::Cell;
 use model::record::{Environment, Trial};
 use store::{Store, StoreError};
 

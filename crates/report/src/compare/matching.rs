@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use model::cell::Cell;
 use model::factor::{Factor, UNKNOWN};
-use model::plan::Cell;
 use model::record::Trial;
 
 use super::CompareError;

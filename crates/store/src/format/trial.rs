@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::cell;
 use model::factor::Factor;
 use model::limits;
-use model::plan;
 use model::record::Trial as Model;
 use model::record::{self, Status};
 use model::units::{Rate, Size, Span};
@@ -452,8 +452,8 @@ impl Trial {
     }
 }
 
-impl From<&plan::Cell> for Cell {
-    fn from(cell: &plan::Cell) -> Self {
+impl From<&cell::Cell> for Cell {
+    fn from(cell: &cell::Cell) -> Self {
         let unknown = |factor: Factor| factor.known_level(cell).is_none();
         let known = |factor: Factor| (!unknown(factor)).then_some(());
         let name = |factor: Factor| factor.known_level(cell);
@@ -492,8 +492,8 @@ impl From<&plan::Cell> for Cell {
 
 impl Cell {
     /// Of a trial that was measured, nothing may be missing.
-    fn into_model(self, imported: bool) -> Result<plan::Cell, Defect> {
-        let filler = plan::Cell::unknown();
+    fn into_model(self, imported: bool) -> Result<cell::Cell, Defect> {
+        let filler = cell::Cell::unknown();
         let mut foreign = BTreeMap::new();
         for name in &self.unknown {
             foreign.insert(known(FILE, "factor", name, Factor::by_name)?, None);
@@ -513,12 +513,12 @@ impl Cell {
             }
             _ => named(self.workload, Factor::Workload, &foreign, filler.workload, Workload::by_name)?,
         };
-        let pin = self.pin.map(plan::Pin::from);
+        let pin = self.pin.map(cell::Pin::from);
         let settings =
-            self.settings.map(|SettingsVariant { name, values }| plan::SettingsVariant { name, values });
+            self.settings.map(|SettingsVariant { name, values }| cell::SettingsVariant { name, values });
         let duration = self.duration_us.map(Span::from_us);
         let warmup = self.warmup_us.map(Span::from_us);
-        Ok(plan::Cell {
+        Ok(cell::Cell {
             workload,
             protocol: named(self.protocol, Factor::Protocol, &foreign, filler.protocol, Protocol::by_name)?,
             transport: named(
@@ -543,7 +543,7 @@ impl Cell {
             duration: or_filler(duration, Factor::Duration, &foreign, filler.duration)?,
             warmup: or_filler(warmup, Factor::Warmup, &foreign, filler.warmup)?,
             pin: or_filler(pin, Factor::Pin, &foreign, filler.pin)?,
-            cache: named(self.cache, Factor::Cache, &foreign, filler.cache, plan::CacheState::by_name)?,
+            cache: named(self.cache, Factor::Cache, &foreign, filler.cache, cell::CacheState::by_name)?,
             memory: self
                 .memory_bytes
                 .map_or(limits::MemoryLimit::NONE, |bytes| limits::MemoryLimit::of(Size::from_bytes(bytes))),
@@ -642,7 +642,7 @@ impl Summary {
 
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
-mirrors!(Pin, plan::Pin { name, driver, server });
+mirrors!(Pin, cell::Pin { name, driver, server });
 mirrors!(DiskLimit, limits::DiskLimit { name, read_bytes_s, read_iops, write_bytes_s, write_iops });
 mirrors!(
     Limits,

@@ -9,12 +9,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use model::cell::{CacheState, Cell, Pin, SettingsVariant};
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
 use model::factor::Factor;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
-use model::plan::{CacheState, Cell, Pin, SettingsVariant};
 use model::profile::{Profiled, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run,

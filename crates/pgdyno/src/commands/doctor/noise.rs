@@ -112,7 +112,7 @@ pub(super) fn run(args: &NoiseArgs, format: Format) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn noisy(cell: &model::plan::Cell, trials: &[Trial]) -> Option<NoisyCell> {
+fn noisy(cell: &model::cell::Cell, trials: &[Trial]) -> Option<NoisyCell> {
     let usable = |trial: &&Trial| trial.cell == *cell && trial.validity.status != Status::Invalid;
     let tps: Vec<f64> =
         trials.iter().filter(usable).filter_map(|trial| trial.summary.as_ref()).map(|s| s.tps).collect();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::cell::Cell;
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
 use model::limits::LimitsInForce;
 use model::message::Interval;
-use model::plan::Cell;
 use model::record::{
     Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run, Setting, Summary, Trial,
     TrialRecord, Validity,
