@@ -4,6 +4,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use model::workload::Statement;
 use sha2::{Digest, Sha256};
 
 /// What a data set holds. Two are the same where all of it is.
@@ -23,16 +24,7 @@ pub struct Setup {
     /// Whether pgbench's tables are there, too.
     pub pgbench_tables: bool,
     /// Statements, each sent whole, in their order.
-    pub statements: Vec<SetupStatement>,
-}
-
-/// A statement of a setup.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SetupStatement {
-    /// Where it is from, such as `setup.sql:3`.
-    pub place: String,
-    /// Its text.
-    pub sql: String,
+    pub statements: Vec<Statement>,
 }
 
 impl From<u32> for Content {

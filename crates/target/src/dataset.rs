@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use model::workload::Statement;
 use postgres::Client;
 
-use crate::content::{Content, Setup, SetupStatement};
+use crate::content::{Content, Setup};
 use crate::control::Control;
 use crate::error::{TargetError, sql_text};
 use crate::pgbench_tables::{
@@ -90,7 +91,7 @@ fn set_up(
 ) -> Result<(), TargetError> {
     let mut client = server.connect(database)?;
     let steps = setup.statements.len() as u64;
-    for (done, SetupStatement { place, sql }) in (0..).zip(&setup.statements) {
+    for (done, Statement { place, sql }) in (0..).zip(&setup.statements) {
         unless_interrupted(progress)?;
         progress.step(&format!("{}, {content}: {place}", server.title), done, Some(steps + 1));
         client.batch_execute(sql).map_err(|error| TargetError::Setup {

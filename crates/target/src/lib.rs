@@ -45,7 +45,7 @@ mod version;
 pub use build_flags::BuildFlags;
 pub use cache::Cache;
 pub use cluster::Cluster;
-pub use content::{Content, Setup, SetupStatement};
+pub use content::{Content, Setup};
 pub use copy::Copied;
 pub use disk::{Dataset, DiskNeed, DiskPart, disk_need};
 pub use error::TargetError;

@@ -14,4 +14,4 @@ mod statements;
 pub use error::WorkloadError;
 pub use resolve::workloads;
 pub use shipped::shipped;
-pub use statements::{Statement, setup, teardown};
+pub use statements::{setup, teardown};

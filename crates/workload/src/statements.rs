@@ -2,20 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::workload::{Custom, ScriptText};
+use model::workload::{Custom, ScriptText, Statement};
 use script::{CommandKind, Fetch, Names, Script, Seeds};
 
 use crate::error::WorkloadError;
 use crate::parameters::variables;
-
-/// A statement to be sent whole.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Statement {
-    /// Where it is from: `setup.sql:3`.
-    pub place: String,
-    /// Its text.
-    pub sql: String,
-}
 
 /// The statements that make a workload's data, for a scale.
 ///
