@@ -340,7 +340,7 @@ fn origin(cell: &Cell) -> Origin {
 pub(crate) fn content(cell: &Cell) -> Content {
     let custom = cell.workload.custom().filter(|custom| !custom.setup.is_empty() || !custom.pgbench_tables);
     let setup = custom.map(|custom| {
-        // A plan has no setup that can't be computed.
+        // That it can be computed has been checked with the plan.
         let statements = workload::setup(custom, cell.scale).unwrap_or_default();
         let pgbench_tables = custom.pgbench_tables;
         Arc::new(Setup { workload: custom.name.clone(), pgbench_tables, statements })
