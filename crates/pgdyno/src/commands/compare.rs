@@ -46,7 +46,8 @@ pub(crate) struct CompareArgs {
 
     /// Compare this: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
     /// cpu_per_transaction (the server's), wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads,
-    /// blocks.hit_ratio, blocks.writes, blocks.visited, or a collected metric by its name in docs/metrics.md, as in pg.wal.bytes or role.run_us{checkpointer}; may be given several times [default: tps]
+    /// blocks.hit_ratio, blocks.writes, blocks.visited, or a collected metric by its name in docs/metrics.md, as in
+    /// pg.wal.bytes or role.run_us{checkpointer}; may be given several times [default: tps]
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<Metric>,
 
