@@ -366,15 +366,15 @@ impl<'a> Checked<'a> {
             let workload = self.known_workload(given)?;
             return Ok(Level::Workload { workload, duration: None, warmup: None });
         };
-        let workload = match &table.builtin {
-            Some(builtin) => Workload::by_name(builtin.get_ref()),
-            None => None,
-        };
+        let builtin = table.builtin.as_ref();
+        let known = builtin
+            .and_then(|builtin| Workload::by_name(builtin.get_ref()))
+            .or_else(|| self.workloads.get(given.get_ref()));
         Ok(Level::Workload {
-            workload: match (workload, self.workloads.get(given.get_ref()), &table.builtin) {
-                (Some(workload), ..) | (None, Some(workload), _) => workload,
-                (None, None, Some(builtin)) => self.known_workload(builtin)?,
-                (None, None, None) => {
+            workload: match (known, builtin) {
+                (Some(workload), _) => workload,
+                (None, Some(builtin)) => self.known_workload(builtin)?,
+                (None, None) => {
                     return Err(SpecError::at(
                         given,
                         format!("it is not said what the workload \"{}\" does", given.get_ref()),
