@@ -23,8 +23,8 @@ use postgres::Client;
 
 use crate::Major;
 use crate::cache::Cache;
-use crate::content::Content;
 use crate::control::Control;
+use crate::data::content::Content;
 use crate::error::TargetError;
 use crate::process::until;
 use crate::progress::Progress;

@@ -7,12 +7,12 @@ use std::io::Write;
 use model::workload::Statement;
 use postgres::Client;
 
-use crate::content::{Content, Setup};
 use crate::control::Control;
-use crate::error::{TargetError, sql_text};
-use crate::pgbench_tables::{
+use crate::data::content::{Content, Setup};
+use crate::data::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
 };
+use crate::error::{TargetError, sql_text};
 use crate::progress::{Progress, unless_interrupted};
 use crate::server::Server;
 

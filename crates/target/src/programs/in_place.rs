@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::cache::Cache;
 use crate::error::{Doing, TargetError};
 use crate::hash::Fingerprint;
-use crate::installation::{Installation, Origin, Record, missing_program};
+use crate::programs::installation::{Installation, Origin, Record, missing_program};
 use crate::version::Version;
 
 /// By which it shows that a program was written anew.

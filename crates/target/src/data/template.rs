@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, entries, remove_tree};
 use crate::cluster::{Cluster, sync_file_system};
-use crate::content::Content;
-use crate::dataset::{check_scale, load_settings};
+use crate::data::content::Content;
+use crate::data::dataset::{check_scale, load_settings};
+use crate::data::initdb::{check_options, wal_segment_bytes};
+use crate::data::{disk, eviction};
 use crate::error::{Doing, TargetError};
 use crate::hash::Fingerprint;
-use crate::initdb::{check_options, wal_segment_bytes};
-use crate::installation::Installation;
 use crate::lock::Lock;
+use crate::programs::installation::Installation;
 use crate::progress::Progress;
 use crate::server::{Server, StopMode};
 use crate::version::{Version, Wanted};
-use crate::{disk, eviction};
 
 /// Raised when what is in a template changes; older ones are then not used any more.
 const FORMAT: u32 = 2;
