@@ -252,6 +252,7 @@ fn what_the_store_gives_back_makes_the_same_view() {
             environment,
             settings,
             intervals: Vec::new(),
+            spans: Vec::new(),
             metrics: Metrics::default(),
             waits: Vec::new(),
             statements: Vec::new(),

@@ -9,12 +9,12 @@ use script::{CommandKind, Fetch, Names, Script, Seeds};
 use crate::error::WorkloadError;
 use crate::parameters::variables;
 
-/// The statements that make a workload's data, for a scale.
+/// The statements that make the data of a workload and of those beside it, for a scale.
 ///
 /// # Errors
 /// A script with more than SQL and `\set`, or one that can't be computed.
 pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    statements(&workload.setup, &workload.parameters, scale)
+    of_all(workload, |workload| &workload.setup, scale)
 }
 
 /// The statements that are run after a trial.
@@ -22,7 +22,25 @@ pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadEr
 /// # Errors
 /// As [`setup`].
 pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    statements(&workload.teardown, &workload.parameters, scale)
+    of_all(workload, |workload| &workload.teardown, scale)
+}
+
+/// Those of a workload and of the ones beside it; two that are the same, of one workload by two names, are run once.
+fn of_all(
+    workload: &Custom,
+    texts: fn(&Custom) -> &Vec<ScriptText>,
+    scale: u32,
+) -> Result<Vec<Statement>, WorkloadError> {
+    let mut seen = Vec::new();
+    let mut all = Vec::new();
+    for workload in workload.and_beside() {
+        let what = (texts(workload), &workload.parameters);
+        if !seen.contains(&what) {
+            all.append(&mut statements(what.0, what.1, scale)?);
+            seen.push(what);
+        }
+    }
+    Ok(all)
 }
 
 /// Whether the statements around the load of each of these cells can be computed at its scale.
@@ -30,8 +48,11 @@ pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, Workloa
 /// # Errors
 /// As [`setup`], with the workload and the scale.
 pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
-    let customs: BTreeSet<(&Custom, u32)> =
-        cells.iter().filter_map(|cell| Some((cell.workload.custom()?, cell.scale))).collect();
+    let customs: BTreeSet<(&Custom, u32)> = cells
+        .iter()
+        .filter_map(|cell| Some((cell.workload.custom()?, cell.scale)))
+        .flat_map(|(custom, scale)| custom.and_beside().map(move |custom| (custom, scale)))
+        .collect();
     for (custom, scale) in customs {
         for texts in [&custom.setup, &custom.teardown] {
             computed(texts, &custom.parameters, scale).map_err(|why| {
