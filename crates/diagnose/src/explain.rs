@@ -146,6 +146,7 @@ mod tests {
             limits: None,
             profile: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
                 window_us: Some(10 * SECOND as u64),
@@ -187,6 +188,7 @@ mod tests {
                 counter("role.run_us", "driver", 1e6),
                 counter("role.wait_us", "driver", 0.0),
             ]),
+            spans: Vec::new(),
             waits: vec![
                 seen("active", None, 200),
                 seen("active", Some(waits_for), 100),

@@ -196,6 +196,21 @@ pub struct ScriptInterval {
     pub service_ns: Option<String>,
 }
 
+/// A transaction, from its start to its end. Times are in microseconds after the load's start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The script's name.
+    pub script: String,
+    /// Which client, from 0.
+    pub client: u32,
+    /// When it began.
+    pub start_us: u64,
+    /// When it ended.
+    pub end_us: u64,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
 /// Totals of a load that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 pub use crate::environment::Environment;
 use crate::limits::LimitsInForce;
-use crate::message::{self, Interval};
+use crate::message::{self, Interval, Span};
 use crate::metrics::Metrics;
 use crate::profile::{Profiled, Stacks};
 use crate::statistics::Statistics;
@@ -27,6 +27,8 @@ pub struct TrialRecord {
     pub settings: Vec<Setting>,
     /// One entry a second of load, in order.
     pub intervals: Vec<Interval>,
+    /// Start and end of each transaction, where the workload keeps them; in order of their ends.
+    pub spans: Vec<Span>,
     /// What the collectors read of the machine and the server.
     pub metrics: Metrics,
     /// What the server's sessions were seen doing, in order of time.
@@ -97,6 +99,8 @@ pub struct Trial {
     pub profile: Option<Profiled>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
+    /// What the disk gave of a relation before the load, past the server; none where it was not read so.
+    pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
     /// What came out; none where no load ran.
@@ -105,6 +109,25 @@ pub struct Trial {
     pub accounting: Accounting,
     /// Where it was imported from; none where pgdyno measured it.
     pub imported: Option<Imported>,
+}
+
+/// The files of a relation, read from the disk one after the other past the server and the page cache, within the server's
+/// limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RawRead {
+    /// The relation.
+    pub relation: String,
+    /// Bytes of all its segments.
+    pub bytes: u64,
+    /// How long it took, in microseconds.
+    pub elapsed_us: u64,
+}
+
+impl RawRead {
+    /// In MB (1,000,000 bytes) a second; none where it took no time.
+    pub fn mb_s(&self) -> Option<f64> {
+        (self.elapsed_us > 0).then(|| self.bytes as f64 / self.elapsed_us as f64)
+    }
 }
 
 /// Where an imported trial comes from.

@@ -265,6 +265,9 @@ pub struct Workload {
     pub writes: Option<Spanned<bool>>,
     /// Whether each transaction has a connection of its own (default false).
     pub reconnect: Option<Spanned<bool>>,
+    /// A relation whose files are read past the server before each trial that begins with cold caches: what the disk
+    /// gives.
+    pub raw_read: Option<Spanned<String>>,
     /// Length of the measured window, where it is not the campaign's.
     pub duration: Option<Spanned<Span>>,
     /// Load before the window.

@@ -43,6 +43,8 @@ pub struct Custom {
     pub writes: bool,
     /// Whether each transaction has a connection of its own.
     pub reconnect: bool,
+    /// The relation whose files are read past the server before each trial that begins with cold caches; none for none.
+    pub raw_read: Option<String>,
 }
 
 /// A script, and how often it is chosen.
@@ -98,6 +100,7 @@ impl Custom {
             pgbench_tables: true,
             writes: true,
             reconnect: false,
+            raw_read: None,
         }
     }
 }

@@ -253,6 +253,7 @@ fn what_the_store_gives_back_makes_the_same_view() {
             settings,
             intervals: Vec::new(),
             metrics: Metrics::default(),
+            spans: Vec::new(),
             waits: Vec::new(),
             statements: Vec::new(),
             stacks: Vec::new(),

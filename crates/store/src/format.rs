@@ -54,8 +54,8 @@ pub use profile::Profile;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
-    Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile, Latency, Limits, Run,
-    SettingsVariant, Summary, Trial, Validity,
+    Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile, Latency, Limits,
+    RawRead, Run, SettingsVariant, Summary, Trial, Validity,
 };
 pub use workload::{ScriptText, WeightedScript, WorkloadContent};
 

@@ -55,6 +55,7 @@ fn files_without_content_are_not_there() {
             "metrics.parquet",
             "series.parquet",
             "settings.json",
+            "spans.parquet",
             "stacks",
             "statements.parquet",
             "trial.json",
@@ -340,6 +341,7 @@ fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
         pgbench_tables: false,
         writes: false,
         reconnect: true,
+        raw_read: Some("rows".to_owned()),
     };
     let mut record = record(&new_id());
     record.trial.cell.workload = model::workload::Workload::Custom(custom.into());

@@ -172,6 +172,7 @@ impl Reading<'_> {
             ("tables", table.tables.as_ref().map(Spanned::span)),
             ("writes", table.writes.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
+            ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
         ];
         for (key, at) in said {
             if let (Some(at), false) = (at, may.contains(&key)) {
@@ -217,6 +218,7 @@ impl Reading<'_> {
             pgbench_tables,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
             reconnect: table.reconnect.as_ref().is_some_and(|reconnect| *reconnect.get_ref()),
+            raw_read: table.raw_read.as_ref().map(|relation| relation.get_ref().clone()),
         };
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {

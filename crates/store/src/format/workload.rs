@@ -25,6 +25,9 @@ pub struct WorkloadContent {
     pub writes: bool,
     /// Whether each transaction had a connection of its own.
     pub reconnect: bool,
+    /// The relation whose files were read past the server before cold trials; null where none were, and in older bundles.
+    #[serde(default)]
+    pub raw_read: Option<String>,
 }
 
 /// A script, and how often it was chosen.
@@ -62,6 +65,7 @@ impl From<&workload::Custom> for WorkloadContent {
             pgbench_tables: custom.pgbench_tables,
             writes: custom.writes,
             reconnect: custom.reconnect,
+            raw_read: custom.raw_read.clone(),
         }
     }
 }
@@ -79,6 +83,7 @@ impl WorkloadContent {
             pgbench_tables: self.pgbench_tables,
             writes: self.writes,
             reconnect: self.reconnect,
+            raw_read: self.raw_read,
         }))
     }
 }
