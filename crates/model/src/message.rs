@@ -196,16 +196,16 @@ pub struct ScriptInterval {
     pub service_ns: Option<String>,
 }
 
-/// A transaction, from its start to its end. Times are in microseconds after the load's start.
+/// When a transaction ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
-    /// The script's name.
+pub struct TransactionSpan {
+    /// The script's name, as in intervals.
     pub script: String,
-    /// Which client, from 0.
+    /// Number of its client in the whole load, from 0; those beside come last.
     pub client: u32,
-    /// When it began.
+    /// Start as it was, in microseconds after the load's start.
     pub start_us: u64,
-    /// When it ended.
+    /// End, likewise.
     pub end_us: u64,
     /// Whether it failed.
     pub failed: bool,

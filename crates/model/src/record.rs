@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 pub use crate::environment::Environment;
 use crate::limits::LimitsInForce;
-use crate::message::{self, Interval, Span};
+use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
 use crate::profile::{Profiled, Stacks};
 use crate::statistics::Statistics;
@@ -27,8 +27,8 @@ pub struct TrialRecord {
     pub settings: Vec<Setting>,
     /// One entry a second of load, in order.
     pub intervals: Vec<Interval>,
-    /// Start and end of each transaction, where the workload keeps them; in order of their ends.
-    pub spans: Vec<Span>,
+    /// When each transaction ran, in order of their starts, of workloads whose spans are asked for.
+    pub spans: Vec<TransactionSpan>,
     /// What the collectors read of the machine and the server.
     pub metrics: Metrics,
     /// What the server's sessions were seen doing, in order of time.

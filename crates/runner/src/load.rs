@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use driver::{DriverError, Next, Process};
 use jiff::Timestamp;
-use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, Span};
+use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::record::ClockReading;
 
 /// The argument that makes pgdyno a driver process.
@@ -32,8 +32,8 @@ pub(crate) struct Driven {
     pub(crate) ended: Option<ClockReading>,
     /// The load second by second.
     pub(crate) intervals: Vec<Interval>,
-    /// Start and end of each transaction, where the workload keeps them.
-    pub(crate) spans: Vec<Span>,
+    /// When each transaction ran, where that is asked for.
+    pub(crate) spans: Vec<TransactionSpan>,
     /// Clients that could not go on.
     pub(crate) deaths: Vec<ClientDeath>,
     /// Totals; none where the driver did not live to tell.

@@ -1,6 +1,7 @@
 //! Tasks that end together though they began apart.
 
-/// Ends that follow each other by at most this share of the tasks' mean length are together.
+/// Ends that follow each other by at most this share of the tasks' mean length are together; and so are beginnings that lie
+/// within it.
 const TOGETHER: f64 = 0.01;
 /// The largest probability of a group of such a size by chance.
 const CHANCE: f64 = 0.01;
@@ -17,30 +18,34 @@ pub struct Task {
 /// Groups of tasks that end together, as places in `tasks`: in order of their ends, each of at least two tasks.
 ///
 /// Ends are together where each is at most 1% of the tasks' mean length after the one before. Such a group of *m* of *n*
-/// tasks is a clump where chance would hardly give it: tasks that do not meet keep the distances at which they began, and
+/// tasks is a clump where its tasks began apart, over more than that 1%, and where chance would hardly give it: tasks that do not meet keep the distances at which they began, and
 /// so their ends lie in a span that is at least as long as that of all beginnings. Of *n* points that are scattered evenly
 /// over a span, *m* chosen ones lie within its part *p* with probability m·pᵐ⁻¹ − (m−1)·pᵐ (the distribution of a sample's
 /// range: David and Nagaraja, "Order Statistics" (2003), 2.3), and any *m* of them with at most C(n, m) times that
 /// (Bonferroni; the tail of the scan statistic, Naus (1965), "The distribution of the size of the maximum cluster of points on
 /// a line"). Where that is at most 1%, the group is a clump. Of ten ends that are scattered evenly, 2% of all sets have one,
-/// of whatever size; beginnings at regular distances spread ends more evenly than chance. Tasks that all begin at once are
-/// no clump, whenever they end.
+/// of whatever size; beginnings at regular distances spread ends more evenly than chance. Tasks that begin at once are no
+/// clump, whenever they end.
 ///
 /// None where a time is NaN or infinite.
 pub fn clumps(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
     if tasks.iter().any(|task| !task.start.is_finite() || !task.end.is_finite()) {
         return None;
     }
-    let starts = || tasks.iter().map(|task| task.start);
-    let span = starts().fold(f64::MIN, f64::max) - starts().fold(f64::MAX, f64::min);
-    let mean = tasks.iter().map(|task| task.end - task.start).sum::<f64>() / tasks.len() as f64;
+    let together =
+        TOGETHER * tasks.iter().map(|task| task.end - task.start).sum::<f64>() / tasks.len() as f64;
     let end = |at: &usize| tasks[*at].end;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by(|a, b| end(a).total_cmp(&end(b)));
-    let groups = order.chunk_by(|a, b| end(b) - end(a) <= TOGETHER * mean);
+    let begun_within = |group: &[usize]| {
+        let starts = || group.iter().map(|at| tasks[*at].start);
+        starts().fold(f64::MIN, f64::max) - starts().fold(f64::MAX, f64::min)
+    };
+    let all = begun_within(&order);
+    let groups = order.chunk_by(|a, b| end(b) - end(a) <= together);
     let is_clump = |group: &&[usize]| match group {
-        [first, .., last] if span > 0.0 => {
-            chance(tasks.len(), group.len(), (end(last) - end(first)) / span) <= CHANCE
+        [first, .., last] if begun_within(group) > together => {
+            chance(tasks.len(), group.len(), (end(last) - end(first)) / all) <= CHANCE
         }
         _ => false,
     };
@@ -89,6 +94,9 @@ mod tests {
     fn tasks_that_keep_their_distance_are_no_clump_however_small_it_is() {
         assert_eq!(clumps(&tasks(0.2, &[100.0; 20])), Some(vec![]), "each within 1% of the next");
         assert_eq!(clumps(&tasks(0.0, &[100.0; 20])), Some(vec![]), "all began at once");
+        let mut latecomers = tasks(0.001, &[100.0; 4]);
+        latecomers[0] = Task { start: -50.0, end: 70.0 };
+        assert_eq!(clumps(&latecomers), Some(vec![]), "those that end together began together");
         assert_eq!(clumps(&tasks(2.0, &[100.0])), Some(vec![]));
         assert_eq!(clumps(&[]), Some(vec![]));
         assert_eq!(clumps(&[Task { start: 0.0, end: f64::NAN }]), None);

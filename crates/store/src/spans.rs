@@ -1,6 +1,6 @@
-//! `spans.parquet`: start and end of each transaction, one row each, in order of their ends.
+//! `spans.parquet`: start and end of each transaction, one row each, in order of their starts.
 
-use model::message::Span;
+use model::message::TransactionSpan;
 
 use crate::columns::{self, Column, Table, Text, Values};
 use crate::error::Defect;
@@ -15,8 +15,9 @@ const END: &str = "end_us";
 const FAILED: &str = "failed";
 
 /// The file of these.
-pub(crate) fn write(trial: &str, spans: &[Span]) -> Result<Vec<u8>, Defect> {
-    let counts = |of: fn(&Span) -> u64| Values::counts(FILE, spans.iter().map(|span| Some(of(span))));
+pub(crate) fn write(trial: &str, spans: &[TransactionSpan]) -> Result<Vec<u8>, Defect> {
+    let counts =
+        |of: fn(&TransactionSpan) -> u64| Values::counts(FILE, spans.iter().map(|span| Some(of(span))));
     let mut last = Text::from("");
     let scripts = spans.iter().map(|span| {
         if *last != *span.script {
@@ -35,14 +36,14 @@ pub(crate) fn write(trial: &str, spans: &[Span]) -> Result<Vec<u8>, Defect> {
 }
 
 /// Reads the file.
-pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Span>, Defect> {
+pub(crate) fn read(file: Vec<u8>) -> Result<Vec<TransactionSpan>, Defect> {
     let table = columns::read(FILE, file)?;
     let script = table.required(SCRIPT, Table::texts)?;
     let client = table.required(CLIENT, Table::small_counts)?;
     let start_us = table.required(START, Table::counts)?;
     let end_us = table.required(END, Table::counts)?;
     let failed = table.required(FAILED, Table::counts)?;
-    let span = |row: usize| Span {
+    let span = |row: usize| TransactionSpan {
         script: script[row].to_string(),
         client: client[row],
         start_us: start_us[row],

@@ -250,14 +250,14 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         ],
         intervals,
         spans: vec![
-            model::message::Span {
+            model::message::TransactionSpan {
                 script: "tpcb-like".to_owned(),
                 client: 7,
                 start_us: 1_000_001,
                 end_us: 2_345_678,
                 failed: false,
             },
-            model::message::Span {
+            model::message::TransactionSpan {
                 script: "my script, v2: 50%".to_owned(),
                 client: 0,
                 start_us: 0,
