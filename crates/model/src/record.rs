@@ -215,6 +215,8 @@ pub struct Summary {
     pub latency: Option<Latency>,
     /// Their service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
+    /// What came of each workload beside it, in the workload's order.
+    pub beside: Vec<BesideSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process during the load, user and system, in microseconds.
@@ -227,8 +229,24 @@ pub struct Summary {
     pub driver_engine: Option<String>,
     /// Why it was not io_uring; none where it was, or where epoll was asked for.
     pub driver_engine_reason: Option<String>,
-    /// How steady the window was, and how sure its figures are; none in bundles that were made before it was told.
+    /// How steady the window was, and how sure its figures are; none where one second was not to be as the other, and in
+    /// bundles that were made before it was told.
     pub statistics: Option<Statistics>,
+}
+
+/// What a workload brought that ran beside the one that is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BesideSummary {
+    /// Its name.
+    pub workload: String,
+    /// Its transactions that ended in the window.
+    pub transactions: u64,
+    /// Those that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; none where there were none.
+    pub latency: Option<Latency>,
 }
 
 /// A latency distribution in figures, microseconds. Of what pgdyno measured all are known; of what was imported, those

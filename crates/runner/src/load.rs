@@ -121,13 +121,15 @@ pub(crate) fn drive(
                         deadline = Instant::now() + length + END_LIMIT;
                     }
                 }
-                Reply::Interval(interval) => {
+                Reply::Interval(mut interval) => {
+                    driven.spans.append(&mut interval.spans);
                     hear(Heard::Interval(&interval));
                     driven.intervals.push(interval);
                 }
                 Reply::ClientDied(death) => driven.deaths.push(death),
                 Reply::Finished(outcome) => {
                     driven.ended = Some(collect::now());
+                    driven.spans.sort_by_key(|span| (span.start_us, span.client));
                     driven.outcome = Some(*outcome);
                     return Ok(driven);
                 }

@@ -339,7 +339,9 @@ fn origin(cell: &Cell) -> Origin {
 
 /// What the data set of a cell holds.
 pub(crate) fn content(cell: &Cell) -> Content {
-    let custom = cell.workload.custom().filter(|custom| !custom.setup.is_empty() || !custom.pgbench_tables);
+    let custom = cell.workload.custom().filter(|custom| {
+        !custom.pgbench_tables || custom.and_beside().any(|workload| !workload.setup.is_empty())
+    });
     let setup = custom.map(|custom| {
         // A plan has no setup that can't be computed.
         let statements = workload::setup(custom, cell.scale).unwrap_or_default();

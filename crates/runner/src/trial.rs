@@ -15,6 +15,7 @@ use model::plan::Plan;
 use model::record::{Accounting, Clocks, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
+use model::workload::Custom;
 use target::{RawReading, TargetError};
 
 use crate::beside::{Beside, Collected};
@@ -179,7 +180,18 @@ pub(crate) fn run(
     // Not before the load, so that the kernel's log has what happened during it.
     logs.extend(setup.host.logs());
 
-    let summary = driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome));
+    let summary =
+        driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome, cell.workload.is_steady()));
+    let in_time = driven.outcome.as_ref().is_none_or(|outcome| !outcome.stopped_early);
+    if let (Some(iterations), false) = (cell.workload.iterations(), in_time || driven.interrupted)
+        && driven.failure.is_none()
+        && driven.deaths.is_empty()
+    {
+        driven.failure = Some(format!(
+            "not every client had done its iterations ({iterations}) after {}: give the workload a longer `duration`",
+            cell.duration
+        ));
+    }
     let clocks = driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended });
     let ended = Timestamp::now();
     let mut events =
@@ -188,6 +200,7 @@ pub(crate) fn run(
         thresholds: setup.plan.validity,
         clients: cell.clients,
         open_loop: cell.rate != Rate::MAX,
+        idle_at_times: !cell.workload.is_steady(),
         writes: cell.workload.writes(),
         memory_is_limited: cell.memory != MemoryLimit::NONE,
         load_failure: driven.failure.as_deref(),
@@ -211,7 +224,7 @@ pub(crate) fn run(
     });
     events.extend(judged(&validity, ended));
     let altered = cell.workload.writes()
-        || cell.workload.custom().is_some_and(|custom| !custom.teardown.is_empty())
+        || cell.workload.custom().is_some_and(has_teardown)
         || setup.plan.alters_data()
         || server_exit.is_some()
         || driven.leaves_server_in_doubt();
@@ -375,8 +388,10 @@ fn account(
     collected: &Collected,
     outcome: Option<&Outcome>,
 ) -> Accounting {
-    let driver_transactions =
-        outcome.map(|o| o.warmup_transactions + o.window_transactions + o.drain_transactions);
+    let driver_transactions = outcome.map(|o| {
+        let beside: u64 = o.beside.iter().map(|beside| beside.transactions).sum();
+        o.warmup_transactions + o.window_transactions + o.drain_transactions + beside
+    });
     let driver_commits = outcome.map(|outcome| outcome.commits);
     let other_commits = outcome.map(|o| o.other_commits + collected.commits);
     let expected = || Some(before.commits? + driver_commits? + other_commits?);
@@ -411,9 +426,13 @@ fn exit_of(server: &mut Serving, in_doubt: bool) -> Option<String> {
     server.exited()
 }
 
+fn has_teardown(custom: &Custom) -> bool {
+    custom.and_beside().any(|workload| !workload.teardown.is_empty())
+}
+
 /// Runs the teardown of a trial's workload, up to a statement that is refused; what is worth remembering of it.
 fn tear_down(server: &Serving, cell: &Cell) -> Option<String> {
-    let custom = cell.workload.custom().filter(|custom| !custom.teardown.is_empty())?;
+    let custom = cell.workload.custom().filter(|custom| has_teardown(custom))?;
     let refused = |place: &str, why: &dyn std::fmt::Display| format!("the teardown failed at {place}: {why}");
     let statements = match workload::teardown(custom, cell.scale) {
         Ok(statements) => statements,

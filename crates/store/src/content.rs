@@ -136,8 +136,9 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
         while intervals.get(row).is_some_and(|interval| !line.is_of(interval)) {
             row += 1;
         }
-        let script =
-            intervals.get_mut(row).and_then(|i| i.scripts.iter_mut().find(|s| s.script == line.script));
+        let mut scripts =
+            intervals.get_mut(row).into_iter().flat_map(|i| i.scripts.iter_mut().chain(&mut i.beside));
+        let script = scripts.find(|script| script.script == line.script);
         let Some(script) = script else {
             let reason = format!(
                 "{} has no row for script \"{}\" at {} µs, or not in this order",

@@ -17,12 +17,12 @@ pub struct Statement {
     pub sql: String,
 }
 
-/// The statements that make a workload's data, for a scale.
+/// The statements that make the data of a workload and of those beside it, for a scale.
 ///
 /// # Errors
 /// A script with more than SQL and `\set`, or one that can't be computed.
 pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    statements(&workload.setup, &workload.parameters, scale)
+    of_all(workload, |workload| &workload.setup, scale)
 }
 
 /// The statements that are run after a trial.
@@ -30,7 +30,25 @@ pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadEr
 /// # Errors
 /// As [`setup`].
 pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    statements(&workload.teardown, &workload.parameters, scale)
+    of_all(workload, |workload| &workload.teardown, scale)
+}
+
+/// Those of a workload and of the ones beside it; two that are the same, of one workload by two names, are run once.
+fn of_all(
+    workload: &Custom,
+    texts: fn(&Custom) -> &Vec<ScriptText>,
+    scale: u32,
+) -> Result<Vec<Statement>, WorkloadError> {
+    let mut seen = Vec::new();
+    let mut all = Vec::new();
+    for workload in workload.and_beside() {
+        let what = (texts(workload), &workload.parameters);
+        if !seen.contains(&what) {
+            all.append(&mut statements(what.0, what.1, scale)?);
+            seen.push(what);
+        }
+    }
+    Ok(all)
 }
 
 fn statements(

@@ -301,6 +301,9 @@ pub struct Summary {
     /// Service time of the window's transactions; null in a closed loop, where it is no other.
     #[serde(default)]
     pub service: Option<Latency>,
+    /// What came of each workload beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process, in microseconds.
@@ -315,9 +318,25 @@ pub struct Summary {
     /// Why it was not `io_uring`; null where it was.
     #[serde(default)]
     pub driver_engine_reason: Option<String>,
-    /// How steady the window was, and how sure its figures are; null in bundles that were made before it was told.
+    /// How steady the window was, and how sure its figures are; null where one second was not to be as the other, and in
+    /// bundles that were made before it was told.
     #[serde(default)]
     pub statistics: Option<Statistics>,
+}
+
+/// What a workload brought that ran beside the one that is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BesideSummary {
+    /// Its name.
+    pub workload: String,
+    /// Its transactions that ended in the window.
+    pub transactions: u64,
+    /// Those that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; null where there were none.
+    pub latency: Option<Latency>,
 }
 
 /// A latency distribution in figures, all in microseconds.
@@ -626,6 +645,7 @@ impl From<&record::Summary> for Summary {
             tps: summary.tps,
             latency: summary.latency.clone().map(Latency::from),
             service: summary.service.clone().map(Latency::from),
+            beside: summary.beside.iter().map(BesideSummary::from).collect(),
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
@@ -646,6 +666,7 @@ impl Summary {
             tps: self.tps,
             latency: self.latency.map(record::Latency::from),
             service: self.service.map(record::Latency::from),
+            beside: self.beside.into_iter().map(BesideSummary::into_model).collect(),
             connect_us: self.connect_us,
             driver_cpu_us: self.driver_cpu_us,
             driver_busy_max: self.driver_busy_max,
@@ -653,6 +674,30 @@ impl Summary {
             driver_engine: self.driver_engine,
             driver_engine_reason: self.driver_engine_reason,
             statistics: self.statistics.map(Into::into),
+        }
+    }
+}
+
+impl From<&record::BesideSummary> for BesideSummary {
+    fn from(beside: &record::BesideSummary) -> Self {
+        Self {
+            workload: beside.workload.clone(),
+            transactions: beside.transactions,
+            failed: beside.failed,
+            tps: beside.tps,
+            latency: beside.latency.clone().map(Latency::from),
+        }
+    }
+}
+
+impl BesideSummary {
+    fn into_model(self) -> record::BesideSummary {
+        record::BesideSummary {
+            workload: self.workload,
+            transactions: self.transactions,
+            failed: self.failed,
+            tps: self.tps,
+            latency: self.latency.map(record::Latency::from),
         }
     }
 }

@@ -17,8 +17,8 @@ use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::profile::{Profiled, Scope, Stacks, Unwinding};
 use model::record::{
-    Accounting, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile, Latency, Log,
-    RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
+    Accounting, BesideSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
+    Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::{Percentile, Stall, Statistics};
 use model::units::{Rate, Size, Span};
@@ -39,6 +39,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         width_us,
         phase,
         scripts: vec![script("tpcb-like", a), script("my script, v2: 50%", b)],
+        beside: Vec::new(),
+        spans: Vec::new(),
         busy: Some(0.1 + 0.2),
         lag_max_us: Some(17.25),
         lag_mean_us,
@@ -175,6 +177,13 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     p999_us: Some(760.0),
                     max_us: Some(770.0),
                 }),
+                beside: vec![BesideSummary {
+                    workload: "scans".to_owned(),
+                    transactions: 3,
+                    failed: 1,
+                    tps: 0.25,
+                    latency: Some(Latency { mean_us: Some(4_000_000.5), ..Latency::default() }),
+                }],
                 connect_us: Some(4_321),
                 driver_cpu_us: Some(98_765),
                 driver_busy_max: Some(0.99),
@@ -365,8 +374,8 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
         environment: Environment::default(),
         settings: Vec::new(),
         intervals: Vec::new(),
-        metrics: Metrics::default(),
         spans: Vec::new(),
+        metrics: Metrics::default(),
         waits: Vec::new(),
         statements: Vec::new(),
         stacks: Vec::new(),
@@ -426,6 +435,7 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
             tps: 1234.5,
             latency: Some(Latency { mean_us: Some(8000.0), ..Latency::default() }),
             service: None,
+            beside: Vec::new(),
             connect_us: None,
             driver_cpu_us: None,
             driver_busy_max: None,

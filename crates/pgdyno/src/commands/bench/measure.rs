@@ -80,7 +80,7 @@ pub(super) fn measure(
     log: Option<&mut IntervalLog>,
     lost: &dyn Fn(&Record) -> bool,
 ) -> anyhow::Result<Measured> {
-    let scripts = load.scripts.iter().map(|script| script.script.name().to_owned()).collect();
+    let scripts = load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
     let mut keeper = Keeper {
         stopper: control.stopper(),
         live,
