@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import { colour } from './chart';
-import { count, counted, MISSING, span as length } from './format';
+import { count, counted, MISSING, seconds as inSeconds } from './format';
 import { clientsOf, title, type Placed } from './trials';
 import type { Clump, Span, Spans } from './view';
 
@@ -13,7 +13,7 @@ const MARGIN_RIGHT = 14;
 /** Of more clients, the first are drawn; the table has all. */
 const MOST_CLIENTS = 60;
 /** Room for the figure behind a bar, in pixels. */
-const LABEL = 76;
+const LABEL = 64;
 
 /** How long it took beside a lone one: `6.34×`. */
 export function multiple(us: number | null, lone_us: number | null): string {
@@ -35,7 +35,7 @@ export function gantt(spans: Spans, at: number, until_us: number, width: number)
   const margin = 14 + 7 * count(clients.at(-1) ?? 0).length;
   const perPixel = until_us / (width - margin - MARGIN_RIGHT);
   const fits = (one: Span) => (until_us - one.end_us) / perPixel > LABEL;
-  const figure = (one: Span) => `${length(one.end_us - one.start_us)}${one.clump === null ? '' : ` ${letter(one.clump)}`}`;
+  const figure = (one: Span) => `${inSeconds(one.end_us - one.start_us)}${one.clump === null ? '' : ` ${letter(one.clump)}`}`;
   const label = { text: figure, y: 'client', fontSize: 11 } as const;
   const bar = {
     x1: (one: Span) => seconds(one.start_us - spans.start_us),
@@ -104,7 +104,7 @@ export function describe(placed: Placed, spans: Spans): string {
   const together = spans.clumps.map((clump) => `${count(clump.transactions)} ended together`).join(', ');
   return (
     `${title(placed.panel)}, ${clientsOf(placed)}${placed.column.label}: ${counted(spans.count, 'transaction')} of a mean of ` +
-    `${spans.mean_us === null ? MISSING : length(spans.mean_us)} in ${length(spans.end_us - spans.start_us)}` +
+    `${inSeconds(spans.mean_us)} in ${inSeconds(spans.end_us - spans.start_us)}` +
     `${together && `; ${together}`}. The table has the figures.`
   );
 }
