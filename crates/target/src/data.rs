@@ -8,4 +8,5 @@ pub(crate) mod disk;
 mod eviction;
 pub(crate) mod initdb;
 pub(crate) mod pgbench_tables;
+pub(crate) mod raw_read;
 pub(crate) mod template;

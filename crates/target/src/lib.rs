@@ -34,6 +34,7 @@ pub use cluster::Cluster;
 pub use data::content::{Content, Setup};
 pub use data::copy::Copied;
 pub use data::disk::{Dataset, DiskNeed, DiskPart, disk_need};
+pub use data::raw_read::{RawReading, read_files};
 pub use data::template::{Facts, Template, template, templates};
 pub use error::TargetError;
 pub use external::{ExternalServer, PutBack, Restored, restore_settings};
