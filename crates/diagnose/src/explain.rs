@@ -146,6 +146,7 @@ mod tests {
             limits: None,
             profile: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
                 window_us: Some(10 * SECOND as u64),

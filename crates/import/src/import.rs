@@ -150,6 +150,7 @@ impl Import {
             limits: None,
             profile: None,
             database_bytes: draft.database_bytes,
+            raw_read: None,
             validity: validity(&imported, draft.notes),
             summary: Some(draft.summary),
             accounting: Accounting::default(),

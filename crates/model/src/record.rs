@@ -99,6 +99,8 @@ pub struct Trial {
     pub profile: Option<Profiled>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
+    /// What the disk gave of a relation before the load, past the server; none where it was not read so.
+    pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
     /// What came out; none where no load ran.
@@ -107,6 +109,25 @@ pub struct Trial {
     pub accounting: Accounting,
     /// Where it was imported from; none where pgdyno measured it.
     pub imported: Option<Imported>,
+}
+
+/// The files of a relation, read from the disk one after the other past the server and the page cache, within the server's
+/// limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RawRead {
+    /// The relation.
+    pub relation: String,
+    /// Bytes of all its segments.
+    pub bytes: u64,
+    /// How long it took, in microseconds.
+    pub elapsed_us: u64,
+}
+
+impl RawRead {
+    /// In MB (1,000,000 bytes) a second; none where it took no time.
+    pub fn mb_s(&self) -> Option<f64> {
+        (self.elapsed_us > 0).then(|| self.bytes as f64 / self.elapsed_us as f64)
+    }
 }
 
 /// Where an imported trial comes from.

@@ -265,6 +265,9 @@ pub struct Workload {
     pub writes: Option<Spanned<bool>>,
     /// Whether each transaction has a connection of its own (default false).
     pub reconnect: Option<Spanned<bool>>,
+    /// A relation whose files are read past the server before each trial that begins with cold caches: what the disk
+    /// gives.
+    pub raw_read: Option<Spanned<String>>,
     /// How much later each further client begins (default none: all at once).
     pub stagger: Option<Spanned<Span>>,
     /// How many transactions each client runs, the window ending when all have (default: as many as the duration holds).

@@ -46,6 +46,8 @@ pub struct Custom {
     pub writes: bool,
     /// Whether each transaction has a connection of its own.
     pub reconnect: bool,
+    /// The relation whose files are read past the server before each trial that begins with cold caches; none for none.
+    pub raw_read: Option<String>,
     /// How much later each further client begins its first transaction.
     pub stagger: Span,
     /// How many transactions each client runs; the load ends when all have. None: as long as the load lasts.
@@ -144,6 +146,7 @@ impl Custom {
             pgbench_tables: true,
             writes: true,
             reconnect: false,
+            raw_read: None,
             stagger: Span::default(),
             iterations: None,
             spans: false,

@@ -17,8 +17,9 @@ use crate::compare::figures;
 use crate::environment;
 use crate::metric::Metric;
 use crate::scalability;
+use crate::spans::{lone_us, raw_read};
 use crate::verdicts::judge_columns;
-use crate::view::{self, View};
+use crate::view::{self, Spans, View};
 
 /// What is known of a trial beside its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings.
     pub settings: Vec<Setting>,
+    /// Its transactions one by one, where they were kept.
+    pub spans: Option<Spans>,
 }
 
 /// Makes the view of some trials; `surroundings` are by the trial's id, and may lack some.
@@ -42,6 +45,7 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
     let confounds = find_confounds(&runs, surroundings);
     let columns = layout.columns.iter().map(|key| column(key, &layout, &trials)).collect();
     let mut panels: Vec<view::Panel> = layout.panels.iter().map(|key| panel(key, &layout, &trials)).collect();
+    add_spans(&mut panels, &trials, surroundings);
     let cells: Vec<Cell> = layout.panels.iter().map(|key| key.0.clone()).collect();
     let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
     View {
@@ -54,6 +58,18 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
             confounds,
             ..environment::describe(&layout.columns, &trials, surroundings)
         },
+    }
+}
+
+/// Puts to each trial its transactions one by one, and what a lone one takes.
+fn add_spans(panels: &mut [view::Panel], trials: &[&Trial], surroundings: &BTreeMap<String, Surroundings>) {
+    let of = |trial: &Trial| surroundings.get(&trial.id)?.spans.as_ref();
+    let points = panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points);
+    for shown in points.flatten().flat_map(|point| &mut point.runs) {
+        let Some(trial) = trials.iter().find(|trial| trial.id == shown.id) else { continue };
+        shown.spans = of(trial)
+            .cloned()
+            .map(|spans| Spans { lone_us: lone_us(&trial.cell, trials.iter().copied(), of), ..spans });
     }
 }
 
@@ -415,5 +431,7 @@ fn trial(trial: &Trial) -> view::Trial {
             p99_us: latency.p99_us,
         }),
         commit_surplus: trial.accounting.surplus(),
+        raw_read: trial.raw_read.as_ref().map(raw_read),
+        spans: None,
     }
 }

@@ -22,6 +22,11 @@ fn point<'a>(view: &'a View, workload: &str, clients: u32, column: usize) -> Opt
 }
 
 #[test]
+fn scans_one_by_one_are_a_table_and_charts() {
+    insta::assert_snapshot!(tables(&fixture::scans(), Format::Markdown));
+}
+
+#[test]
 fn columns_and_panels_are_in_the_order_of_the_campaign() {
     let view = fixture::view();
     let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
@@ -246,7 +251,7 @@ fn what_the_store_gives_back_makes_the_same_view() {
     let store = Store::open(folder.path()).unwrap();
     let (trials, surroundings) = fixture::trials();
     for trial in &trials {
-        let Surroundings { environment, settings } = surroundings[&trial.id].clone();
+        let Surroundings { environment, settings, .. } = surroundings[&trial.id].clone();
         let record = TrialRecord {
             trial: trial.clone(),
             environment,

@@ -308,6 +308,7 @@ mod tests {
             limits: None,
             profile: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {
                 window_us: Some(1_000_000),

@@ -1,13 +1,17 @@
 //! The server that a trial runs on, whosever it is.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::message::Connection;
 use model::record::Setting;
 use model::workload::{Statement, Transport};
-use target::{ExternalServer, Server, TargetError, Warmed};
+use target::{ExternalServer, RawReading, Server, TargetError, Warmed};
+
+/// The argument that makes pgdyno a process which reads files past the page cache.
+const READ_COMMAND: &str = "read-files";
 
 /// A server that answers.
 pub(crate) enum Serving {
@@ -96,6 +100,19 @@ impl Serving {
         match self {
             Self::Own(server) => server.warm(),
             Self::External(server) => server.warm(),
+        }
+    }
+
+    /// What the disk gives of a relation, past the server; none where its files are not ours.
+    pub(crate) fn raw_read(
+        &self,
+        relation: &str,
+        program: &Path,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RawReading>, TargetError> {
+        match self {
+            Self::Own(server) => server.raw_read(relation, program, &[READ_COMMAND], interrupt).map(Some),
+            Self::External(_) => Ok(None),
         }
     }
 

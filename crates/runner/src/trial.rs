@@ -12,11 +12,11 @@ use model::limits::MemoryLimit;
 use model::message::{Connection, Interval, Load, Outcome};
 use model::metrics::Metrics;
 use model::plan::Plan;
-use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Trial, TrialRecord, Validity};
+use model::record::{Accounting, Clocks, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
 use model::workload::Custom;
-use target::TargetError;
+use target::{RawReading, TargetError};
 
 use crate::beside::{Beside, Collected};
 use crate::error::RunError;
@@ -101,6 +101,7 @@ pub(crate) fn run(
     let mut server_exit = None;
     let mut server_build = None;
     let mut limits = None;
+    let mut raw_read = None;
     let mut logs = Vec::new();
     let mut notes = Vec::new();
     let mut server_events = Vec::new();
@@ -116,8 +117,8 @@ pub(crate) fn run(
             server_build = running.build().map(str::to_owned);
             let connection = running.server.connection(cell.transport);
             let told = told(setup, next, connection.as_ref().ok());
-            let ready = prepare(setup, cell, running, &told).and_then(|said| {
-                notes = said;
+            let ready = prepare(setup, cell, running, &told).and_then(|prepared| {
+                (notes, raw_read) = (prepared.notes, prepared.raw_read);
                 look(running).map_err(|error| format!("the server did not answer before the load: {error}"))
             });
             driven.interrupted = setup.interrupt.load(Ordering::Relaxed);
@@ -252,6 +253,7 @@ pub(crate) fn run(
                 limits,
                 profile: collected.profile,
                 database_bytes: before.database_bytes,
+                raw_read,
                 validity,
                 summary,
                 accounting,
@@ -296,10 +298,18 @@ fn told(setup: &Setup, next: &Next, connection: Option<&Connection>) -> Told {
     }
 }
 
-/// Brings the server into the state in which the load is to begin. Gives what is worth remembering.
-fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Result<Vec<String>, String> {
+/// What came of preparing a trial.
+#[derive(Default)]
+struct Prepared {
+    /// What is worth remembering.
+    notes: Vec<String>,
+    raw_read: Option<RawRead>,
+}
+
+/// Brings the server into the state in which the load is to begin.
+fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Result<Prepared, String> {
     let run = &setup.plan.run;
-    let mut notes = Vec::new();
+    let Prepared { mut notes, mut raw_read } = Prepared::default();
     if let Some(hook) = &setup.plan.hooks.before_trial {
         hooks::run(hook, told, setup.interrupt)?;
         running.count_is_unknown();
@@ -319,10 +329,25 @@ fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Re
             notes.push("without pg_prewarm, tables were read by scans, and indexes not at all".to_owned());
         }
     }
+    let relation = cell.workload.custom().and_then(|custom| custom.raw_read.as_deref());
+    if let (CacheState::Cold, Some(relation)) = (cell.cache, relation) {
+        match running.server.raw_read(relation, setup.program, setup.interrupt).map_err(failed)? {
+            None => {
+                notes.push(format!("\"{relation}\" was not read past the server, whose files are not here"))
+            }
+            Some(RawReading { outcome, commits }) => {
+                running.counted(commits);
+                match outcome {
+                    Ok(read) => raw_read = Some(read),
+                    Err(why) => notes.push(format!("\"{relation}\" was not read past the server: {why}")),
+                }
+            }
+        }
+    }
     if !run.settle.is_zero() {
         pause(run.settle.duration(), setup.interrupt);
     }
-    Ok(notes)
+    Ok(Prepared { notes, raw_read })
 }
 
 fn pause(length: Duration, interrupt: &AtomicBool) {

@@ -9,7 +9,7 @@ use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 
 use crate::error::{Defect, StoreError};
 use crate::format::{self, environment, event, setting, trial};
-use crate::{hlog, id, metrics, series, stacks, statements, waits};
+use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
 
 /// The campaign of the run, to the letter.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
@@ -57,7 +57,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         environment,
         settings: settings.into_iter().map(Setting::from).collect(),
         intervals: intervals(&mut files)?,
-        spans: Vec::new(),
+        spans: files.remove(spans::FILE).map_or(Ok(Vec::new()), spans::read)?,
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
         statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
@@ -87,6 +87,9 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     }
     if !record.intervals.is_empty() {
         files.insert(series::FILE.to_owned(), series::write(&record.trial.id, &record.intervals)?);
+    }
+    if !record.spans.is_empty() {
+        files.insert(spans::FILE.to_owned(), spans::write(&record.trial.id, &record.spans)?);
     }
     if let Some(log) = hlog::write(base_time(record), &record.intervals)? {
         files.insert(hlog::FILE.to_owned(), log.into_bytes());

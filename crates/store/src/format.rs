@@ -55,7 +55,7 @@ pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
     Accounting, BesideSummary, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile,
-    Latency, Limits, Run, SettingsVariant, Summary, Trial, Validity,
+    Latency, Limits, RawRead, Run, SettingsVariant, Summary, Trial, Validity,
 };
 pub use workload::{Beside, ScriptText, WeightedScript, WorkloadContent};
 

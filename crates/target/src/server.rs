@@ -238,6 +238,10 @@ impl Server {
         self.group.as_deref().map(Group::in_force)
     }
 
+    pub(crate) fn group(&self) -> Option<&Group> {
+        self.group.as_deref()
+    }
+
     /// How it ended, if it has. Does not wait.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()

@@ -207,6 +207,7 @@ impl Reading<'_> {
             ("tables", table.tables.as_ref().map(Spanned::span)),
             ("writes", table.writes.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
+            ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
         ];
         for (key, at) in said {
             if let (Some(at), false) = (at, may.contains(&key)) {
@@ -257,6 +258,7 @@ impl Reading<'_> {
             pgbench_tables,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
             reconnect: table.reconnect.as_ref().is_some_and(|reconnect| *reconnect.get_ref()),
+            raw_read: table.raw_read.as_ref().map(|relation| relation.get_ref().clone()),
             stagger: tables()
                 .find_map(|table| table.stagger.as_ref())
                 .map_or(Span::default(), |span| *span.get_ref()),

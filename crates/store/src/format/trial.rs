@@ -64,6 +64,10 @@ pub struct Trial {
     pub profile: Option<Profile>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
+    /// What the disk gave of a relation before the load, past the server; null where it was not read so, and in older
+    /// bundles.
+    #[serde(default)]
+    pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
     /// What came out; null where no load ran.
@@ -73,6 +77,17 @@ pub struct Trial {
     /// Where it was imported from; null where pgdyno measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+}
+
+/// The files of a relation, read past the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawRead {
+    /// The relation.
+    pub relation: String,
+    /// Bytes of all its segments.
+    pub bytes: u64,
+    /// How long it took, in microseconds.
+    pub elapsed_us: u64,
 }
 
 /// Where an imported trial comes from.
@@ -416,6 +431,7 @@ impl From<&Model> for Trial {
             limits: trial.limits.clone().map(Limits::from),
             profile: trial.profile.as_ref().map(Profile::from),
             database_bytes: trial.database_bytes,
+            raw_read: trial.raw_read.clone().map(RawRead::from),
             validity: Validity {
                 status: trial.validity.status.name().to_owned(),
                 findings: trial.validity.findings.iter().map(Finding::from).collect(),
@@ -455,6 +471,7 @@ impl Trial {
             limits: self.limits.map(limits::LimitsInForce::from),
             profile: self.profile.map(Profile::into_model).transpose()?,
             database_bytes: self.database_bytes,
+            raw_read: self.raw_read.map(record::RawRead::from),
             validity: record::Validity {
                 status: status(&self.validity.status)?,
                 findings: self
@@ -685,6 +702,7 @@ impl BesideSummary {
     }
 }
 
+mirrors!(RawRead, record::RawRead { relation, bytes, elapsed_us });
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
 mirrors!(Pin, cell::Pin { name, driver, server });

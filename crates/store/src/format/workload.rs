@@ -26,6 +26,9 @@ pub struct WorkloadContent {
     pub writes: bool,
     /// Whether each transaction had a connection of its own.
     pub reconnect: bool,
+    /// The relation whose files were read past the server before cold trials; null where none were.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub raw_read: Option<String>,
     /// How much later each further client began, in microseconds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger_us: u64,
@@ -94,6 +97,7 @@ impl From<&workload::Custom> for WorkloadContent {
             pgbench_tables: custom.pgbench_tables,
             writes: custom.writes,
             reconnect: custom.reconnect,
+            raw_read: custom.raw_read.clone(),
             stagger_us: custom.stagger.us(),
             iterations: custom.iterations,
             spans: custom.spans,
@@ -143,6 +147,7 @@ impl WorkloadContent {
             pgbench_tables: self.pgbench_tables,
             writes: self.writes,
             reconnect: self.reconnect,
+            raw_read: self.raw_read,
             stagger: Span::from_us(self.stagger_us),
             iterations: self.iterations,
             spans: self.spans,

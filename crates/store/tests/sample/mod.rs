@@ -18,7 +18,7 @@ use model::metrics::{Kind, Metrics, Point, Series};
 use model::profile::{Profiled, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, BesideSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
-    Latency, Log, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
+    Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::{Percentile, Stall, Statistics};
 use model::units::{Rate, Size, Span};
@@ -135,6 +135,11 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 perf_cpu_us: Some(12_345),
             }),
             database_bytes: Some(123_456_789),
+            raw_read: Some(RawRead {
+                relation: "scanned".to_owned(),
+                bytes: 1_412_415_488,
+                elapsed_us: 13_470_001,
+            }),
             validity: Validity {
                 status: Status::Suspect,
                 findings: vec![Finding {
@@ -253,7 +258,22 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             },
         ],
         intervals,
-        spans: Vec::new(),
+        spans: vec![
+            model::message::TransactionSpan {
+                script: "tpcb-like".to_owned(),
+                client: 7,
+                start_us: 1_000_001,
+                end_us: 2_345_678,
+                failed: false,
+            },
+            model::message::TransactionSpan {
+                script: "my script, v2: 50%".to_owned(),
+                client: 0,
+                start_us: 0,
+                end_us: 3_500_000,
+                failed: true,
+            },
+        ],
         metrics: Metrics(vec![
             series(
                 "cpu.user_us",
@@ -343,6 +363,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
             server_version: None,
             server_banner: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status: Status::Invalid, findings: Vec::new() },
             load_started: None,
             clocks: None,

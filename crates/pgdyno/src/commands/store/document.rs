@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::cell::Cell;
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
 use model::limits::LimitsInForce;
-use model::message::Interval;
+use model::message::{Interval, TransactionSpan};
 use model::record::{
-    Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run, Setting, Summary, Trial,
+    Environment, Event, Finding, Imported, ImportedFile, Latency, Log, RawRead, Run, Setting, Summary, Trial,
     TrialRecord, Validity,
 };
 use model::statistics::Statistics;
@@ -45,6 +45,7 @@ pub(super) struct ShowDocument<'a> {
     environment: EnvironmentDocument<'a>,
     settings: Vec<SettingDocument<'a>>,
     intervals: &'a [Interval],
+    spans: &'a [TransactionSpan],
     events: Vec<EventDocument<'a>>,
     logs: Vec<LogDocument<'a>>,
 }
@@ -65,6 +66,7 @@ struct TrialDocument<'a> {
     server_build: Option<&'a str>,
     limits: Option<LimitsDocument<'a>>,
     database_bytes: Option<u64>,
+    raw_read: Option<&'a RawRead>,
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
     accounting: AccountingDocument,
@@ -284,6 +286,7 @@ impl<'a> ShowDocument<'a> {
             environment: EnvironmentDocument::of(&record.environment),
             settings: record.settings.iter().map(SettingDocument::of).collect(),
             intervals: &record.intervals,
+            spans: &record.spans,
             events: record.events.iter().map(EventDocument::of).collect(),
             logs: record.logs.iter().map(|Log { name, text }| LogDocument { name, text }).collect(),
         }
@@ -307,6 +310,7 @@ impl<'a> TrialDocument<'a> {
             server_build: trial.server_build.as_deref(),
             limits: trial.limits.as_ref().map(LimitsDocument::of),
             database_bytes: trial.database_bytes,
+            raw_read: trial.raw_read.as_ref(),
             validity: ValidityDocument::of(&trial.validity),
             summary: trial.summary.as_ref().map(SummaryDocument::of),
             accounting: AccountingDocument {

@@ -23,6 +23,11 @@ pub(super) fn text(record: &TrialRecord) -> String {
         // Without the row of empty heads.
         let _ = writeln!(text, "{}\n{}", section.name, rows.split_once('\n').map_or("", |(_, rows)| rows));
     }
+    if let Some(chart) =
+        report::spans(record).map(|spans| report::gantt(&spans)).filter(|chart| !chart.is_empty())
+    {
+        let _ = writeln!(text, "Transactions one by one\n{chart}");
+    }
     text.truncate(text.trim_end().len());
     text + "\n"
 }
@@ -85,6 +90,11 @@ fn about(record: &TrialRecord) -> Section {
     section.push_known("server version", &trial.server_version);
     section.push_known("server banner", &trial.server_banner);
     section.push_known("database size", &database_size(record));
+    let raw_read = trial.raw_read.as_ref().map(|read| {
+        let rate = read.mb_s().map(|rate| format!(", {rate:.1} MB/s")).unwrap_or_default();
+        format!("{}: {} bytes in {:.3} s{rate}", read.relation, read.bytes, read.elapsed_us as f64 / 1e6)
+    });
+    section.push_known("read past the server", &raw_read);
     section.push("pgdyno version", &trial.run.pgdyno_version);
     section.push_known("seed", &trial.run.seed);
     if !trial.run.tags.is_empty() {
