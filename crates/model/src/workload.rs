@@ -99,6 +99,15 @@ pub struct ScriptText {
     pub text: String,
 }
 
+/// A statement of a setup or teardown, its variables filled in: to be sent whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Statement {
+    /// Where it is from: `setup.sql:3`.
+    pub place: String,
+    /// Its text.
+    pub sql: String,
+}
+
 /// The workloads beside pgbench's that a campaign can name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workloads(pub BTreeMap<String, Arc<Custom>>);

@@ -183,3 +183,23 @@ fn mistakes_in_scripts_are_told_before_anything_is_started() {
         assert!(text(&output).contains(words), "{words}: {}", text(&output));
     }
 }
+
+#[test]
+fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_told_before_anything_is_started() {
+    let campaign = |key: &str, exclude: &str| {
+        format!(
+            "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w', 'select-only']\nclients = [1]\n\
+             scale = [1, 2]\n{exclude}\n[workloads.w]\nscript = 'w.sql'\n{key} = 's.sql'\n"
+        )
+    };
+    let files = [("w.sql", "select 1;\n"), ("s.sql", "select 1;\n\\set x 1 / (:scale - 2)\n")];
+    for key in ["setup", "teardown"] {
+        let wrong = bench(&campaign(key, ""), &files).pgdyno(&["plan", "campaign.toml"]);
+        assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+        let told = "error: the workload \"w\" at scale 2: s.sql:2: division by zero";
+        assert!(text(&wrong).contains(told), "{}", text(&wrong));
+        let without = campaign(key, "exclude = [{ workload = 'w', scale = 2 }]");
+        let planned = bench(&without, &files).pgdyno(&["plan", "campaign.toml"]);
+        assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
+    }
+}

@@ -7,13 +7,15 @@ use diagnose::{Confound, Facts};
 use model::cell::{Cell, Pin, SettingsVariant};
 use model::factor::Factor;
 use model::plan::Plan;
-use model::record::{Environment, Setting, Status, Trial};
+use model::record::{Environment, Setting, Trial};
 use model::spec::Campaign;
 use model::units::Rate;
 use model::workload::{Custom, Workloads};
 use stats::Sample;
 
+use crate::compare::figures;
 use crate::environment;
+use crate::metric::Metric;
 use crate::scalability;
 use crate::spans::{lone_us, raw_read};
 use crate::verdicts::judge_columns;
@@ -380,9 +382,9 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         return None;
     }
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
-    let usable = |trial: &&&Trial| trial.validity.status != Status::Invalid;
-    let tps: Vec<f64> =
-        trials.iter().filter(usable).filter_map(|trial| trial.summary.as_ref()).map(|s| s.tps).collect();
+    let tps = figures::runs(&trials, |trial| Metric::Tps.of_head(trial)).values;
+    let class = stats::Cell::of(&tps).and_then(|cell| cell.class());
+    let first_run_apart = stats::first_run_apart(&tps);
     let n = tps.len();
     let sample = Sample::of(tps);
     Some(view::Point {
@@ -390,8 +392,8 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         median: sample.as_ref().map(Sample::median),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
-        class: None,
-        first_run_apart: None,
+        class: class.map(|class| class.to_string()),
+        first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,
         runs: trials.into_iter().map(trial).collect(),
     })

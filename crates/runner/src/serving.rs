@@ -7,7 +7,7 @@ use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::message::Connection;
 use model::record::Setting;
-use model::workload::Transport;
+use model::workload::{Statement, Transport};
 use target::{ExternalServer, RawReading, Server, TargetError, Warmed};
 
 /// The argument that makes pgdyno a process which reads files past the page cache.
@@ -44,8 +44,8 @@ impl Serving {
         }
     }
 
-    /// Runs statements in the tested database, in one session; else which one was refused, and why.
-    pub(crate) fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+    /// Runs statements in the tested database, in one session, up to one that is refused: its place, and why.
+    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
         match self {
             Self::Own(server) => server.run_all(statements),
             Self::External(server) => server.run_all(statements),

@@ -433,15 +433,9 @@ fn has_teardown(custom: &Custom) -> bool {
 /// Runs the teardown of a trial's workload, up to a statement that is refused; what is worth remembering of it.
 fn tear_down(server: &Serving, cell: &Cell) -> Option<String> {
     let custom = cell.workload.custom().filter(|custom| has_teardown(custom))?;
-    let refused = |place: &str, why: &dyn std::fmt::Display| format!("the teardown failed at {place}: {why}");
-    let statements = match workload::teardown(custom, cell.scale) {
-        Ok(statements) => statements,
-        Err(error) => return Some(refused(&custom.name, &error)),
-    };
-    let sql: Vec<&str> = statements.iter().map(|statement| statement.sql.as_str()).collect();
-    let (at, why) = server.run_all(&sql).err()?;
-    let place = statements.get(at).map_or(custom.name.as_str(), |statement| &statement.place);
-    Some(refused(place, &why))
+    let statements = workload::teardown(custom, cell.scale).map_err(|error| error.to_string());
+    let torn_down = statements.and_then(|statements| server.run_all(&statements));
+    torn_down.err().map(|why| format!("the teardown failed: {why}"))
 }
 
 fn setting<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {

@@ -271,7 +271,7 @@ impl Reading<'_> {
             // Told with its whole path, which is no part of what the workload is.
             text.name = self.place.called(&text.name).display().to_string();
         }
-        // What is wrong with a script does not depend on the scale.
+        // Once cells are known, `check` computes them at their scales.
         setup(&checked, 1)?;
         teardown(&checked, 1)?;
         Ok(custom)

@@ -16,7 +16,7 @@ use store::Store;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
-use crate::store_arg::{StoreArg, run_named};
+use crate::store_arg::{RunArg, StoreArg};
 
 /// Say which functions processors were in, by role, group and function
 ///
@@ -61,13 +61,8 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
 
-    /// Cells of this run: its id, or the beginning of it [default: the latest run]
-    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
-    run: Option<String>,
-
-    /// Cells of the latest run of this campaign
-    #[arg(long, value_name = "NAME")]
-    campaign: Option<String>,
+    #[command(flatten)]
+    run: RunArg,
 
     #[command(flatten)]
     format: FormatArg,
@@ -78,7 +73,7 @@ pub(crate) struct ProfileArgs {
 
 impl ProfileArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let run = run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default();
+        let run = self.run.get();
         let store = Store::existing(&self.store.root())?;
         let groups = match &self.groups {
             None => Groups::default(),
