@@ -1,6 +1,6 @@
 //! What a server's data directory begins as: made once as a template, and copied for each trial.
 
-mod blocks;
+pub(crate) mod blocks;
 pub(crate) mod content;
 pub(crate) mod copy;
 pub(crate) mod dataset;
