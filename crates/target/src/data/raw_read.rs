@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use model::record::RawRead;
 use rustix::process::Signal;
 
-use crate::data::blocks::aligned;
+use super::blocks::aligned;
 use crate::error::{Doing, TargetError};
 use crate::limits::Group;
 use crate::process::{enter, spawn};
