@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-// Each test file uses its own part of this.
-#[allow(dead_code)]
 #[path = "fixture/bundles.rs"]
 mod bundles;
 
