@@ -76,3 +76,54 @@ fn reading_past_the_server_is_held_to_its_limits_and_ends_when_the_user_wants_to
     wait_until_gone(&family);
     assert!(bench.trials().iter().all(|trial| trial.raw_read.is_none()));
 }
+
+#[test]
+fn scans_begin_one_after_the_other_and_the_window_ends_with_the_last() {
+    let bench = Bench::new(
+        "name = 'staggered'\n[factors]\nserver = ['9.6', '18']\nworkload = ['small']\nclients = [1, 3]\n\
+         cache = ['cold']\n[run]\nrepeats = 1\nseed = 1\n\
+         [workloads.small]\nbuiltin = 'scans'\nparameters = { rows = 50000 }\nstagger = '200ms'\niterations = 2\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        let record = bench.store().load(&trial.id).unwrap();
+        let told = format!("{}: {:?} {:?}", trial.cell, record.spans, trial.validity);
+        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+        assert_eq!(record.spans.len(), 2 * trial.cell.clients as usize, "{told}");
+        assert!(record.spans.is_sorted_by_key(|span| span.start_us), "{told}");
+        assert!(record.spans.iter().all(|span| span.script == "scan.sql" && !span.failed), "{told}");
+        for client in 0..trial.cell.clients {
+            let of: Vec<_> = record.spans.iter().filter(|span| span.client == client).collect();
+            let [first, second] = of.as_slice() else { panic!("client {client} has two scans: {told}") };
+            // Not before its time, whenever the machine lets it run.
+            assert!(first.start_us >= u64::from(client) * 200_000, "{told}");
+            assert!(first.start_us < first.end_us && first.end_us <= second.start_us, "{told}");
+            assert!(second.start_us < second.end_us, "{told}");
+        }
+        let last = record.spans.iter().map(|span| span.end_us).max().unwrap();
+        let window = trial.summary.as_ref().unwrap().window_us.unwrap();
+        // Within what it takes to notice.
+        assert!(window >= last && window < last + 1_000_000, "{window}: {told}");
+        assert_eq!(trial.accounting.surplus(), Some(0), "{told}");
+    }
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+
+    let report = bench.pgdyno(&["report", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    for point in 0..2 {
+        let spans =
+            |row: usize| report["panels"][0]["rows"][row]["points"][point]["runs"][0]["spans"].clone();
+        let (lone, three) = (spans(0), spans(1));
+        assert_eq!((lone["count"].as_u64(), three["count"].as_u64()), (Some(2), Some(6)), "{report}");
+        assert!(lone["mean_us"].as_f64() > Some(0.0), "{lone}");
+        assert_eq!(three["lone_us"], lone["mean_us"], "{three}");
+        assert!(three["read_bytes"].as_f64().is_some(), "{three}");
+    }
+    let shown = bench.pgdyno(&["store", "show", &trials[0].id]);
+    let shown = text(&shown);
+    assert!(shown.contains("Transactions one by one\n  client 0 │"), "{shown}");
+}

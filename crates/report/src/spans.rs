@@ -26,12 +26,15 @@ pub fn spans(record: &TrialRecord) -> Option<Spans> {
     let succeeded = || record.spans.iter().filter(|span| !span.failed).map(length);
     let (count, sum_us) =
         succeeded().fold((0_u64, 0.0), |(count, sum), length| (count + 1, sum + length as f64));
-    let growth = |disk: &&str| {
+    let growth = |metric: &str, of: &str| {
         let at = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
-        record.metrics.growth("disk.read_bytes", Some(disk), at(first_us), at(last_us))
+        record.metrics.growth(metric, Some(of), at(first_us), at(last_us))
     };
     let disks = disks(record);
-    let read_bytes = disks.iter().map(growth).sum::<Option<f64>>().filter(|_| !disks.is_empty());
+    let by_all = || disks.iter().map(|disk| growth("disk.read_bytes", disk)).sum::<Option<f64>>();
+    let groups = record.trial.limits.iter().flat_map(|limits| &limits.groups);
+    let by_server = groups.filter_map(|group| growth("cgroup.read_bytes", group)).reduce(f64::max);
+    let read_bytes = by_server.or_else(|| by_all().filter(|_| !disks.is_empty()));
     let (each, clumps) = match record.spans.len() <= MOST {
         true => one_by_one(&record.spans),
         false => (Vec::new(), Vec::new()),

@@ -286,7 +286,7 @@ pub struct Spans {
     pub start_us: u64,
     /// When the last ended.
     pub end_us: u64,
-    /// Bytes that were read meanwhile from the disk under the data.
+    /// Bytes that were read meanwhile from the disk under the data: by the server, where its disk was limited, else by all.
     pub read_bytes: Option<f64>,
     /// By client, each client's in order; empty where there are more than 1000.
     pub each: Vec<Span>,

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-// Each test file uses its own part of this.
-#[allow(dead_code)]
 #[path = "fixture/bundles.rs"]
 mod bundles;
 
@@ -11,6 +9,7 @@ use std::collections::BTreeMap;
 
 use bundles::{cell, record};
 use model::environment::BlockDevice;
+use model::limits::LimitsInForce;
 use model::message::TransactionSpan;
 use model::metrics::{Kind, Point, Series};
 use model::record::{RawRead, TrialRecord};
@@ -88,6 +87,23 @@ fn scans_that_end_together_are_found_and_their_successors_are_not_found_again() 
     let apart: Vec<_> =
         (0..8).map(|client| (client, f64::from(client) * 2.0, 14.0 + f64::from(client) * 2.0)).collect();
     assert_eq!(spans(&trial("B", 8, &apart)).unwrap().clumps, []);
+}
+
+#[test]
+fn what_the_server_read_goes_before_what_all_had_read() {
+    let mut record = trial("A", 2, &[(0, 0.0, 10.0), (1, 1.0, 20.0)]);
+    assert_eq!(spans(&record).unwrap().read_bytes, Some(2e8));
+    record.trial.limits =
+        Some(LimitsInForce { groups: vec!["/a".to_owned(), "/b".to_owned()], ..LimitsInForce::default() });
+    record.metrics.0.push(Series {
+        metric: "cgroup.read_bytes".to_owned(),
+        of: Some("/b".to_owned()),
+        kind: Kind::Counter,
+        points: [(0, 5e6), (20_000_000, 1e8)]
+            .map(|(at_us, value)| Point { at_us, value: Some(value) })
+            .into(),
+    });
+    assert_eq!(spans(&record).unwrap().read_bytes, Some(9.5e7));
 }
 
 #[test]

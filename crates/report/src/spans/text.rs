@@ -13,8 +13,8 @@ const GAP: &str = "–";
 
 /// What the table's words mean.
 pub(crate) const LEGEND: [&str; 2] = [
-    "lone: against the mean with 1 client, all else equal; total: from the first start to the last end; read: from the data's",
-    "disk meanwhile; raw read: the table's files past the server; together: how many ended together, though they began apart",
+    "lone: against the mean with 1 client, all else equal; total: from the first start to the last end; read: from disk",
+    "meanwhile; raw read: the table's files past the server; together: how many ended together, though they began apart",
 ];
 
 /// One row a trial of a panel; none where no trial's transactions were kept.
