@@ -129,3 +129,27 @@ fn holds(directory: &Path, name: &str) -> bool {
     let mut directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     directories.any(|entry| entry.file_name() == *name || holds(&entry.path(), name))
 }
+
+#[test]
+fn reads_of_blocks_beyond_memory_are_the_disks() {
+    if !can_limit() {
+        return;
+    }
+    let bench = Bench::new(
+        "name = 'disk'\n[factors]\nserver = ['18']\nworkload = ['beyond']\nclients = [4]\ncache = ['cold']\nsettings = ['direct']\n\
+         memory = ['128MB']\ndisk = ['slow']\n[run]\nduration = '4s'\nwarmup = '1s'\nrepeats = 1\nseed = 1\n\
+         [workloads.beyond]\nbuiltin = 'blocks'\nparameters = { size = '256MB', work_unit = 16 }\n\
+         [disks.slow]\nread = '60MB/s'\n\
+         # Every block that is not in shared buffers is the disk's: none of the page cache's, and none read ahead.\n\
+         [settings.direct]\nshared_buffers = '24MB'\ndebug_io_direct = 'data'\nautovacuum = false\n",
+    );
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = bench.trials();
+    assert_ne!(trials[0].validity.status, Status::Invalid, "{:?}", trials[0].validity);
+    let record = bench.store().load(&trials[0].id).unwrap();
+    let figure = |metric: &str| metric.parse::<report::metric::Metric>().unwrap().of(&record).unwrap();
+    let (blocks, disk) = (figure("blocks.physical_reads") * 8192.0, figure("cgroup.read_bytes"));
+    assert!(blocks > 20e6, "{blocks} bytes a second");
+    assert!((disk / blocks - 1.0).abs() < 0.02, "{blocks} bytes of blocks a second, {disk} of the disk");
+}
