@@ -101,6 +101,8 @@ pub struct Group {
     pub arrivals: Arrivals,
     /// Whether each transaction has a connection of its own.
     pub reconnect: bool,
+    /// What their sessions are called in `pg_stat_activity`, where it is not the connection's name.
+    pub application_name: Option<String>,
     /// When the first of them begins, after the load's start.
     pub start: Duration,
     /// How much later each further one begins.
@@ -121,6 +123,7 @@ impl Group {
             clients,
             arrivals: Arrivals::Closed,
             reconnect: false,
+            application_name: None,
             start: Duration::ZERO,
             stagger: Duration::ZERO,
             transactions: Some(1),

@@ -34,6 +34,7 @@ pub(crate) struct Clients {
     pub(crate) total_weight: u64,
     pub(crate) arrivals: Arrivals,
     pub(crate) reconnect: bool,
+    pub(crate) application_name: Option<String>,
     /// How many transactions each of them runs; without end where it is the largest number.
     pub(crate) transactions: u64,
     pub(crate) spans: bool,
@@ -217,6 +218,7 @@ impl Clients {
             total_weight: group.scripts.iter().map(|script| script.weight).sum(),
             arrivals: group.arrivals.clone(),
             reconnect: group.reconnect,
+            application_name: group.application_name.clone(),
             transactions: group.transactions.unwrap_or(u64::MAX),
             spans: group.spans,
             start_ns: ns(group.start),

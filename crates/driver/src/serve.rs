@@ -27,6 +27,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// What the load's sessions call themselves in `pg_stat_activity`: there they are told from others by it.
 pub const APPLICATION_NAME: &str = "pgdyno";
+/// The same of sessions of workloads beside it.
+pub const BESIDE_NAME: &str = "pgdyno-beside";
 
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +135,12 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
     let mut others = Vec::new();
     for beside in beside(&load.workload) {
         let group = group(&beside.workload, |script| beside.script(script), beside.rate, &known)?;
-        others.push(Group { clients: beside.clients, start: beside.start.duration(), ..group });
+        others.push(Group {
+            clients: beside.clients,
+            application_name: Some(BESIDE_NAME.to_owned()),
+            start: beside.start.duration(),
+            ..group
+        });
     }
     let mut errors = ErrorPolicy::pgbench(Some(1));
     if load.workload.custom().is_none() {
@@ -235,8 +242,9 @@ impl<W: Write> Teller<'_, W> {
 }
 
 impl<W: Write> Observer for Teller<'_, W> {
-    fn connected(&mut self, took: Duration) {
-        self.reply(&Reply::Connected { connect_us: took.as_micros() as u64 });
+    fn connected(&mut self, took: Duration, beside: &[i32]) {
+        let connect_us = took.as_micros() as u64;
+        self.reply(&Reply::Connected { connect_us, beside: beside.to_vec() });
     }
 
     fn started(&mut self, at: ClockReading) {

@@ -119,6 +119,7 @@ impl<'a> Checked<'a> {
         };
         let builtin = table.builtin.as_ref();
         let known = builtin
+            .filter(|_| !table.says_how())
             .and_then(|builtin| Workload::by_name(builtin.get_ref()))
             .or_else(|| self.workloads.get(given.get_ref()));
         Ok(Level::Workload {

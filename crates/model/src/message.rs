@@ -104,6 +104,8 @@ pub enum Reply {
     Connected {
         /// Time it took to connect all clients, in microseconds.
         connect_us: u64,
+        /// Process ids of the backends that serve workloads beside the one that is measured.
+        beside: Vec<i32>,
     },
     /// The load begins now.
     Started {

@@ -463,6 +463,11 @@ impl Campaign {
 }
 
 impl Workload {
+    /// Whether it says how clients run, beyond what they do: one of pgbench's is then no longer as pgbench has it.
+    pub fn says_how(&self) -> bool {
+        self.stagger.is_some() || self.iterations.is_some() || self.spans.is_some() || self.beside.is_some()
+    }
+
     /// Reads the text of a `workload.toml`.
     ///
     /// # Errors

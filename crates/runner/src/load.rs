@@ -58,6 +58,11 @@ impl Driven {
 
 /// What is heard of a load while it runs.
 pub(crate) enum Heard<'a> {
+    /// Its clients are connected.
+    Connected {
+        /// Process ids of the backends that serve workloads beside it.
+        beside: Vec<i32>,
+    },
     /// It has begun.
     Started(ClockReading),
     /// One more interval has passed.
@@ -113,7 +118,10 @@ pub(crate) fn drive(
             }
             Ok(Next::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
-                Reply::Connected { connect_us } => driven.connect_us = connect_us,
+                Reply::Connected { connect_us, beside } => {
+                    hear(Heard::Connected { beside });
+                    driven.connect_us = connect_us;
+                }
                 Reply::Started { at } => {
                     hear(Heard::Started(at));
                     driven.started = Some(at);

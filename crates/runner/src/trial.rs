@@ -133,9 +133,11 @@ pub(crate) fn run(
                         setup.plan.profile.zip(setup.perf),
                         &running.server,
                         driver.id(),
+                        cell.workload.custom().is_some_and(|custom| !custom.beside.is_empty()),
                     );
                     let load = load(setup, next.trial.repeat, cell, connection);
                     driven = drive(driver, load, setup.interrupt, |heard| match heard {
+                        Heard::Connected { beside: pids } => beside.runs_beside(pids),
                         Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
                         Heard::Interval(interval) => on_interval(interval),
                     })?;

@@ -125,14 +125,18 @@ impl Reading<'_> {
                 "expected exactly one of `builtin`, `script`, `scripts` and `directory`",
             ));
         }
+        let as_pgbench_has_it = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
+        if Workload::by_name(self.name).is_some() && (!as_pgbench_has_it || table.says_how()) {
+            return Err(self.wrong(
+                self.at.clone(),
+                format!("\"{}\" is pgbench's own", self.name),
+                "give the workload a name of its own",
+            ));
+        }
         if let Some(builtin) = &table.builtin {
             if let Some(workload) = Workload::by_name(builtin.get_ref()) {
                 self.only(table, "a workload that is pgbench's", &[])?;
-                let as_it_is = table.stagger.is_none()
-                    && table.iterations.is_none()
-                    && table.spans.is_none()
-                    && table.beside.is_none();
-                if as_it_is {
+                if !table.says_how() {
                     return Ok(None);
                 }
                 let script = Table { script: table.builtin.clone(), ..table.clone() };

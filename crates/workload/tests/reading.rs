@@ -102,6 +102,12 @@ fn what_is_wrong_is_told_at_its_place() {
         ("[workloads.a]\nscripts = ['read.sql@many']\n", "\"many\" is not a weight", "'read.sql@many'"),
         ("[workloads.a]\nscripts = ['read.sql@0']\n", "no script would ever be chosen", "['read.sql@0']"),
         ("[workloads.a]\nscripts = ['read.sql', 'read.sql@2']\n", "is there twice", "'read.sql@2'"),
+        ("[workloads.tpcb-like]\nscript = 'read.sql'\n", "\"tpcb-like\" is pgbench's own", "tpcb-like"),
+        (
+            "[workloads.tpcb-like]\nbuiltin = 'tpcb-like'\nspans = true\n",
+            "\"tpcb-like\" is pgbench's own",
+            "tpcb-like",
+        ),
         ("[workloads.a]\nscript = 'read.sql'\niterations = 0\n", "0 is no number of iterations", "0"),
         (
             "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'b' }]\n",

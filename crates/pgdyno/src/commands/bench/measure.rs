@@ -146,7 +146,7 @@ struct Keeper<'a> {
 }
 
 impl Observer for Keeper<'_> {
-    fn connected(&mut self, took: Duration) {
+    fn connected(&mut self, took: Duration, _: &[i32]) {
         self.connecting = took;
         self.memory = resident_bytes().zip(self.resident).map(|(now, before)| now.saturating_sub(before));
         self.live.connected(took);

@@ -70,7 +70,7 @@ struct Listener {
 }
 
 impl Observer for Listener {
-    fn connected(&mut self, _: Duration) {}
+    fn connected(&mut self, _: Duration, _: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
 

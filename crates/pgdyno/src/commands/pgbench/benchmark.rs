@@ -193,7 +193,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn connected(&mut self, took: Duration) {
+    fn connected(&mut self, took: Duration, _: &[i32]) {
         self.connecting = took;
     }
 

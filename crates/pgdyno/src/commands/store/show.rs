@@ -157,6 +157,24 @@ fn load(trial: &Trial) -> Section {
     section.push_known("transactions", &summary.transactions);
     section.push_known("window", &summary.window_us.map(seconds));
     section.push_known("failed, whole load", &summary.failed);
+    for beside in &summary.beside {
+        let us = |us: Option<f64>| us.map_or("unknown".to_owned(), |us| format!("{:.3} ms", us / 1e3));
+        let latency = beside.latency.as_ref().map_or("no latency".to_owned(), |latency| {
+            format!(
+                "mean {}, p99 {}, longest {}",
+                us(latency.mean_us),
+                us(latency.p99_us),
+                us(latency.max_us)
+            )
+        });
+        section.push(
+            &format!("beside: {}", beside.workload),
+            format!(
+                "{} transactions, {:.1}/s, {} failed; {latency}",
+                beside.transactions, beside.tps, beside.failed
+            ),
+        );
+    }
     section.push_known("connecting took", &connecting);
     section.push_known("driver CPU, whole load", &summary.driver_cpu_us.map(seconds));
     section.push_known("driver busy, at most", &busy);
