@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use model::cell::Cell;
 use model::message::TransactionSpan;
+use model::metrics::Series;
 use model::record::{RawRead, Status, Trial, TrialRecord};
 use stats::Task;
 
@@ -26,10 +27,8 @@ pub fn spans(record: &TrialRecord) -> Option<Spans> {
     let succeeded = || record.spans.iter().filter(|span| !span.failed).map(length);
     let (count, sum_us) =
         succeeded().fold((0_u64, 0.0), |(count, sum), length| (count + 1, sum + length as f64));
-    let growth = |metric: &str, of: &str| {
-        let at = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
-        record.metrics.growth(metric, Some(of), at(first_us), at(last_us))
-    };
+    let growth =
+        |metric: &str, of: &str| growth_around(record.metrics.get(metric, Some(of))?, first_us, last_us);
     let disks = disks(record);
     let by_all = || disks.iter().map(|disk| growth("disk.read_bytes", disk)).sum::<Option<f64>>();
     let groups = record.trial.limits.iter().flat_map(|limits| &limits.groups);
@@ -50,6 +49,16 @@ pub fn spans(record: &TrialRecord) -> Option<Spans> {
         each,
         clumps,
     })
+}
+
+/// What a counter grew by from the last reading before a span to the first one after it. Of what is done for nothing but
+/// the span, this is all; between readings a share of it would be taken for what came after.
+fn growth_around(series: &Series, from_us: u64, to_us: u64) -> Option<f64> {
+    let at = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
+    let readings = || series.points.iter().filter(|point| point.value.is_some()).map(|point| point.at_us);
+    let before = readings().filter(|reading| *reading <= at(from_us)).max();
+    let after = readings().filter(|reading| *reading >= at(to_us)).min();
+    series.growth(before.unwrap_or(at(from_us)), after.unwrap_or(at(to_us)))
 }
 
 /// What the files gave that were read past the server.

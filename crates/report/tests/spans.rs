@@ -99,7 +99,7 @@ fn what_the_server_read_goes_before_what_all_had_read() {
         metric: "cgroup.read_bytes".to_owned(),
         of: Some("/b".to_owned()),
         kind: Kind::Counter,
-        points: [(0, 5e6), (20_000_000, 1e8)]
+        points: [(0, 5e6), (19_000_000, 9e7), (20_400_000, 1e8)]
             .map(|(at_us, value)| Point { at_us, value: Some(value) })
             .into(),
     });
