@@ -258,6 +258,9 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
         let shown = text(&bench.pgdyno(&["store", "show", &trial.id]));
         assert!(shown.contains("beside: busy"), "{shown}");
     }
+    let reported = text(&bench.pgdyno(&["report"]));
+    let of_busy: Vec<&str> = reported.lines().filter(|line| line.starts_with("busy ")).collect();
+    assert_eq!(of_busy.len(), 2, "{reported}");
     let compared = text(&bench.pgdyno(&[
         "compare",
         "server=9.6,workload=mixed",

@@ -13,6 +13,7 @@ use model::units::Rate;
 use model::workload::{Custom, Workloads};
 use stats::Sample;
 
+use crate::beside::beside;
 use crate::compare::figures;
 use crate::environment;
 use crate::metric::Metric;
@@ -424,12 +425,8 @@ fn trial(trial: &Trial) -> view::Trial {
         tps: summary.map(|summary| summary.tps),
         transactions: summary.and_then(|summary| summary.transactions),
         failed: summary.and_then(|summary| summary.failed),
-        latency: summary.and_then(|summary| summary.latency.as_ref()).map(|latency| view::Latency {
-            mean_us: latency.mean_us,
-            p50_us: latency.p50_us,
-            p95_us: latency.p95_us,
-            p99_us: latency.p99_us,
-        }),
+        latency: summary.and_then(|summary| summary.latency.as_ref()).map(view::Latency::of),
+        beside: summary.map(|summary| summary.beside.iter().map(beside).collect()).unwrap_or_default(),
         commit_surplus: trial.accounting.surplus(),
         raw_read: trial.raw_read.as_ref().map(raw_read),
         spans: None,

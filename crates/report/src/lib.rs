@@ -5,6 +5,7 @@
 //! plan.
 
 mod analyse;
+mod beside;
 mod blocks;
 pub mod compare;
 mod environment;

@@ -1,5 +1,6 @@
 //! The view as text: one table a panel for people, one row a trial for a spreadsheet, or the whole of it as JSON.
 
+use crate::beside;
 use crate::compare::text::wrapped;
 use crate::figures::{self, counted};
 use crate::scalability;
@@ -45,6 +46,10 @@ fn page(view: &View, format: Format) -> String {
             out.push('\n');
             out.push_str(&sweeps.render(format));
             out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
+        }
+        if let Some(beside) = beside::table(panel, &view.columns) {
+            out.push('\n');
+            out.push_str(&beside.render(format));
         }
         if let Some(one_by_one) = spans::table(panel, &view.columns) {
             out.push('\n');

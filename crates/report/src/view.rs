@@ -251,10 +251,27 @@ pub struct Trial {
     pub latency: Option<Latency>,
     /// Commits that the server counted beyond what the driver can explain; 0 where both agree.
     pub commit_surplus: Option<i64>,
+    /// What came of each workload beside it.
+    pub beside: Vec<Beside>,
     /// What the disk gave of a table before the load, past the server; null where it was not read so.
     pub raw_read: Option<RawRead>,
     /// Its transactions one by one; null where the workload does not keep them.
     pub spans: Option<Spans>,
+}
+
+/// What a workload brought that ran beside the measured one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// Its name.
+    pub workload: String,
+    /// Its transactions that ended in the window.
+    pub transactions: u64,
+    /// Those that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; null where there were none.
+    pub latency: Option<Latency>,
 }
 
 /// The files of a relation, read past the server.
@@ -335,6 +352,18 @@ pub struct Latency {
     pub p95_us: Option<f64>,
     /// 99th percentile.
     pub p99_us: Option<f64>,
+}
+
+impl Latency {
+    /// Those of a trial that are shown.
+    pub(crate) fn of(latency: &model::record::Latency) -> Self {
+        Self {
+            mean_us: latency.mean_us,
+            p50_us: latency.p50_us,
+            p95_us: latency.p95_us,
+            p99_us: latency.p99_us,
+        }
+    }
 }
 
 /// What one validity gate found.

@@ -1,0 +1,61 @@
+//! Workloads that ran beside the measured one, as a table: what each of them came to, trial by trial.
+
+use model::record::BesideSummary;
+
+use crate::table::Table;
+use crate::view::{Beside, Column, Latency, Panel};
+
+/// Stands for what is not known.
+const GAP: &str = "–";
+
+/// A workload's figures, as views have them.
+pub(crate) fn beside(of: &BesideSummary) -> Beside {
+    Beside {
+        workload: of.workload.clone(),
+        transactions: of.transactions,
+        failed: of.failed,
+        tps: of.tps,
+        latency: of.latency.as_ref().map(Latency::of),
+    }
+}
+
+/// One row for each workload beside each trial of a panel; none where nothing ran beside any of them.
+pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
+    let mut table = Table::new([
+        "beside it",
+        "",
+        "#clients",
+        "#repeat",
+        "#count",
+        "#failed",
+        "#tps",
+        "#mean ms",
+        "#p95 ms",
+        "#p99 ms",
+    ]);
+    for row in &panel.rows {
+        for (column, point) in columns.iter().zip(&row.points) {
+            for trial in point.iter().flat_map(|point| &point.runs) {
+                for of in &trial.beside {
+                    let ms = |figure: fn(&Latency) -> Option<f64>| {
+                        let us = of.latency.as_ref().and_then(figure);
+                        us.map_or(GAP.to_owned(), |us| format!("{:.3}", us / 1e3))
+                    };
+                    table.push(vec![
+                        of.workload.clone(),
+                        column.label.clone(),
+                        row.clients.map_or(GAP.to_owned(), |clients| clients.to_string()),
+                        trial.repeat.to_string(),
+                        of.transactions.to_string(),
+                        of.failed.to_string(),
+                        format!("{:.2}", of.tps),
+                        ms(|latency| latency.mean_us),
+                        ms(|latency| latency.p95_us),
+                        ms(|latency| latency.p99_us),
+                    ]);
+                }
+            }
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
