@@ -223,6 +223,9 @@ const BESIDE_FILES: [(&str, &str); 2] = [
 #[test]
 fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause() {
     let bench = bench(BESIDE, &BESIDE_FILES);
+    let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
+    let beside = "mixed: beside it busy (clients: 5 from 200ms on), once.sql (clients: 1)";
+    assert!(planned.contains(beside), "{planned}");
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let trials = bench.trials();

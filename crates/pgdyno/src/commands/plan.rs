@@ -244,20 +244,40 @@ pub(crate) fn headline(plan: &Plan) -> String {
         plan.cells.len(),
         plan.run.repeats,
         plan.trials.len(),
-        Factor::Duration.levels(&plan.cells).join(", "),
+        lengths(plan),
         Factor::Warmup.levels(&plan.cells).join(", "),
         about(plan.estimate().seconds()),
         plan.run.seed
     )
 }
 
-/// What the workloads are that are not pgbench's, a line each, where they say it.
+/// How long windows are, such as `10s, 60s`; of what ends by itself, that it does.
+fn lengths(plan: &Plan) -> String {
+    let (ends, lasts): (Vec<Cell>, Vec<Cell>) =
+        plan.cells.iter().cloned().partition(|cell| cell.workload.iterations().is_some());
+    let mut lengths = Factor::Duration.levels(&lasts);
+    if !ends.is_empty() {
+        lengths.push("as long as their iterations take".to_owned());
+    }
+    lengths.join(", ")
+}
+
+/// What the workloads are that are not pgbench's, a line each, where they say it, and what runs beside them.
 fn described(plan: &Plan) -> String {
-    let described = plan
-        .custom_workloads()
-        .into_iter()
-        .filter_map(|custom| Some(format!("{}: {}\n", custom.name, custom.description.as_ref()?)));
-    let lines: String = described.collect();
+    let line = |custom: &Custom| {
+        let beside = custom.beside.iter().map(|beside| {
+            let rate = beside.rate.get().map(|rate| format!(" at {rate}/s")).unwrap_or_default();
+            let start = (!beside.start.is_zero()).then(|| format!(" from {} on", beside.start));
+            let (name, start) = (beside.workload.name(), start.unwrap_or_default());
+            format!("{name} (clients: {}{rate}{start})", beside.clients)
+        });
+        let beside = beside.collect::<Vec<_>>().join(", ");
+        let said = custom.description.clone().into_iter();
+        let said: Vec<String> =
+            said.chain((!beside.is_empty()).then(|| format!("beside it {beside}"))).collect();
+        (!said.is_empty()).then(|| format!("{}: {}\n", custom.name, said.join("; ")))
+    };
+    let lines: String = plan.custom_workloads().into_iter().filter_map(line).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
