@@ -81,6 +81,14 @@ fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
     for part in ["load by group", "executor", "protocol", "load by function", "callers by DWARF"] {
         assert!(text(&shown).contains(part), "{part}: {}", text(&shown));
     }
+    let stored = text(&pgdyno(&bench, &["store", "show", &trial.id]));
+    let words = stored.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [&format!("Profile samples {}", profile.samples), "at 299 Hz", "callers by DWARF", "own CPU"] {
+        assert!(words.contains(part), "{part}: {stored}");
+    }
+    let json = pgdyno(&bench, &["store", "show", &trial.id, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["trial"]["profile"]["callgraph"], "dwarf");
     let function = pgdyno(&bench, &["profile", "clients=4", "--function", "PostgresMain"]);
     assert_eq!(function.status.code(), Some(0), "{}", text(&function));
     let drawn = pgdyno(&bench, &["profile", "--role", "load", "--svg", "load.svg"]);

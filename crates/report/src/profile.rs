@@ -9,10 +9,10 @@ mod text;
 use std::collections::BTreeMap;
 
 pub use difference::{Change, Difference};
-pub use document::Document;
+pub use document::{Document, TakenDocument};
 pub use flame::{difference_svg, svg};
 pub use groups_file::groups_of;
-pub use text::{difference_text, function_text, text};
+pub use text::{difference_text, function_text, text, way};
 
 use diagnose::profile::plainly;
 use model::message::Interval;

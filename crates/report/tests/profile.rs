@@ -71,7 +71,7 @@ fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
     assert_eq!(profile.transactions, Some(2500.0), "half of the interval was profiled");
     let text = text(&profile, &Groups::default(), Format::Table);
     assert!(
-        text.contains("120 samples of the whole machine in 5.0 s, cycles at 100 Hz, none lost"),
+        text.contains("120 samples in 5.0 s of the whole machine, cycles at 100 Hz, none lost"),
         "{text}"
     );
     assert!(text.contains("callers by frame pointers (96% of 2000 functions"), "{text}");

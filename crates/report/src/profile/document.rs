@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use diagnose::profile::{Groups, functions};
+use model::profile::Profiled;
 use serde::Serialize;
 
 use super::Profile;
@@ -30,8 +31,9 @@ struct ProfileDocument {
     reservations: Vec<String>,
 }
 
+/// How a trial's profile was taken.
 #[derive(Debug, Serialize)]
-struct TakenDocument {
+pub struct TakenDocument {
     event: Option<String>,
     hz: u32,
     callgraph: &'static str,
@@ -125,7 +127,22 @@ impl ProfileDocument {
                 functions: functions(stacks).into_iter().map(function).collect(),
             }
         };
-        let taken = |taken: &model::profile::Profiled| TakenDocument {
+        Self {
+            cell: profile.cell.clone(),
+            trials: profile.trials.clone(),
+            taken: profile.taken.iter().map(TakenDocument::of).collect(),
+            transactions: profile.transactions,
+            us_per_sample: profile.us_per_sample,
+            roles: profile.stacks.iter().map(role).collect(),
+            reservations: profile.reservations(),
+        }
+    }
+}
+
+impl TakenDocument {
+    /// Of one trial.
+    pub fn of(taken: &Profiled) -> Self {
+        Self {
             event: taken.event.clone(),
             hz: taken.hz,
             callgraph: taken.callgraph.name(),
@@ -138,15 +155,6 @@ impl ProfileDocument {
             nameless: taken.nameless.clone(),
             perf_version: taken.perf_version.clone(),
             perf_cpu_us: taken.perf_cpu_us,
-        };
-        Self {
-            cell: profile.cell.clone(),
-            trials: profile.trials.clone(),
-            taken: profile.taken.iter().map(taken).collect(),
-            transactions: profile.transactions,
-            us_per_sample: profile.us_per_sample,
-            roles: profile.stacks.iter().map(role).collect(),
-            reservations: profile.reservations(),
         }
     }
 }

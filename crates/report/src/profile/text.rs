@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use diagnose::profile::{Groups, around, frames, functions};
-use model::profile::{Scope, Stacks, Unwinding};
+use model::profile::{Profiled, Scope, Stacks, Unwinding};
 
 use super::difference::{Change, Difference};
 use super::{Profile, ProfileError};
@@ -150,25 +150,11 @@ fn heading(profile: &Profile) -> String {
         [only] => format!("trial {only}"),
         several => figures::counted(several.len(), "trial"),
     };
-    let scope = match first.scope {
-        Scope::Machine => "the whole machine",
-        Scope::Processes => "the driver and the server",
-    };
-    let way = match first.callgraph {
-        Unwinding::FramePointers => "frame pointers",
-        Unwinding::Dwarf => "DWARF",
-    };
     let seconds: f64 = profile.taken.iter().map(|taken| (taken.to_us - taken.from_us) as f64 / 1e6).sum();
     let lost: u64 = profile.taken.iter().map(|taken| taken.lost).sum();
-    let mut out = format!(
-        "{} · {trials}\n{} samples of {scope} in {seconds:.1} s, {} at {} Hz, {}; callers by {way} ({})",
-        profile.cell,
-        profile.taken.iter().map(|taken| taken.samples).sum::<u64>(),
-        first.event.as_deref().unwrap_or("no event"),
-        first.hz,
-        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
-        first.callgraph_reason
-    );
+    let samples: u64 = profile.taken.iter().map(|taken| taken.samples).sum();
+    let mut out =
+        format!("{} · {trials}\n{samples} samples in {seconds:.1} s {}", profile.cell, way(first, lost));
     let cpu_us: Option<u64> = profile.taken.iter().map(|taken| taken.perf_cpu_us).sum();
     if let Some(transactions) = profile.transactions {
         let _ = write!(out, "\n{} transactions", figures::tps(transactions));
@@ -178,6 +164,25 @@ fn heading(profile: &Profile) -> String {
             write!(out, "; perf itself took {:.2}% of a processor", cpu_us as f64 / seconds.max(1e-6) / 1e4);
     }
     out
+}
+
+/// How a profile was taken that lost so many samples.
+pub fn way(taken: &Profiled, lost: u64) -> String {
+    let scope = match taken.scope {
+        Scope::Machine => "the whole machine",
+        Scope::Processes => "the driver and the server",
+    };
+    let callers = match taken.callgraph {
+        Unwinding::FramePointers => "frame pointers",
+        Unwinding::Dwarf => "DWARF",
+    };
+    format!(
+        "of {scope}, {} at {} Hz, {}; callers by {callers} ({})",
+        taken.event.as_deref().unwrap_or("no event"),
+        taken.hz,
+        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
+        taken.callgraph_reason
+    )
 }
 
 fn roles(profile: &Profile) -> Table {

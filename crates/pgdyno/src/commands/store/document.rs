@@ -11,6 +11,7 @@ use model::record::{
     TrialRecord, Validity,
 };
 use model::statistics::Statistics;
+use report::profile::TakenDocument;
 use serde::Serialize;
 use store::{Check, Listing, Problem, Reindexed};
 
@@ -64,6 +65,7 @@ struct TrialDocument<'a> {
     server_banner: Option<&'a str>,
     server_build: Option<&'a str>,
     limits: Option<LimitsDocument<'a>>,
+    profile: Option<TakenDocument>,
     database_bytes: Option<u64>,
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
@@ -306,6 +308,7 @@ impl<'a> TrialDocument<'a> {
             server_banner: trial.server_banner.as_deref(),
             server_build: trial.server_build.as_deref(),
             limits: trial.limits.as_ref().map(LimitsDocument::of),
+            profile: trial.profile.as_ref().map(TakenDocument::of),
             database_bytes: trial.database_bytes,
             validity: ValidityDocument::of(&trial.validity),
             summary: trial.summary.as_ref().map(SummaryDocument::of),
