@@ -83,7 +83,8 @@ fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
     }
     let stored = text(&pgdyno(&bench, &["store", "show", &trial.id]));
     let words = stored.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in [&format!("Profile samples {}", profile.samples), "at 299 Hz", "callers by DWARF", "own CPU"] {
+    for part in [&format!("Profile samples {}", profile.samples), "at 299 Hz", "callers by DWARF", "own CPU"]
+    {
         assert!(words.contains(part), "{part}: {stored}");
     }
     let json = pgdyno(&bench, &["store", "show", &trial.id, "--format", "json"]);
@@ -120,6 +121,34 @@ fn a_part_of_the_window_is_profiled_where_it_is_asked_for() {
     // A busy machine may be late at both ends.
     let length_us = profile.to_us - profile.from_us;
     assert!(profile.from_us >= 300_000 && (400_000..1_500_000).contains(&length_us), "{profile:?}");
+}
+
+#[test]
+fn a_cell_is_measured_and_its_profile_shown() {
+    let bench = bench("1s", "");
+    let wrong = |args: &[&str], why: &str| {
+        let output = pgdyno(&bench, args);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(why), "{why}: {}", text(&output));
+        assert!(!bench.path().join(".pgdyno").exists());
+    };
+    wrong(&["profile", "--measure", "sever=18"], "there is no factor \"sever\"; there are server,");
+    wrong(&["profile", "--measure", "server=18,workload=tpcc,clients=2"], "there is no workload \"tpcc\"");
+    wrong(&["profile", "--measure", "server=18,workload=select-only"], "clients");
+    if !can_profile() {
+        return;
+    }
+    let cell = "server=18,workload=select-only,clients=2,duration=2s";
+    let args =
+        ["profile", "--measure", cell, "--set", "profile.hz=499", "--role", "load", "--format", "json"];
+    let output = pgdyno(&bench, &args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let profile = &json["profiles"][0];
+    assert_eq!((&profile["taken"][0]["hz"], &profile["roles"][0]["role"]), (&499.into(), &"load".into()));
+    let trials = bench.trials();
+    assert_eq!((trials.len(), trials[0].cell.clients), (1, 2));
+    assert!(trials[0].run.campaign_toml.contains("hz = 499"), "{}", trials[0].run.campaign_toml);
 }
 
 #[test]
