@@ -14,6 +14,7 @@ use model::workload::{Custom, Workloads};
 use stats::Sample;
 
 use crate::environment;
+use crate::profile::{Profile, TrialProfile, tree, way};
 use crate::scalability;
 use crate::verdicts::judge_columns;
 use crate::view::{self, View};
@@ -25,6 +26,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings.
     pub settings: Vec<Setting>,
+    /// Its profile, where it has one.
+    pub profile: Option<TrialProfile>,
 }
 
 /// Makes the view of some trials; `surroundings` are by the trial's id, and may lack some.
@@ -47,6 +50,7 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
         columns: unique_labels(columns),
         comparisons,
+        profiles: profiles(&panels, surroundings),
         panels,
         environment: view::Environment {
             confounds,
@@ -341,6 +345,33 @@ fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
         scalability: (0..layout.columns.len()).map(sweep).collect(),
         rows,
     }
+}
+
+fn profiles(panels: &[view::Panel], surroundings: &BTreeMap<String, Surroundings>) -> Vec<view::Profile> {
+    let mut profiles = Vec::new();
+    for (panel, rows) in panels.iter().map(|panel| &panel.rows).enumerate() {
+        for row in rows {
+            for (column, point) in row.points.iter().enumerate() {
+                let runs = point.iter().flat_map(|point| &point.runs);
+                let usable = runs.filter(|run| run.validity != Status::Invalid.name());
+                let of_run = |run: &view::Trial| surroundings.get(&run.id)?.profile.clone();
+                let parts: Vec<TrialProfile> = usable.filter_map(of_run).collect();
+                let Some(profile) = Profile::of(&parts) else { continue };
+                profiles.push(view::Profile {
+                    panel,
+                    clients: row.clients,
+                    column,
+                    taken: profile.taken.first().map(|taken| way(taken, taken.lost)).unwrap_or_default(),
+                    us_per_sample: profile.us_per_sample,
+                    transactions: profile.transactions,
+                    reservations: profile.reservations(),
+                    roles: profile.stacks.iter().map(tree).collect(),
+                    trials: profile.trials,
+                });
+            }
+        }
+    }
+    profiles
 }
 
 fn clients_of(trial: &Trial) -> Option<u32> {

@@ -5,6 +5,7 @@ mod document;
 mod flame;
 mod groups_file;
 mod text;
+mod tree;
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,12 @@ pub use document::{Document, TakenDocument};
 pub use flame::{difference_svg, svg};
 pub use groups_file::groups_of;
 pub use text::{difference_text, function_text, text, way};
+pub(crate) use tree::tree;
 
 use diagnose::profile::plainly;
 use model::message::Interval;
 use model::profile::{Profiled, Stacks};
+use model::record::TrialRecord;
 use store::{Store, StoreError};
 
 use crate::explained::{ExplainError, selected};
@@ -109,28 +112,11 @@ pub struct Profile {
 /// They are not there, or have none.
 pub fn profile(store: &Store, default: &Selection, what: &Selector) -> Result<Profile, ProfileError> {
     let ids = selected(store, default, what)?;
-    let mut cell = String::new();
-    let (mut trials, mut taken) = (Vec::new(), Vec::new());
-    let mut transactions = Some(0.0);
-    let mut by_role: BTreeMap<String, Stacks> = BTreeMap::new();
+    let mut parts = Vec::new();
     for id in &ids {
-        let record = store.load(id)?;
-        let Some(profiled) = record.trial.profile else { continue };
-        cell = record.trial.cell.to_string();
-        let more = ended_between(&record.intervals, profiled.from_us, profiled.to_us);
-        transactions = transactions.zip(more).map(|(sum, more)| sum + more);
-        for stacks in record.stacks.iter().map(plainly) {
-            let sum = by_role
-                .entry(stacks.role.clone())
-                .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
-            for (stack, samples) in stacks.samples {
-                *sum.samples.entry(stack).or_default() += samples;
-            }
-        }
-        trials.push(record.trial.id);
-        taken.push(profiled);
+        parts.extend(TrialProfile::of(store.load(id)?));
     }
-    let Some(first) = taken.first() else {
+    let Some(profile) = Profile::of(&parts) else {
         let id = ids.last().cloned().unwrap_or_default();
         let trials = match ids.len() {
             1 => format!("trial {id} has"),
@@ -138,13 +124,40 @@ pub fn profile(store: &Store, default: &Selection, what: &Selector) -> Result<Pr
         };
         return Err(ProfileError::None { trials, id });
     };
-    if taken.iter().any(|other| other.hz != first.hz) {
+    let hz = |taken: &Profiled| taken.hz;
+    if profile.taken.iter().map(hz).min() != profile.taken.iter().map(hz).max() {
         return Err(ProfileError::Rates { selector: what.to_string() });
     }
-    let us_per_sample = first.us_per_sample();
-    let mut stacks: Vec<Stacks> = by_role.into_values().collect();
-    stacks.sort_by(|a, b| (b.total(), &a.role).cmp(&(a.total(), &b.role)));
-    Ok(Profile { cell, trials, taken, transactions, us_per_sample, stacks })
+    Ok(profile)
+}
+
+/// The profile of one trial, as it is in its bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialProfile {
+    /// The trial.
+    pub id: String,
+    /// Its cell, for people.
+    pub cell: String,
+    /// How it was taken.
+    pub taken: Profiled,
+    /// Transactions that ended while it was taken; none where that is not known.
+    pub transactions: Option<f64>,
+    /// By role.
+    pub stacks: Vec<Stacks>,
+}
+
+impl TrialProfile {
+    /// Of a trial that has one.
+    pub fn of(record: TrialRecord) -> Option<Self> {
+        let taken = record.trial.profile?;
+        Some(Self {
+            cell: record.trial.cell.to_string(),
+            id: record.trial.id,
+            transactions: ended_between(&record.intervals, taken.from_us, taken.to_us),
+            taken,
+            stacks: record.stacks,
+        })
+    }
 }
 
 /// Transactions that ended in a span of the load, those of an interval that is only partly in it in proportion.
@@ -160,6 +173,30 @@ fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64
 }
 
 impl Profile {
+    /// Of trials of one cell, that were sampled at one rate, together; none of no trial.
+    pub fn of(parts: &[TrialProfile]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut by_role: BTreeMap<&str, Stacks> = BTreeMap::new();
+        for stacks in parts.iter().flat_map(|part| &part.stacks) {
+            let sum = by_role
+                .entry(stacks.role.as_str())
+                .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
+            for (stack, samples) in plainly(stacks).samples {
+                *sum.samples.entry(stack).or_default() += samples;
+            }
+        }
+        let mut stacks: Vec<Stacks> = by_role.into_values().collect();
+        stacks.sort_by(|a, b| (b.total(), &a.role).cmp(&(a.total(), &b.role)));
+        Some(Self {
+            cell: first.cell.clone(),
+            trials: parts.iter().map(|part| part.id.clone()).collect(),
+            taken: parts.iter().map(|part| part.taken.clone()).collect(),
+            transactions: parts.iter().map(|part| part.transactions).sum(),
+            us_per_sample: first.taken.us_per_sample(),
+            stacks,
+        })
+    }
+
     /// Samples of all roles.
     pub fn samples(&self) -> u64 {
         self.stacks.iter().map(Stacks::total).sum()

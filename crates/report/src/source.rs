@@ -6,6 +6,7 @@ use model::record::{Run, Trial};
 use store::{Store, StoreError};
 
 use crate::analyse::{Surroundings, analyse};
+use crate::profile::TrialProfile;
 use crate::view::View;
 
 /// Which run to report on.
@@ -75,7 +76,8 @@ fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError
     // Of an imported trial's surroundings nothing is known.
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
         let record = store.load(&trial.id)?;
-        let of_trial = Surroundings { environment: record.environment, settings: record.settings };
+        let (environment, settings) = (record.environment.clone(), record.settings.clone());
+        let of_trial = Surroundings { environment, settings, profile: TrialProfile::of(record) };
         surroundings.insert(trial.id.clone(), of_trial);
     }
     Ok(analyse(&trials, &surroundings))
