@@ -47,7 +47,13 @@ const DEVIATIONS = 1.96;
 export function label(profile: Profile, view: View): string {
   const panel = view.panels[profile.panel];
   const clients = profile.clients === null ? '' : `, ${counted(profile.clients, 'client')}`;
-  return `${panel ? title(panel) : ''}${clients}, ${view.columns[profile.column]?.label ?? ''}`;
+  const what = isWaiting(profile) ? ': what waits' : '';
+  return `${panel ? title(panel) : ''}${clients}, ${view.columns[profile.column]?.label ?? ''}${what}`;
+}
+
+/** Whether it is of time without a processor, in which samples are microseconds. */
+export function isWaiting(profile: Profile): boolean {
+  return profile.kind === 'off-cpu';
 }
 
 export function scaleOf(profile: Profile): number | null {

@@ -140,6 +140,7 @@ export interface Finding {
 }
 
 export interface Profile {
+  kind: string;
   panel: number;
   clients: number | null;
   column: number;

@@ -11,7 +11,7 @@ use crate::factor::{ANY, Factor};
 use crate::limits::{DiskLimit, MemoryLimit};
 use crate::matrix::Level;
 use crate::plan::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
-use crate::profile::{Profile, Unwinding};
+use crate::profile::{AROUND_OFF_CPU_US, Profile, Unwinding};
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, Campaign, SpecError};
 use crate::units::{Span, Throughput};
@@ -234,7 +234,7 @@ impl<'a> Checked<'a> {
     /// What is profiled beside each load of these cells.
     pub(crate) fn profile(&self, cells: &[Cell]) -> Result<Option<Profile>, SpecError> {
         let Some(table) = &self.campaign.profile else { return Ok(None) };
-        let spec::Profile { hz, callgraph, window } = table.get_ref();
+        let spec::Profile { hz, callgraph, window, off_cpu } = table.get_ref();
         if let Some(given) = window {
             let asked = self.window(given)?;
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
@@ -242,6 +242,17 @@ impl<'a> Checked<'a> {
                     given,
                     format!("{asked} are to be profiled of a measured window of {shorter}"),
                     "expected no more than the shortest window; left out, it is all of it",
+                ));
+            }
+        }
+        if let Some(given) = off_cpu {
+            let asked = self.window(given)?;
+            let too_short = |duration: &Span| duration.us() < 2 * (asked.us() + AROUND_OFF_CPU_US);
+            if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(too_short) {
+                return Err(SpecError::at(
+                    given,
+                    format!("{asked} are to be recorded off CPU of a measured window of {shorter}"),
+                    "expected less than half of the shortest window, and a second less for getting ready",
                 ));
             }
         }
@@ -258,6 +269,7 @@ impl<'a> Checked<'a> {
                 Some(given) => one_of(given, "call graph", &choices)?,
             },
             window: window.as_ref().map(|given| *given.get_ref()),
+            off_cpu: off_cpu.as_ref().map(|given| *given.get_ref()),
         }))
     }
 

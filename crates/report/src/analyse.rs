@@ -14,7 +14,7 @@ use model::workload::{Custom, Workloads};
 use stats::Sample;
 
 use crate::environment;
-use crate::profile::{Profile, TrialProfile, tree, way};
+use crate::profile::{Kind, Profile, TrialProfile, tree, way, way_off_cpu};
 use crate::scalability;
 use crate::verdicts::judge_columns;
 use crate::view::{self, View};
@@ -26,8 +26,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings.
     pub settings: Vec<Setting>,
-    /// Its profile, where it has one.
-    pub profile: Option<TrialProfile>,
+    /// Its profiles.
+    pub profiles: Vec<TrialProfile>,
 }
 
 /// Makes the view of some trials; `surroundings` are by the trial's id, and may lack some.
@@ -352,22 +352,34 @@ fn profiles(panels: &[view::Panel], surroundings: &BTreeMap<String, Surroundings
     for (panel, rows) in panels.iter().map(|panel| &panel.rows).enumerate() {
         for row in rows {
             for (column, point) in row.points.iter().enumerate() {
-                let runs = point.iter().flat_map(|point| &point.runs);
-                let usable = runs.filter(|run| run.validity != Status::Invalid.name());
-                let of_run = |run: &view::Trial| surroundings.get(&run.id)?.profile.clone();
-                let parts: Vec<TrialProfile> = usable.filter_map(of_run).collect();
-                let Some(profile) = Profile::of(&parts) else { continue };
-                profiles.push(view::Profile {
-                    panel,
-                    clients: row.clients,
-                    column,
-                    taken: profile.taken.first().map(|taken| way(taken, taken.lost)).unwrap_or_default(),
-                    us_per_sample: profile.us_per_sample,
-                    transactions: profile.transactions,
-                    reservations: profile.reservations(),
-                    roles: profile.stacks.iter().map(tree).collect(),
-                    trials: profile.trials,
-                });
+                for kind in Kind::ALL {
+                    let parts: Vec<TrialProfile> = point
+                        .iter()
+                        .flat_map(|point| &point.runs)
+                        .filter(|run| run.validity != Status::Invalid.name())
+                        .filter_map(|run| surroundings.get(&run.id))
+                        .flat_map(|known| known.profiles.iter().filter(|profile| profile.kind == kind))
+                        .cloned()
+                        .collect();
+                    let Some(profile) = Profile::of(&parts) else { continue };
+                    let first = profile.taken.first();
+                    let taken = match kind {
+                        Kind::OnCpu => first.map(|taken| way(taken, taken.lost)),
+                        Kind::OffCpu => first.and_then(way_off_cpu),
+                    };
+                    profiles.push(view::Profile {
+                        kind: kind.name(),
+                        panel,
+                        clients: row.clients,
+                        column,
+                        taken: taken.unwrap_or_default(),
+                        us_per_sample: profile.us_per_sample,
+                        transactions: profile.transactions,
+                        reservations: profile.reservations(),
+                        roles: profile.stacks.iter().map(tree).collect(),
+                        trials: profile.trials,
+                    });
+                }
             }
         }
     }

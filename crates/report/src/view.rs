@@ -283,9 +283,11 @@ pub struct Finding {
     pub advice: Option<String>,
 }
 
-/// Which functions processors were in while a cell was measured, of its usable trials together.
+/// Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
+    /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
+    pub kind: &'static str,
     /// The cell's place in [`View::panels`].
     pub panel: usize,
     /// Its number of clients; null where that is not known.
@@ -296,7 +298,7 @@ pub struct Profile {
     pub trials: Vec<String>,
     /// How the first of them was profiled, for people.
     pub taken: String,
-    /// CPU time that a sample stands for, in microseconds.
+    /// Time that a sample stands for, in microseconds.
     pub us_per_sample: f64,
     /// Transactions that ended while it was profiled; null where that is not known.
     pub transactions: Option<f64>,

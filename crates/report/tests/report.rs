@@ -244,7 +244,13 @@ fn cells_that_were_profiled_have_a_tree_for_each_role() {
     let view = fixture::view();
     let cells: Vec<(usize, Option<u32>, usize)> =
         view.profiles.iter().map(|profile| (profile.panel, profile.clients, profile.column)).collect();
-    assert_eq!(cells, [(0, Some(8), 0), (0, Some(8), 1), (0, Some(16), 0), (0, Some(16), 1)]);
+    assert_eq!(
+        cells,
+        [(0, Some(8), 0), (0, Some(8), 1), (0, Some(8), 1), (0, Some(16), 0), (0, Some(16), 1)]
+    );
+    let kinds: Vec<&str> = view.profiles.iter().map(|profile| profile.kind).collect();
+    assert_eq!(kinds, ["on-cpu", "on-cpu", "off-cpu", "on-cpu", "on-cpu"]);
+    assert_eq!(view.profiles[2].roles[0].total, 3 * 7_600_000);
     let profile = &view.profiles[1];
     assert_eq!(profile.trials.len(), 3);
     let transactions = point(&view, "select-only", 8, 1).unwrap().runs.iter().map(|run| run.transactions);

@@ -8,7 +8,9 @@ use std::time::Duration;
 use collect::postgres::{
     Commits, LoadSessions, Session, Statements, Statistics, Tables, WaitSampler, buffers,
 };
-use collect::{Looked, Looker, Machine, Perf, Processes, Profiler, Sampler, Source, Watched, Window};
+use collect::{
+    Looked, Looker, Machine, Perf, Processes, Profiler, Recorded, Sampler, Source, Watched, Window,
+};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Collect;
 use model::profile::{Profile, Profiled, Stacks};
@@ -49,6 +51,7 @@ pub(crate) struct Collected {
     pub(crate) statements: Vec<StatementUse>,
     pub(crate) profile: Option<Profiled>,
     pub(crate) stacks: Vec<Stacks>,
+    pub(crate) off_cpu: Vec<Stacks>,
     pub(crate) events: Vec<Event>,
     /// What went wrong, for people.
     pub(crate) troubles: Vec<String>,
@@ -66,16 +69,15 @@ impl Beside {
     ) -> Self {
         let mut beside = Self::default();
         let backends = Arc::new(Mutex::new(Vec::new()));
-        let mut watched = Watched {
+        let watched = Watched {
             driver: Some(driver),
             postmaster: serving.pid(),
-            profiler: None,
+            profilers: Arc::default(),
             collector_backends: Arc::clone(&backends),
         };
         if let Some((profile, perf)) = profile {
             let begun = Profiler::start(profile, perf, watched.clone());
             beside.profiler = beside.noted("profile", begun);
-            watched.profiler = beside.profiler.as_ref().map(Profiler::pid);
         }
         if what.statements {
             let begun = for_statements(serving)
@@ -180,9 +182,14 @@ impl Beside {
         }
         if let Some(profiler) = self.profiler.take() {
             let profiled = profiler.finish(interrupt);
-            if let Some((profile, stacks)) = self.noted("profile", profiled).flatten() {
-                collected.profile = Some(profile);
+            if let Some(Recorded { mut profile, stacks, off_cpu }) = self.noted("profile", profiled).flatten()
+            {
                 collected.stacks = stacks;
+                if let Some((how, stacks)) = self.noted("profile off CPU", off_cpu.transpose()).flatten() {
+                    profile.off_cpu = Some(how);
+                    collected.off_cpu = stacks;
+                }
+                collected.profile = Some(profile);
             }
         }
         collected.commits = self.counted.iter().map(Commits::get).sum();

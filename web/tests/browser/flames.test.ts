@@ -98,6 +98,17 @@ test('another role and another profile are a choice away', async () => {
   expect(await rows.nth(0).innerText()).toMatch(/LockAcquireExtended.*−7\d/s);
 });
 
+test('what waits is shown in time', async () => {
+  const page = await open();
+  await page.getByLabel('profile of').selectOption({ label: 'select-only, scale 10, 8 clients, PostgreSQL 18.1: what waits' });
+  await page.waitForSelector('.flame [data-function="ProcSleep"]');
+  expect(await page.locator('.flames h2').innerText()).toMatch(/^Where threads wait.*22\.8 s without a processor/s);
+  expect(await page.getByLabel('against').count()).toBe(0);
+  await bar(page, 'ProcSleep').hover();
+  expect(await page.locator('.flames .what').innerText()).toContain('22.8% of load, itself 0.0% (5.19 s');
+  expect(await page.locator('.flames .functions tbody tr').first().innerText()).toContain('PostgresMain');
+});
+
 describe.each([1280, 390])('at %i pixels', (width) => {
   test.each(['light', 'dark'])('in %s nothing is wider than the page', async (theme) => {
     const page = await open(`#theme=${theme}&flame-profile=1&flame-against=0`, width);

@@ -7,8 +7,8 @@ use anyhow::Context;
 use clap::Args;
 use diagnose::profile::Groups;
 use report::profile::{
-    Difference, Document, Profile, ProfileError, difference_svg, difference_text, function_text, groups_of,
-    profile, svg, text,
+    Difference, Document, Kind, Profile, ProfileError, difference_svg, difference_text, function_text,
+    groups_of, profile, svg, text,
 };
 use report::table::Format;
 use report::{Selection, Selector};
@@ -27,7 +27,8 @@ use crate::store_arg::{StoreArg, run_named};
 /// Of trials whose campaign has [profile]: shares of samples by role (driver, the load's backends, checkpointer, …), and of
 /// one role by group of functions (protocol, parse and plan, executor, commit, buffer, WAL, lock) and by function, by itself
 /// and with all that it calls. Of a cell, its trials' samples are taken together. Of two, it says where a transaction
-/// takes more processor time in the second. With --measure the trial is run now.
+/// takes more processor time in the second. With --measure the trial is run now. With --off-cpu it is told where threads
+/// waited.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,6 +38,7 @@ Examples:
   pgdyno profile --function ExecScan                a function, what calls it and what it calls
   pgdyno profile server=17 server=18                where the second takes more CPU time of a transaction
   pgdyno profile server=17 server=18 --svg diff.svg as a flame graph: red is more, blue is less
+  pgdyno profile --off-cpu --svg waits.svg          where threads waited, in trials with profile.off_cpu
   pgdyno profile --measure server=18,workload=select-only,clients=8,duration=20s --set profile.hz=299
                                                     measures it first, as a campaign of one trial
   pgdyno profile --role driver --folded | inferno-flamegraph > driver.svg
@@ -46,6 +48,11 @@ pub(crate) struct ProfileArgs {
     /// [default: the latest trial]
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
     what: Vec<Selector>,
+
+    /// Of one profile, show where threads waited in place of what ran: time without a processor, of trials whose [profile]
+    /// has off_cpu
+    #[arg(long)]
+    off_cpu: bool,
 
     /// Run a trial of this cell, into the store, and show its profile: FACTOR=LEVEL,… as in campaigns (server, workload and
     /// clients at least; what is left out is at its default)
@@ -129,6 +136,9 @@ impl ProfileArgs {
     }
 
     fn show(&self, store: &Store, run: &Selection, groups: &Groups) -> anyhow::Result<()> {
+        if self.off_cpu && self.what.len() > 1 {
+            return Err(Usage("error: --off-cpu is of one profile, and two are named".to_owned()).into());
+        }
         let usual = Selector::default();
         let what = if self.what.is_empty() { std::slice::from_ref(&usual) } else { &self.what };
         let found = what.iter().map(|what| self.profile(store, run, what)).collect::<Result<Vec<_>, _>>()?;
@@ -140,7 +150,8 @@ impl ProfileArgs {
     }
 
     fn profile(&self, store: &Store, run: &Selection, what: &Selector) -> Result<Profile, ProfileError> {
-        let found = profile(store, run, what)?;
+        let kind = if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu };
+        let found = profile(store, run, what, kind)?;
         match &self.role {
             Some(role) => found.only(role),
             None => Ok(found),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use diagnose::profile::{Groups, functions};
-use model::profile::Profiled;
+use model::profile::{OffCpu, Profiled};
 use serde::Serialize;
 
 use super::Profile;
@@ -20,12 +20,16 @@ pub struct Document {
 
 #[derive(Debug, Serialize)]
 struct ProfileDocument {
+    /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
+    kind: &'static str,
     cell: String,
     trials: Vec<String>,
     /// How each was taken.
     taken: Vec<TakenDocument>,
     /// While it was taken; null where it is not known.
     transactions: Option<f64>,
+    /// Throughput in the rest of the measured window; null where there is next to no rest.
+    tps_beside: Option<f64>,
     us_per_sample: f64,
     roles: Vec<RoleDocument>,
     reservations: Vec<String>,
@@ -45,6 +49,17 @@ pub struct TakenDocument {
     lost: u64,
     nameless: BTreeMap<String, u64>,
     perf_version: String,
+    perf_cpu_us: Option<u64>,
+    off_cpu: Option<OffCpuDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct OffCpuDocument {
+    from_us: i64,
+    to_us: i64,
+    switches: u64,
+    sampled: u64,
+    lost: u64,
     perf_cpu_us: Option<u64>,
 }
 
@@ -128,10 +143,12 @@ impl ProfileDocument {
             }
         };
         Self {
+            kind: profile.kind.name(),
             cell: profile.cell.clone(),
             trials: profile.trials.clone(),
             taken: profile.taken.iter().map(TakenDocument::of).collect(),
             transactions: profile.transactions,
+            tps_beside: profile.tps_beside,
             us_per_sample: profile.us_per_sample,
             roles: profile.stacks.iter().map(role).collect(),
             reservations: profile.reservations(),
@@ -155,6 +172,16 @@ impl TakenDocument {
             nameless: taken.nameless.clone(),
             perf_version: taken.perf_version.clone(),
             perf_cpu_us: taken.perf_cpu_us,
+            off_cpu: taken.off_cpu.clone().map(
+                |OffCpu { from_us, to_us, switches, sampled, lost, perf_cpu_us }| OffCpuDocument {
+                    from_us,
+                    to_us,
+                    switches,
+                    sampled,
+                    lost,
+                    perf_cpu_us,
+                },
+            ),
         }
     }
 }

@@ -256,6 +256,7 @@ fn profile(trial: &Trial) -> Section {
     let cpu = taken.perf_cpu_us.map(|us| format!("{:.2} % of a processor", us as f64 / length_us * 100.0));
     section.push("perf", format!("version {}", taken.perf_version));
     section.push_known("perf's own CPU while it sampled", &cpu);
+    section.push_known("off CPU", &report::profile::way_off_cpu(taken));
     section
 }
 
