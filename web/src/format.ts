@@ -57,6 +57,13 @@ export function span(us: number): string {
   return parts.filter(Boolean).join(' ');
 }
 
+/** The same in seconds alone, as lengths are compared: `88.0 s`, `0.361 s`. */
+export function seconds(us: number | null): string {
+  if (us === null) return MISSING;
+  const seconds = us / 1e6;
+  return `${fixed(seconds, seconds >= 9.95 ? 1 : seconds >= 0.995 ? 2 : 3)} s`;
+}
+
 /** A time in UTC, to the minute: `2026-11-21 09:30 UTC`. */
 export function minute(timestamp: string): string {
   return `${timestamp.slice(0, 10)} ${timestamp.slice(11, 16)} UTC`;

@@ -122,6 +122,43 @@ export interface Trial {
   failed: number | null;
   latency: Latency | null;
   commit_surplus: number | null;
+  raw_read: RawRead | null;
+  spans: Spans | null;
+}
+
+export interface RawRead {
+  relation: string;
+  bytes: number;
+  elapsed_us: number;
+  mb_s: number | null;
+}
+
+export interface Spans {
+  count: number;
+  mean_us: number | null;
+  longest_us: number | null;
+  lone_us: number | null;
+  start_us: number;
+  end_us: number;
+  read_bytes: number | null;
+  each: Span[];
+  clumps: Clump[];
+}
+
+export interface Span {
+  script: string;
+  client: number;
+  iteration: number;
+  start_us: number;
+  end_us: number;
+  failed: boolean;
+  clump: number | null;
+}
+
+export interface Clump {
+  transactions: number;
+  first_end_us: number;
+  last_end_us: number;
 }
 
 export interface Latency {

@@ -8,7 +8,7 @@ mod support;
 use std::fs;
 use std::time::Duration;
 
-use driver::{Control, Engine, Length, Load, LoadError, Observer, Record, Said, WeightedScript};
+use driver::{Control, Engine, Group, Load, LoadError, Observer, Record, Said, WeightedScript};
 use model::record::ClockReading;
 use model::workload::Protocol;
 use script::{Names, Script, Seeds, Value, Variables};
@@ -30,12 +30,8 @@ fn load(server: &NullServer, clients: u32, engine: Engine) -> Load {
     let connection = ConnectParams::new(server.host(), server.port, "me", "bench", None);
     let scripts = vec![WeightedScript { script, weight: 1 }];
     let seeds = Seeds::draw(1, clients as usize, 1, false);
-    Load {
-        protocol: Protocol::Prepared,
-        length: Length::Transactions(5),
-        engine,
-        ..Load::new(connection, scripts, variables, seeds)
-    }
+    let clients_of = Group { transactions: Some(5), ..Group::new(clients, scripts, variables) };
+    Load { protocol: Protocol::Prepared, engine, ..Load::new(connection, clients_of, seeds) }
 }
 
 #[derive(Default)]
@@ -46,7 +42,7 @@ struct Counted {
 }
 
 impl Observer for Counted {
-    fn connected(&mut self, _took: Duration) {}
+    fn connected(&mut self, _took: Duration, _beside: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
 

@@ -23,7 +23,7 @@ use model::environment::Environment;
 use model::record::Log;
 
 pub(crate) use block::names_under as devices_under;
-pub(crate) use cgroup::{limited_groups, own_directory as own_cgroup};
+pub(crate) use cgroup::{disk_limited_groups, limited_groups, own_directory as own_cgroup};
 
 use crate::root::Root;
 

@@ -27,7 +27,7 @@ pub use clock::now;
 pub use environment::Host;
 pub use fitness::fitness;
 pub use looker::{Looked, Looker};
-pub use os::{Machine, Processes, Watched};
+pub use os::{Backends, Machine, Processes, Watched};
 pub use profile::{Perf, Profiler, Recorded};
 pub use reading::{Reading, Source};
 pub use sampler::{Sampled, Sampler, Window};

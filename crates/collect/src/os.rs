@@ -21,5 +21,5 @@ mod sensors;
 mod threads;
 
 pub use machine::Machine;
-pub use processes::{Processes, Watched};
+pub use processes::{Backends, Processes, Watched};
 pub(crate) use roster::Roster;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use collect::{Processes, Reading, Source, Watched};
+use collect::{Backends, Processes, Reading, Source, Watched};
 use model::message::Endpoint;
 use model::metrics::Kind;
 use model::workload::Transport;
@@ -43,14 +43,11 @@ fn connect(server: &Server) -> (Session, i32) {
     (session, pid)
 }
 
-fn watch(server: &Server) -> (Processes, Arc<Mutex<Vec<i32>>>) {
-    let collectors = Arc::default();
-    let watched = Watched {
-        postmaster: Some(server.pid()),
-        collector_backends: Arc::clone(&collectors),
-        ..Watched::default()
-    };
-    (Processes::new(watched), collectors)
+fn watch(server: &Server) -> (Processes, Arc<Mutex<Backends>>) {
+    let backends = Arc::default();
+    let watched =
+        Watched { postmaster: Some(server.pid()), backends: Arc::clone(&backends), ..Watched::default() };
+    (Processes::new(watched), backends)
 }
 
 type Values = BTreeMap<(String, String), (Kind, f64)>;
@@ -102,10 +99,10 @@ fn each_processs_time_is_its_roles() {
     for major in ["9.6", "13", "18"] {
         // A name of the cluster is a part of every title.
         let server = start(major, &[("cluster_name", "main: a")]);
-        let (mut processes, collectors) = watch(&server);
+        let (mut processes, backends) = watch(&server);
         let (mut load, load_pid) = connect(&server);
         let (mut collector, collector_pid) = connect(&server);
-        collectors.lock().unwrap().push(collector_pid);
+        backends.lock().unwrap().collectors.push(collector_pid);
 
         for (session, pid, role, other) in
             [(&mut load, load_pid, "load", "collector"), (&mut collector, collector_pid, "collector", "load")]

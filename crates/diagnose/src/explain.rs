@@ -146,6 +146,7 @@ mod tests {
             limits: None,
             profile: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
                 window_us: Some(10 * SECOND as u64),
@@ -154,6 +155,7 @@ mod tests {
                 tps: 1000.0,
                 latency: Some(latency(2000.0)),
                 service: None,
+                beside: Vec::new(),
                 connect_us: Some(0),
                 driver_cpu_us: Some(SECOND as u64),
                 driver_busy_max: Some(0.1),
@@ -170,6 +172,8 @@ mod tests {
             width_us: 10 * SECOND as u64,
             phase: Phase::Measure,
             scripts: Vec::new(),
+            beside: Vec::new(),
+            spans: Vec::new(),
             busy: Some(0.1),
             lag_max_us: Some(0.0),
             lag_mean_us: None,
@@ -181,6 +185,7 @@ mod tests {
             environment: Environment::default(),
             settings: Vec::new(),
             intervals: vec![interval],
+            spans: Vec::new(),
             metrics: Metrics(vec![
                 counter("role.run_us", "load", 6e6),
                 counter("role.wait_us", "load", 2e6),

@@ -26,6 +26,8 @@ pub struct Observation<'a> {
     pub clients: u32,
     /// Whether clients wait for the time of their next transaction: an open loop.
     pub open_loop: bool,
+    /// Whether clients are idle at times by intent: each has so many iterations, or one begins after the other.
+    pub idle_at_times: bool,
     /// Whether the load changes data.
     pub writes: bool,
     /// Whether the server was held to a limit of memory: tasks that wait for memory then are what was asked for.

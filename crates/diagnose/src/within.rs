@@ -162,6 +162,8 @@ mod tests {
             width_us: 1_000_000,
             phase,
             scripts: vec![script],
+            beside: Vec::new(),
+            spans: Vec::new(),
             busy: Some(0.5),
             lag_max_us: Some(10.0),
             lag_mean_us: None,

@@ -12,6 +12,8 @@ use crate::program::Program;
 pub(crate) struct Client {
     /// Its number in the whole load, from 0.
     pub(crate) number: u32,
+    /// Its group's number in the program.
+    pub(crate) group: u32,
     pub(crate) state: State,
     /// Whether it has a session.
     pub(crate) connected: bool,
@@ -147,9 +149,10 @@ pub(crate) struct Failure {
 }
 
 impl Client {
-    pub(crate) fn new(number: u32, program: &Program, random: RandomState) -> Self {
+    pub(crate) fn new(number: u32, group: u32, program: &Program, random: RandomState) -> Self {
         Self {
             number,
+            group,
             state: State::New,
             connected: false,
             status: TransactionStatus::Idle,
@@ -167,7 +170,7 @@ impl Client {
             transactions: 0,
             rows: 0,
             reader: Reader::default(),
-            variables: program.variables(number),
+            variables: program.groups[group as usize].variables(number),
             random_at_begin: random.clone(),
             random,
             prepared: Prepared::default(),

@@ -1,5 +1,7 @@
 //! Runs a load: starts the threads, puts together what they tell, and tells the observer.
 
+use std::mem;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -74,7 +76,7 @@ impl Stopper {
 /// The load cannot be run, or cannot go on. Threads may then still be running, until the end of the process.
 pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     check(&load)?;
-    limits::allow_files(load.clients, load.threads)?;
+    limits::allow_files(load.clients(), load.threads)?;
     let program = Arc::new(Program::new(&load)?);
     let mut random = RandomState::from_seed(clock::now_ns());
     let below = |below: usize| random.range_i64(0, below as i64 - 1) as usize;
@@ -90,17 +92,12 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         intervals: Intervals::new(load.threads as usize),
         progress: Progress::default(),
         engine_used: None,
+        beside: Vec::new(),
         window_start_ns: schedule.window_start_ns(),
         window_end_ns: 0,
     };
     let connect_from_ns = clock::now_ns();
-    let mut clients = load.seeds.clients.iter().cloned();
-    let mut first = 0;
-    for thread in 0..load.threads {
-        // As pgbench deals them.
-        let count = (load.clients - first).div_ceil(load.threads - thread);
-        let numbers = first..first + count;
-        first += count;
+    for (thread, clients) in dealt(&load).into_iter().enumerate() {
         let (start_sender, start) = channel();
         let (spare_sender, spare) = channel();
         let waker = Waker::new()?;
@@ -110,14 +107,19 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
             start: start_sender,
             spare: spare_sender,
         });
-        let thread = thread as usize;
         let Some(seeds) = load.seeds.threads.get(thread).cloned() else {
             return Err(LoadError::Internal("there are fewer seeds than threads".to_owned()));
         };
         // Pauses draw numbers of their own, so that scripts draw pgbench's.
         let pauses = RandomState::from_seed(seeds.throttle.clone().next_u64());
-        let (all, threads) = (load.clients, load.threads as usize);
-        let slots = Slots::new(&load.arrivals, numbers.clone(), all, thread, threads, seeds.throttle);
+        let (mut random, threads) = (seeds.throttle, load.threads as usize);
+        let mut slots = Vec::with_capacity(clients.len());
+        for (group, numbers) in load.groups().zip(&clients) {
+            // Those beside draw numbers of their own, too.
+            let theirs = RandomState::from_seed(random.clone().next_u64());
+            let own = mem::replace(&mut random, theirs);
+            slots.push(Slots::new(&group.arrivals, numbers.clone(), group.clients, thread, threads, own));
+        }
         spawn(Worker {
             thread,
             load: Arc::clone(&load),
@@ -125,8 +127,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
             program: Arc::clone(&program),
             schedule,
             shapes: Arc::clone(&shapes),
-            clients: numbers,
-            random: clients.by_ref().take(count as usize).collect(),
+            clients,
             slots,
             choose: seeds.choose,
             sample: seeds.sample,
@@ -143,22 +144,44 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
 
 fn check(load: &Load) -> Result<(), LoadError> {
     let wrong = |what: &str| Err(LoadError::Invalid(what.to_owned()));
+    let clients = load.clients();
     match load {
-        Load { clients: 0, .. } => wrong("there have to be clients"),
+        _ if load.groups().any(|group| group.clients == 0) => wrong("there have to be clients"),
         Load { threads: 0, .. } => wrong("there have to be threads"),
-        Load { threads, clients, .. } if threads > clients => wrong("there are more threads than clients"),
-        Load { length: crate::load::Length::Time(Duration::ZERO), .. } => {
-            wrong("the measured window is empty")
+        Load { threads, .. } if *threads > clients => wrong("there are more threads than clients"),
+        Load { length: Some(Duration::ZERO), .. } => wrong("the measured window is empty"),
+        Load { length: None, .. } if load.groups().any(|group| group.transactions.is_none()) => {
+            wrong("it is not said when the load ends")
         }
         Load { interval: Duration::ZERO, .. } => wrong("the intervals are empty"),
-        Load { scripts, .. } if scripts.iter().all(|script| script.weight == 0) => {
+        _ if load.groups().any(|group| group.scripts.iter().all(|script| script.weight == 0)) => {
             wrong("there has to be a script with a weight")
         }
-        Load { seeds, clients, .. } if seeds.clients.len() < *clients as usize => {
+        Load { seeds, .. } if seeds.clients.len() < clients as usize => {
             wrong("there are fewer seeds than clients")
         }
         _ => Ok(()),
     }
+}
+
+/// The numbers of each thread's clients, by group.
+fn dealt(load: &Load) -> Vec<Vec<Range<u32>>> {
+    let mut threads = vec![Vec::new(); load.threads as usize];
+    let mut first = 0;
+    for group in load.groups() {
+        // As pgbench deals them; then to those who have fewest.
+        let mut left = group.clients;
+        let mut order: Vec<usize> = (0..threads.len()).collect();
+        let has = |clients: &[Range<u32>]| clients.iter().map(ExactSizeIterator::len).sum::<usize>();
+        order.sort_by_key(|thread| has(&threads[*thread]));
+        for (place, thread) in order.iter().enumerate() {
+            let count = left.div_ceil((order.len() - place) as u32);
+            threads[*thread].push(first..first + count);
+            first += count;
+            left -= count;
+        }
+    }
+    threads
 }
 
 /// Starts a thread. It tells of its end even where it panics.
@@ -199,6 +222,8 @@ struct Engine<'a> {
     intervals: Intervals,
     progress: Progress,
     engine_used: Option<EngineUsed>,
+    /// Process ids of the backends of clients beside the main group.
+    beside: Vec<i32>,
     window_start_ns: u64,
     window_end_ns: u64,
 }
@@ -230,7 +255,7 @@ impl Engine<'_> {
             }
             return Ok(self.outcome(0, 0, 0));
         }
-        self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns));
+        self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns), &self.beside);
 
         let cpu_from_us = clock::process_cpu_us();
         let origin_ns = clock::now_ns();
@@ -248,7 +273,7 @@ impl Engine<'_> {
         while self.progress.closed < threads {
             self.next_event()?;
         }
-        let connections = u64::from(load.clients) + self.progress.reconnected;
+        let connections = u64::from(load.clients()) + self.progress.reconnected;
         Ok(self.outcome(elapsed_ns, cpu_us, connections))
     }
 
@@ -281,8 +306,9 @@ impl Engine<'_> {
                     worker.waker.wake();
                 }
             }
-            Event::Connected(engine_used) => {
-                self.engine_used = Some(engine_used);
+            Event::Connected { engine, mut beside } => {
+                self.engine_used = Some(engine);
+                self.beside.append(&mut beside);
                 self.progress.connected += 1;
             }
             Event::Record { thread, record } => {

@@ -26,7 +26,7 @@ use crate::connect::Server;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::io::{Chunk, Happening, Io, Waker};
-use crate::load::{Length, Load};
+use crate::load::Load;
 use crate::program::Program;
 use crate::recorder::Recorder;
 use crate::shell::ShellResult;
@@ -44,7 +44,8 @@ pub(crate) struct EventLoop<'a, I> {
     program: &'a Program,
     server: &'a Server,
     recorder: Option<Recorder>,
-    slots: Slots,
+    /// By group.
+    slots: Vec<Slots>,
     /// Chooses among several scripts.
     choose: RandomState,
     /// For pauses: think time, back-off.
@@ -78,7 +79,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) load: &'a Load,
     pub(crate) program: &'a Program,
     pub(crate) server: &'a Server,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Vec<Slots>,
     pub(crate) choose: RandomState,
     pub(crate) pauses: RandomState,
     pub(crate) events: Sender<Event>,
@@ -131,7 +132,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         self.active = self.clients.len();
         let now_ns = clock::now_ns();
         for at in 0..self.clients.len() {
-            self.next_transaction(at, now_ns)?;
+            self.begin_load(at, now_ns)?;
         }
         let mut stopped = false;
         let mut over = false;
@@ -157,10 +158,13 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 return Err(error);
             }
         }
-        let planned = match self.load.length {
-            Length::Time(_) => self.is_over(),
-            Length::Transactions(count) => self.clients.iter().all(|client| client.transactions >= count),
-        };
+        // Who has no number of transactions to run has the load's end.
+        let is_over = self.is_over();
+        let planned =
+            self.clients.iter().all(|client| match self.program.groups[client.group as usize].transactions {
+                u64::MAX => is_over,
+                count => client.transactions >= count,
+            });
         let now_ns = clock::now_ns();
         self.recorder()?.finish(now_ns)?;
         if let Some(log) = self.log.take() {
@@ -171,14 +175,17 @@ impl<'a, I: Io> EventLoop<'a, I> {
 
     /// How many slots are left whose time has come.
     fn missed(&mut self, now_ns: u64) -> Result<u64, LoadError> {
-        if !matches!(self.load.length, Length::Time(_)) {
+        if self.load.length.is_none() {
             return Ok(0);
         }
         let recorder = self.recorder()?;
         let end_ns = recorder.end_ns().min(now_ns).saturating_sub(recorder.origin_ns());
         let mut missed = 0;
-        while self.slots.next_ns().is_some_and(|slot_ns| slot_ns <= end_ns) {
-            missed += 1;
+        // Of the clients that are measured.
+        if let Some(slots) = self.slots.first_mut() {
+            while slots.next_ns().is_some_and(|slot_ns| slot_ns <= end_ns) {
+                missed += 1;
+            }
         }
         Ok(missed)
     }

@@ -1,5 +1,6 @@
 //! A load as the driver runs it: made from a runner's message by `serve`, or by a command line.
 
+use std::iter;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,38 +15,30 @@ use crate::arrivals::Arrivals;
 pub struct Load {
     /// Where and as whom to connect.
     pub connection: ConnectParams,
-    /// What clients run, at least one.
-    pub scripts: Vec<WeightedScript>,
-    /// The variables with which each client begins, over the names that the scripts were parsed with.
-    pub variables: Variables,
-    /// The variable that gets the client's number; none where no script names it or it has been given a value.
-    pub client_id: Option<Slot>,
+    /// The clients that are measured.
+    pub main: Group,
+    /// Others that do something else at the same time.
+    pub beside: Vec<Group>,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// Number of clients, at least 1.
-    pub clients: u32,
-    /// Number of event-loop threads, at least 1 and at most `clients`.
+    /// Number of event-loop threads, at least 1 and at most as many as there are clients.
     pub threads: u32,
-    /// The random states of clients and threads.
+    /// The random states of all groups' clients, and of threads.
     pub seeds: Seeds,
-    /// When it ends.
-    pub length: Length,
+    /// When it ends at the latest, the warm-up not counted; none: when all clients have done their transactions.
+    pub length: Option<Duration>,
     /// Load before the measured window.
     pub warmup: Duration,
     /// Length of one [`Record`](crate::Record) that an observer gets.
     pub interval: Duration,
     /// How long a transaction may go on after the end of the load before it is cut off; none: as long as it takes.
     pub drain: Option<Duration>,
-    /// When transactions are to begin.
-    pub arrivals: Arrivals,
     /// Pause of a client between the end of a transaction and its next.
     pub think: Option<Think>,
     /// Transactions that take longer are late; with an open loop, those that would begin later are skipped.
     pub latency_limit: Option<Duration>,
     /// What to do about errors.
     pub errors: ErrorPolicy,
-    /// Whether each transaction has a connection of its own.
-    pub reconnect: bool,
     /// Whether each command is measured.
     pub per_command: bool,
     /// The log of every transaction.
@@ -57,36 +50,84 @@ pub struct Load {
 }
 
 impl Load {
-    /// The plainest load: as many clients and threads as there are seeds for run one transaction each, in a closed loop
-    /// over the simple protocol, with pgbench's ways about errors. Whoever wants it otherwise sets the fields.
-    pub fn new(
-        connection: ConnectParams,
-        scripts: Vec<WeightedScript>,
-        variables: Variables,
-        seeds: Seeds,
-    ) -> Self {
+    /// The plainest load: these clients alone, over the simple protocol, with as many threads as there are seeds for, and
+    /// pgbench's ways about errors. Whoever wants it otherwise sets the fields.
+    pub fn new(connection: ConnectParams, main: Group, seeds: Seeds) -> Self {
         Self {
             connection,
-            scripts,
-            variables,
-            client_id: None,
+            main,
+            beside: Vec::new(),
             protocol: Protocol::Simple,
-            clients: u32::try_from(seeds.clients.len()).unwrap_or(u32::MAX),
             threads: u32::try_from(seeds.threads.len()).unwrap_or(u32::MAX),
             seeds,
-            length: Length::Transactions(1),
+            length: None,
             warmup: Duration::ZERO,
             interval: Duration::from_secs(1),
             drain: None,
-            arrivals: Arrivals::Closed,
             think: None,
             latency_limit: None,
             errors: ErrorPolicy::pgbench(Some(1)),
-            reconnect: false,
             per_command: false,
             log: None,
             verbosity: Verbosity::default(),
             engine: Engine::Auto,
+        }
+    }
+
+    /// All groups: the one that is measured, then those beside it.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        iter::once(&self.main).chain(&self.beside)
+    }
+
+    /// Number of clients of all groups.
+    pub fn clients(&self) -> u32 {
+        self.groups().map(|group| group.clients).sum()
+    }
+}
+
+/// Clients that do the same.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What they run, at least one with a weight.
+    pub scripts: Vec<WeightedScript>,
+    /// The variables with which each of them begins, over the names that the scripts were parsed with.
+    pub variables: Variables,
+    /// The variable that gets the client's number in the group; none where no script names it or it has been given a
+    /// value.
+    pub client_id: Option<Slot>,
+    /// How many they are, at least 1.
+    pub clients: u32,
+    /// When transactions are to begin.
+    pub arrivals: Arrivals,
+    /// Whether each transaction has a connection of its own.
+    pub reconnect: bool,
+    /// What their sessions are called in `pg_stat_activity`, where it is not the connection's name.
+    pub application_name: Option<String>,
+    /// When the first of them begins, after the load's start.
+    pub start: Duration,
+    /// How much later each further one begins.
+    pub stagger: Duration,
+    /// How many transactions each of them runs; none: until the load ends.
+    pub transactions: Option<u64>,
+    /// Whether an observer is told the start and the end of each transaction.
+    pub spans: bool,
+}
+
+impl Group {
+    /// The plainest group: so many clients run one transaction each, in a closed loop, all at once.
+    pub fn new(clients: u32, scripts: Vec<WeightedScript>, variables: Variables) -> Self {
+        Self {
+            scripts,
+            variables,
+            client_id: None,
+            clients,
+            arrivals: Arrivals::Closed,
+            reconnect: false,
+            application_name: None,
+            start: Duration::ZERO,
+            stagger: Duration::ZERO,
+            transactions: Some(1),
+            spans: false,
         }
     }
 }
@@ -98,15 +139,6 @@ pub struct WeightedScript {
     pub script: Script,
     /// Its weight among those of all scripts; 0 means never.
     pub weight: u64,
-}
-
-/// When a load ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// After so much time, the warm-up not counted.
-    Time(Duration),
-    /// After so many transactions of each client.
-    Transactions(u64),
 }
 
 /// A pause of random length, evenly spread between two bounds.

@@ -8,8 +8,9 @@ use crate::record::Record;
 
 /// Is told of a load as it runs, on the thread that called [`run`](crate::run).
 pub trait Observer {
-    /// Every client is connected; it took so long.
-    fn connected(&mut self, took: Duration);
+    /// Every client is connected; it took so long. `beside` has the process ids of the backends of clients beside the main
+    /// group.
+    fn connected(&mut self, took: Duration, beside: &[i32]);
     /// The load begins, now.
     fn started(&mut self, at: ClockReading);
     /// An interval is over, or the last one is cut short by the end of the load or of a phase.

@@ -1,23 +1,45 @@
 //! Scripts made ready to be run: everything that is the same for all clients and all transactions.
 
+use std::ops::Range;
+use std::time::Duration;
+
 use model::workload::Protocol;
 use script::{CommandKind, Expr, Fetch, ShellWords, Sleep, Slot, Sql, Variables};
 use wire::encode::{self, Bind};
 
+use crate::arrivals::Arrivals;
 use crate::error::LoadError;
-use crate::load::{Load, WeightedScript};
+use crate::load::{Group, Load, WeightedScript};
 use crate::record::Shape;
 
 /// What clients run.
 pub(crate) struct Program {
+    /// Those of all groups, one after the other.
     pub(crate) scripts: Vec<Compiled>,
-    /// Sum of the weights.
-    pub(crate) total_weight: u64,
+    pub(crate) groups: Vec<Clients>,
     pub(crate) protocol: Protocol,
     /// How many statements of all scripts can be prepared.
     pub(crate) statements: usize,
     /// Whether any script has a pipeline.
     pub(crate) pipelines: bool,
+}
+
+/// The clients of one group.
+pub(crate) struct Clients {
+    /// Their numbers in the whole load.
+    pub(crate) numbers: Range<u32>,
+    /// Their scripts' numbers.
+    pub(crate) scripts: Range<usize>,
+    /// Sum of the weights.
+    pub(crate) total_weight: u64,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) reconnect: bool,
+    pub(crate) application_name: Option<String>,
+    /// How many transactions each of them runs; without end where it is the largest number.
+    pub(crate) transactions: u64,
+    pub(crate) spans: bool,
+    start_ns: u64,
+    stagger_ns: u64,
     variables: Variables,
     client_id: Option<Slot>,
 }
@@ -119,16 +141,21 @@ impl Program {
     pub(crate) fn new(load: &Load) -> Result<Self, LoadError> {
         let mut program = Self {
             scripts: Vec::new(),
-            total_weight: load.scripts.iter().map(|script| script.weight).sum(),
+            groups: Vec::new(),
             protocol: load.protocol,
             statements: 0,
             pipelines: false,
-            variables: load.variables.clone(),
-            client_id: load.client_id,
         };
-        for script in &load.scripts {
-            let compiled = program.compile(script)?;
-            program.scripts.push(compiled);
+        let mut first = 0;
+        for group in load.groups() {
+            let from = program.scripts.len();
+            for script in &group.scripts {
+                let compiled = program.compile(script)?;
+                program.scripts.push(compiled);
+            }
+            let numbers = first..first + group.clients;
+            first = numbers.end;
+            program.groups.push(Clients::new(group, numbers, from..program.scripts.len()));
         }
         Ok(program)
     }
@@ -170,21 +197,51 @@ impl Program {
         Ok(Compiled { name: script.name().to_owned(), weight: *weight, steps })
     }
 
-    /// The variables with which a client begins.
-    pub(crate) fn variables(&self, client: u32) -> Variables {
+    /// What is to be counted of each script.
+    pub(crate) fn shapes(&self, load: &Load) -> Vec<Shape> {
+        let commands = |script: &Compiled| if load.per_command { script.steps.len() } else { 0 };
+        let shapes = |group: &Clients| {
+            let service = group.arrivals.is_open();
+            let scripts = &self.scripts[group.scripts.clone()];
+            scripts.iter().map(|script| Shape { commands: commands(script), service }).collect::<Vec<_>>()
+        };
+        self.groups.iter().flat_map(shapes).collect()
+    }
+}
+
+impl Clients {
+    fn new(group: &Group, numbers: Range<u32>, scripts: Range<usize>) -> Self {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            numbers,
+            scripts,
+            total_weight: group.scripts.iter().map(|script| script.weight).sum(),
+            arrivals: group.arrivals.clone(),
+            reconnect: group.reconnect,
+            application_name: group.application_name.clone(),
+            transactions: group.transactions.unwrap_or(u64::MAX),
+            spans: group.spans,
+            start_ns: ns(group.start),
+            stagger_ns: ns(group.stagger),
+            variables: group.variables.clone(),
+            client_id: group.client_id,
+        }
+    }
+
+    /// The variables with which the client of this number begins.
+    pub(crate) fn variables(&self, number: u32) -> Variables {
         let mut variables = self.variables.clone();
         if let Some(slot) = self.client_id {
             // A number always fits.
-            let _ = variables.set(slot, script::Value::Int(i64::from(client)));
+            let _ = variables.set(slot, script::Value::Int(i64::from(number - self.numbers.start)));
         }
         variables
     }
 
-    /// What is to be counted of each script.
-    pub(crate) fn shapes(&self, load: &Load) -> Vec<Shape> {
-        let service = load.arrivals.is_open();
-        let commands = |script: &Compiled| if load.per_command { script.steps.len() } else { 0 };
-        self.scripts.iter().map(|script| Shape { commands: commands(script), service }).collect()
+    /// When the client of this number begins, in nanoseconds after the load's start.
+    pub(crate) fn begin_ns(&self, number: u32) -> u64 {
+        let place = u64::from(number - self.numbers.start);
+        self.start_ns.saturating_add(self.stagger_ns.saturating_mul(place))
     }
 }
 
@@ -316,12 +373,10 @@ mod tests {
         let script = Script::parse("test", text, &mut Names::default()).unwrap();
         let mut program = Program {
             scripts: Vec::new(),
-            total_weight: 1,
+            groups: Vec::new(),
             protocol: Protocol::Prepared,
             statements: 0,
             pipelines: false,
-            variables: Variables::new(&Names::default()),
-            client_id: None,
         };
         program.compile(&WeightedScript { script, weight: 1 }).unwrap().steps
     }

@@ -22,8 +22,10 @@ pub struct Record {
     pub start_ns: u64,
     /// End, in nanoseconds after the load's start.
     pub end_ns: u64,
-    /// By script, in the load's order.
+    /// By script, in the load's order: those of its main group, then those beside it.
     pub scripts: Vec<ScriptRecord>,
+    /// Transactions that ended, of groups whose spans are asked for; in no order.
+    pub spans: Vec<TransactionSpan>,
     /// How late the driver itself was to handle responses: readable → handled.
     pub lag: Lag,
     /// How late the driver itself was to begin transactions whose time had come: due → sent.
@@ -40,6 +42,21 @@ pub struct Record {
     pub commits: u64,
     /// Whether there may have been more: statements ran that can commit without telling.
     pub silent_commits: bool,
+}
+
+/// When a transaction ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionSpan {
+    /// Number of its script in the load's order.
+    pub script: usize,
+    /// Number of its client in the whole load.
+    pub client: u32,
+    /// Start as it was, in nanoseconds after the load's start.
+    pub start_ns: u64,
+    /// End, likewise.
+    pub end_ns: u64,
+    /// Whether it failed.
+    pub failed: bool,
 }
 
 /// The transactions of one script that ended in an interval.
@@ -160,6 +177,7 @@ impl Record {
             start_ns: 0,
             end_ns: 0,
             scripts: shapes.iter().map(ScriptRecord::new).collect::<Result<_, LoadError>>()?,
+            spans: Vec::new(),
             lag: Lag::default(),
             send_lag: Lag::default(),
             waited_ns: 0,
@@ -173,6 +191,7 @@ impl Record {
 
     pub(crate) fn clear(&mut self) {
         self.scripts.iter_mut().for_each(ScriptRecord::clear);
+        self.spans.clear();
         (self.lag, self.send_lag) = Default::default();
         (self.waited_ns, self.busy, self.connects, self.bytes) = Default::default();
         (self.commits, self.silent_commits) = Default::default();
@@ -186,6 +205,7 @@ impl Record {
         for (script, others) in self.scripts.iter_mut().zip(&other.scripts) {
             script.add(others);
         }
+        self.spans.extend_from_slice(&other.spans);
         self.lag.merge(&other.lag);
         self.send_lag.merge(&other.send_lag);
         self.busy = self.busy.max(other.busy);

@@ -9,7 +9,7 @@ use crate::client::Failure;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
-use crate::record::{Record, ScriptRecord, Shape};
+use crate::record::{Record, ScriptRecord, Shape, TransactionSpan};
 use crate::schedule::Schedule;
 
 /// Counts what happens in one thread. Times are those of the monotonic clock, and never go back.
@@ -153,6 +153,14 @@ impl Recorder {
             _ => script.failures.other += 1,
         }
         script.tried(tries);
+    }
+
+    /// A transaction whose span is asked for has ended just now.
+    #[cold]
+    pub(crate) fn spanned(&mut self, script: usize, client: u32, from_ns: u64, to_ns: u64, failed: bool) {
+        let start_ns = from_ns.saturating_sub(self.origin_ns);
+        let end_ns = to_ns.saturating_sub(self.origin_ns).max(start_ns);
+        self.record.spans.push(TransactionSpan { script, client, start_ns, end_ns, failed });
     }
 
     /// A transaction is begun anew after an error.

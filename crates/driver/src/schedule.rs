@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::message::Phase;
 
-use crate::load::{Length, Load};
+use crate::load::Load;
 
 /// The planned course of a load; the same in every thread, so that their intervals are the same.
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +27,7 @@ impl Schedule {
     pub(crate) fn new(load: &Load) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let warmup_ns = ns(load.warmup);
-        let end_ns = match load.length {
-            Length::Time(time) => warmup_ns.saturating_add(ns(time)),
-            Length::Transactions(_) => u64::MAX,
-        };
+        let end_ns = load.length.map_or(u64::MAX, |time| warmup_ns.saturating_add(ns(time)));
         Self::of_ns(warmup_ns, end_ns, ns(load.interval).max(1))
     }
 

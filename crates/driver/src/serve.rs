@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use model::message::{self, Reply, Request, VERSION};
 use model::record::ClockReading;
-use model::workload::Workload;
+use model::workload::{Beside, Workload};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use script::{Names, Script, Seeds, Value, Variables};
+use script::{EvalError, Names, Script, Seeds, Value, Variables};
 
 use crate::arrivals::{Arrivals, Rate, Spacing};
 use crate::connect::connect_params;
 use crate::engine::{Control, Stopper, run};
 use crate::error::LoadError;
-use crate::load::{ErrorPolicy, Length, Load, WeightedScript};
+use crate::load::{ErrorPolicy, Group, Load, WeightedScript};
 use crate::observer::{Observer, Said};
 use crate::program::COMMITS_PER_CONNECTION;
 use crate::record::Record;
@@ -27,6 +27,8 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// What the load's sessions call themselves in `pg_stat_activity`: there they are told from others by it.
 pub const APPLICATION_NAME: &str = "pgdyno";
+/// The same of sessions of workloads beside it.
+pub const BESIDE_NAME: &str = "pgdyno-beside";
 
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,7 @@ fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) ->
     if let Some(cpus) = &load.cpus {
         keep_to(cpus)?;
     }
+    let names = beside(&load.workload).map(|beside| beside.workload.name().to_owned()).collect();
     let load = of_message(&load)?;
     let control = Control::default();
     let stopper = control.stopper();
@@ -81,7 +84,7 @@ fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) ->
         .name("requests".to_owned())
         .spawn(move || heed_requests(requests, &stopper))
         .map_err(LoadError::Thread)?;
-    let summary = Summary::new(&load)?;
+    let summary = Summary::new(&load, names)?;
     let mut teller = Teller { stopper: control.stopper(), replies, summary };
     let outcome = run(load, control, &mut teller)?;
     let other_commits = outcome.connections * COMMITS_PER_CONNECTION;
@@ -121,56 +124,92 @@ fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
 
 /// The load that a runner asks for.
 fn of_message(load: &message::Load) -> Result<Load, LoadError> {
-    let mut names = Names::default();
-    let scripts = scripts(&load.workload, &mut names)?;
-    let seeds = Seeds::draw(load.seed, load.clients as usize, load.threads as usize, false);
-    let mut variables = Variables::new(&names);
+    let clients = beside(&load.workload).map(|beside| beside.clients).sum::<u32>() + load.clients;
+    let seeds = Seeds::draw(load.seed, clients as usize, load.threads as usize, false);
     let known = [
         ("scale", Some(i64::from(load.scale))),
         ("random_seed", Some(load.seed as i64)),
         ("default_seed", seeds.default_seed),
     ];
-    for (variable, value) in known {
-        if let (Some(slot), Some(value)) = (names.find(variable), value) {
-            variables.set(slot, Value::Int(value)).map_err(|error| LoadError::Script(error.to_string()))?;
-        }
+    let main = Group { clients: load.clients, ..group(&load.workload, str::to_owned, load.rate, &known)? };
+    let mut others = Vec::new();
+    for beside in beside(&load.workload) {
+        let group = group(&beside.workload, |script| beside.script(script), beside.rate, &known)?;
+        others.push(Group {
+            clients: beside.clients,
+            application_name: Some(BESIDE_NAME.to_owned()),
+            start: beside.start.duration(),
+            ..group
+        });
     }
     let mut errors = ErrorPolicy::pgbench(Some(1));
-    let custom = load.workload.custom();
-    match custom {
+    if load.workload.custom().is_none() {
         // pgbench's scripts have no failures: one that happens ends its client, and is told.
-        None => errors.rules.clear(),
-        Some(custom) => {
-            for (parameter, value) in &custom.parameters {
-                if let Some(slot) = names.find(parameter) {
-                    variables.set_text(slot, value).map_err(|error| LoadError::Script(error.to_string()))?;
-                }
-            }
-        }
+        errors.rules.clear();
     }
     let mut connection =
         connect_params(&load.connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
     connection.application_name = Some(APPLICATION_NAME.to_owned());
     Ok(Load {
-        client_id: names.find("client_id"),
-        reconnect: custom.is_some_and(|custom| custom.reconnect),
+        beside: others,
         protocol: load.protocol,
-        length: Length::Time(Duration::from_micros(load.duration_us)),
+        length: Some(Duration::from_micros(load.duration_us)),
         warmup: Duration::from_micros(load.warmup_us),
         interval: Duration::from_micros(load.interval_us),
         drain: Some(DRAIN),
         errors,
-        arrivals: match load.rate.get() {
+        ..Load::new(connection, main, seeds)
+    })
+}
+
+/// What runs beside a workload.
+fn beside(workload: &Workload) -> impl Iterator<Item = &Beside> {
+    workload.custom().into_iter().flat_map(|custom| &custom.beside)
+}
+
+/// The clients of a workload, whose number is to be set. `called` is what its scripts are called.
+fn group(
+    workload: &Workload,
+    called: impl Fn(&str) -> String,
+    rate: model::units::Rate,
+    known: &[(&str, Option<i64>)],
+) -> Result<Group, LoadError> {
+    let mut names = Names::default();
+    let scripts = scripts(workload, called, &mut names)?;
+    let mut variables = Variables::new(&names);
+    let wrong = |error: EvalError| LoadError::Script(error.to_string());
+    for (variable, value) in known {
+        if let (Some(slot), Some(value)) = (names.find(variable), *value) {
+            variables.set(slot, Value::Int(value)).map_err(wrong)?;
+        }
+    }
+    let custom = workload.custom();
+    for (parameter, value) in custom.iter().flat_map(|custom| &custom.parameters) {
+        if let Some(slot) = names.find(parameter) {
+            variables.set_text(slot, value).map_err(wrong)?;
+        }
+    }
+    Ok(Group {
+        client_id: names.find("client_id"),
+        arrivals: match rate.get() {
             None => Arrivals::Closed,
             Some(rate) => Arrivals::Rate(Rate::constant(rate, Spacing::Poisson)),
         },
-        ..Load::new(connection, scripts, variables, seeds)
+        reconnect: custom.is_some_and(|custom| custom.reconnect),
+        stagger: custom.map(|custom| custom.stagger.duration()).unwrap_or_default(),
+        transactions: custom.and_then(|custom| custom.iterations).map(u64::from),
+        spans: custom.is_some_and(|custom| custom.spans),
+        ..Group::new(1, scripts, variables)
     })
 }
 
 /// What the clients of a workload run.
-fn scripts(workload: &Workload, names: &mut Names) -> Result<Vec<WeightedScript>, LoadError> {
-    let mut parsed = |name: &str, text: &str, weight| match Script::parse(name, text, names) {
+fn scripts(
+    workload: &Workload,
+    called: impl Fn(&str) -> String,
+    names: &mut Names,
+) -> Result<Vec<WeightedScript>, LoadError> {
+    let mut parsed = |name: &str, text: &str, weight| match Script::parse(&called(name), text, names) {
         Ok(script) => Ok(WeightedScript { script, weight }),
         Err(error) => Err(LoadError::Script(error.to_string())),
     };
@@ -203,8 +242,9 @@ impl<W: Write> Teller<'_, W> {
 }
 
 impl<W: Write> Observer for Teller<'_, W> {
-    fn connected(&mut self, took: Duration) {
-        self.reply(&Reply::Connected { connect_us: took.as_micros() as u64 });
+    fn connected(&mut self, took: Duration, beside: &[i32]) {
+        let connect_us = took.as_micros() as u64;
+        self.reply(&Reply::Connected { connect_us, beside: beside.to_vec() });
     }
 
     fn started(&mut self, at: ClockReading) {

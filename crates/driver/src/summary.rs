@@ -1,19 +1,25 @@
 //! Replies made of records.
 
+use std::ops::Range;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use model::message::{Interval, Latency, Outcome, Phase, ScriptInterval};
+use model::message::{BesideOutcome, Interval, Latency, Outcome, Phase, ScriptInterval, TransactionSpan};
 
 use crate::error::LoadError;
 use crate::load::Load;
 use crate::observer;
-use crate::record::{Record, latencies};
+use crate::record::{self, Record, latencies};
 
 /// Adds up a load, interval by interval, and writes the intervals down.
 pub(crate) struct Summary {
+    /// By script, in the load's order.
     script_names: Vec<String>,
+    /// How many of them are of the main group.
+    main: usize,
+    beside: Vec<Beside>,
     open_loop: bool,
     /// The end of the last interval.
     told_until_ns: u64,
@@ -29,11 +35,37 @@ pub(crate) struct Summary {
     serialized: Vec<u8>,
 }
 
+/// What is counted of a group beside the main one.
+struct Beside {
+    /// Its scripts' numbers.
+    scripts: Range<usize>,
+    told: BesideOutcome,
+    window: Histogram<u64>,
+}
+
 impl Summary {
-    pub(crate) fn new(load: &Load) -> Result<Self, LoadError> {
+    /// `names` are those of the groups beside the main one.
+    pub(crate) fn new(load: &Load, names: Vec<String>) -> Result<Self, LoadError> {
+        let scripts = load.groups().flat_map(|group| &group.scripts);
+        let main = load.main.scripts.len();
+        let mut first = main;
+        let beside = load.beside.iter().zip(names).map(|(group, workload)| {
+            let scripts = first..first + group.scripts.len();
+            first = scripts.end;
+            let told = BesideOutcome {
+                workload,
+                transactions: 0,
+                window_transactions: 0,
+                failed_transactions: 0,
+                latency: None,
+            };
+            Ok(Beside { scripts, told, window: latencies()? })
+        });
         Ok(Self {
-            script_names: load.scripts.iter().map(|script| script.script.name().to_owned()).collect(),
-            open_loop: load.arrivals.is_open(),
+            script_names: scripts.map(|script| script.script.name().to_owned()).collect(),
+            main,
+            beside: beside.collect::<Result<_, LoadError>>()?,
+            open_loop: load.main.arrivals.is_open(),
             told_until_ns: 0,
             warmup: 0,
             drain: 0,
@@ -41,7 +73,7 @@ impl Summary {
             commits: 0,
             silent_commits: false,
             window: latencies()?,
-            service: if load.arrivals.is_open() { Some(latencies()?) } else { None },
+            service: if load.main.arrivals.is_open() { Some(latencies()?) } else { None },
             serializer: V2DeflateSerializer::new(),
             serialized: Vec::new(),
         })
@@ -58,16 +90,25 @@ impl Summary {
         self.commits += record.commits;
         self.silent_commits |= record.silent_commits;
         let mut scripts = Vec::with_capacity(record.scripts.len());
-        for (name, script) in self.script_names.iter().zip(&record.scripts) {
+        for (number, (name, script)) in self.script_names.iter().zip(&record.scripts).enumerate() {
             let transactions = script.latency.len();
-            self.failed += script.failures.sum();
-            match record.phase {
-                Phase::Warmup => self.warmup += transactions,
-                Phase::Drain => self.drain += transactions,
-                Phase::Measure => {
-                    add(&mut self.window, &script.latency)?;
-                    if let (Some(sum), Some(service)) = (&mut self.service, &script.service) {
-                        add(sum, service)?;
+            let beside = self.beside.iter_mut().find(|beside| beside.scripts.contains(&number));
+            if let Some(beside) = beside {
+                beside.told.failed_transactions += script.failures.sum();
+                beside.told.transactions += transactions;
+                if record.phase == Phase::Measure {
+                    add(&mut beside.window, &script.latency)?;
+                }
+            } else {
+                self.failed += script.failures.sum();
+                match record.phase {
+                    Phase::Warmup => self.warmup += transactions,
+                    Phase::Drain => self.drain += transactions,
+                    Phase::Measure => {
+                        add(&mut self.window, &script.latency)?;
+                        if let (Some(sum), Some(service)) = (&mut self.service, &script.service) {
+                            add(sum, service)?;
+                        }
                     }
                 }
             }
@@ -89,17 +130,31 @@ impl Summary {
         // Rounded at both ends, so that an interval begins where the one before ended.
         let start_us = start_ns / 1_000;
         let lag = record.lag;
+        let beside = scripts.split_off(self.main);
+        let spans = record.spans.iter().map(|span| self.span(span)).collect();
         Ok(Interval {
             start_us,
             width_us: end_ns / 1_000 - start_us,
             phase: record.phase,
             scripts,
+            beside,
+            spans,
             busy: Some(record.busy),
             lag_max_us: Some(lag.max_ns as f64 / 1e3),
             lag_mean_us: lag.mean_ns().map(|ns| ns / 1e3),
             responses: Some(lag.count),
             send_lag_max_us: self.open_loop.then_some(record.send_lag.max_ns as f64 / 1e3),
         })
+    }
+
+    fn span(&self, span: &record::TransactionSpan) -> TransactionSpan {
+        TransactionSpan {
+            script: self.script_names.get(span.script).cloned().unwrap_or_default(),
+            client: span.client,
+            start_us: span.start_ns / 1_000,
+            end_us: span.end_ns / 1_000,
+            failed: span.failed,
+        }
     }
 
     /// The totals. `other_commits` are commits that the server counts besides those that it told of.
@@ -113,6 +168,7 @@ impl Summary {
             failed_transactions: self.failed,
             latency: (!self.window.is_empty()).then(|| in_figures(&self.window)),
             service: self.service.as_ref().filter(|service| !service.is_empty()).map(in_figures),
+            beside: self.beside.iter().map(Beside::outcome).collect(),
             connections: outcome.connections,
             commits: self.commits,
             silent_commits: self.silent_commits,
@@ -121,6 +177,15 @@ impl Summary {
             engine: outcome.engine.name.to_owned(),
             engine_reason: outcome.engine.reason.clone(),
         }
+    }
+}
+
+impl Beside {
+    fn outcome(&self) -> BesideOutcome {
+        let mut told = self.told.clone();
+        told.window_transactions = self.window.len();
+        told.latency = (!self.window.is_empty()).then(|| in_figures(&self.window));
+        told
     }
 }
 

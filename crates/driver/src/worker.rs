@@ -32,10 +32,10 @@ pub(crate) struct Worker {
     pub(crate) program: Arc<Program>,
     pub(crate) schedule: Schedule,
     pub(crate) shapes: Arc<[Shape]>,
-    /// The numbers of its clients, and their random states.
-    pub(crate) clients: Range<u32>,
-    pub(crate) random: Vec<RandomState>,
-    pub(crate) slots: Slots,
+    /// The numbers of its clients, by group.
+    pub(crate) clients: Vec<Range<u32>>,
+    /// When their transactions are to begin, by group.
+    pub(crate) slots: Vec<Slots>,
     pub(crate) choose: RandomState,
     pub(crate) sample: RandomState,
     pub(crate) pauses: RandomState,
@@ -53,7 +53,7 @@ impl Worker {
     /// Does all of it, telling by events.
     pub(crate) fn run(self) -> Result<(), LoadError> {
         let events = self.events.clone();
-        let count = self.clients.len();
+        let count = self.count();
         // Without it the load is as good, and only dearer.
         let _ = slice::lengthen();
         let uring = |waker: &Waker| Uring::new(count, waker.clone());
@@ -73,15 +73,25 @@ impl Worker {
         Ok(())
     }
 
+    /// Number of its clients.
+    fn count(&self) -> usize {
+        self.clients.iter().map(ExactSizeIterator::len).sum()
+    }
+
     fn run_epoll(self, reason: Option<String>) -> Result<(), LoadError> {
-        let io = Epoll::new(self.clients.len(), self.waker.clone())?;
+        let io = Epoll::new(self.count(), self.waker.clone())?;
         self.run_on(io, EngineUsed { name: "epoll", reason })
     }
 
     fn run_on(self, io: impl Io, engine_used: EngineUsed) -> Result<(), LoadError> {
         let load = &*self.load;
-        let clients = self.clients.zip(self.random);
-        let clients = clients.map(|(number, random)| Client::new(number, &self.program, random)).collect();
+        let mut clients = Vec::with_capacity(self.count());
+        for (group, numbers) in self.clients.into_iter().enumerate() {
+            for number in numbers {
+                let random = load.seeds.clients[number as usize].clone();
+                clients.push(Client::new(number, group as u32, &self.program, random));
+            }
+        }
         let parts = Parts {
             load,
             program: &self.program,
@@ -98,7 +108,8 @@ impl Worker {
         if !event_loop.connect_all()? {
             return event_loop.close();
         }
-        let _ = self.events.send(Event::Connected(engine_used));
+        let beside = event_loop.beside();
+        let _ = self.events.send(Event::Connected { engine: engine_used, beside });
         // Without a start there is no load.
         let Ok(origin_ns) = self.start.recv() else { return event_loop.close() };
         let late_ns = load.latency_limit.map(|limit| limit.as_nanos() as u64);
@@ -114,7 +125,7 @@ impl Worker {
         let log = match &load.log {
             None => None,
             Some(options) => {
-                let (lag, skipped) = (load.arrivals.is_open(), load.latency_limit.is_some());
+                let (lag, skipped) = (load.main.arrivals.is_open(), load.latency_limit.is_some());
                 let start_us = clock::unix_us();
                 let log = TransactionLog::open(options, self.thread, self.sample, start_us, lag, skipped);
                 Some(log.map_err(LoadError::Log)?)

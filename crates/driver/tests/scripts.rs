@@ -8,7 +8,7 @@ mod harness;
 use std::time::Duration;
 
 use driver::{
-    Arrivals, Control, Engine, ErrorPolicy, Length, Level, Load, Observer, OnError, Outcome, Rate, Record,
+    Arrivals, Control, Engine, ErrorPolicy, Group, Level, Load, Observer, OnError, Outcome, Rate, Record,
     Said, Spacing, Verbosity, WeightedScript,
 };
 use model::message::{Connection, Endpoint, Phase};
@@ -35,11 +35,12 @@ fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
         Endpoint::Conninfo { .. } => panic!("not of a server of our own"),
     };
     let connection = ConnectParams::new(host, port, &connection.user, &connection.database, None);
-    Load {
+    let clients = Group {
         client_id: names.find("client_id"),
-        length: Length::Transactions(transactions),
-        ..Load::new(connection, scripts, Variables::new(&names), Seeds::draw(7, 2, 1, false))
-    }
+        transactions: Some(transactions),
+        ..Group::new(2, scripts, Variables::new(&names))
+    };
+    Load::new(connection, clients, Seeds::draw(7, 2, 1, false))
 }
 
 /// What a load tells, added up.
@@ -52,7 +53,7 @@ struct Told {
 }
 
 impl Observer for Told {
-    fn connected(&mut self, _took: Duration) {}
+    fn connected(&mut self, _took: Duration, _beside: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
 
@@ -241,10 +242,9 @@ fn failing(bench: &Bench, errors: ErrorPolicy) -> Load {
     let script = Script::parse("failing", FAILS_ONCE, &mut names).unwrap();
     let mut variables = Variables::new(&names);
     variables.set(names.find("n").unwrap(), Value::Int(0)).unwrap();
+    let scripts = vec![WeightedScript { script, weight: 1 }];
     Load {
-        scripts: vec![WeightedScript { script, weight: 1 }],
-        variables,
-        client_id: None,
+        main: Group { transactions: Some(4), ..Group::new(2, scripts, variables) },
         errors,
         verbosity: Verbosity { errors: true, ..Verbosity::default() },
         ..load(&bench.unix(), &["select 1;"], 4)
@@ -313,7 +313,7 @@ fn each_transaction_may_have_a_connection_of_its_own() {
     let bench = Bench::shared();
     for (connection, protocol) in [(bench.unix(), Protocol::Simple), (bench.tcp(), Protocol::Prepared)] {
         let mut load = load(&connection, &["select :client_id;"], 20);
-        (load.reconnect, load.protocol) = (true, protocol);
+        (load.main.reconnect, load.protocol) = (true, protocol);
         on_each_engine(&load, |told| {
             assert_eq!((told.transactions(), told.texts()), (40, vec![]));
             // The first of each client was opened before the load.
@@ -330,7 +330,7 @@ fn nobody_waits_for_another_clients_pause() {
     for pause in ["\\sleep 600 ms", "\\shell sleep 0.6"] {
         let script = format!("\\if :client_id = 0\n{pause}\n\\endif\nselect 1;\n");
         let mut load = load(&bench.unix(), &[&script], 0);
-        load.length = Length::Time(Duration::from_millis(300));
+        (load.length, load.main.transactions) = (Some(Duration::from_millis(300)), None);
         on_each_engine(&load, |told| {
             assert_eq!(told.texts(), Vec::<&str>::new());
             assert!(told.transactions() > 50, "{} transactions", told.transactions());
@@ -359,8 +359,8 @@ fn a_shell_command_gives_a_variable() {
 fn an_open_loop_keeps_its_schedule() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select 1;"], 0);
-    load.length = Length::Time(Duration::from_millis(1_000));
-    load.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
+    (load.length, load.main.transactions) = (Some(Duration::from_millis(1_000)), None);
+    load.main.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
     on_each_engine(&load, |told| {
         let transactions = told.transactions();
         // What is due just before the end is not begun by a machine that is busy otherwise.
@@ -376,8 +376,8 @@ fn an_open_loop_keeps_its_schedule() {
 fn what_is_late_already_is_skipped() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 0);
-    load.length = Length::Time(Duration::from_millis(1_000));
-    load.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
+    (load.length, load.main.transactions) = (Some(Duration::from_millis(1_000)), None);
+    load.main.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
     load.latency_limit = Some(Duration::from_millis(100));
     on_each_engine(&load, |told| {
         let script = &told.total().scripts[0];
@@ -391,7 +391,7 @@ fn what_is_late_already_is_skipped() {
 fn a_script_without_statements_ends_with_the_load() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["\\set a 1\n"], 0);
-    load.length = Length::Time(Duration::from_millis(100));
+    (load.length, load.main.transactions) = (Some(Duration::from_millis(100)), None);
     on_each_engine(&load, |told| assert!(told.transactions() > 1_000));
 }
 
@@ -416,5 +416,87 @@ fn size_does_not_matter() {
     on_each_engine(&load(&bench.tcp(), &[&script], 2), |told| {
         assert_eq!((told.transactions(), told.texts()), (4, vec![]));
         assert!(told.total().bytes > 4 * 8_000_000);
+    });
+}
+
+/// A group beside the clients of [`load`], of two.
+fn beside(script: &str, transactions: Option<u64>) -> Group {
+    let mut names = Names::default();
+    let script = Script::parse("beside", script, &mut names).unwrap();
+    Group {
+        client_id: names.find("client_id"),
+        transactions,
+        spans: true,
+        ..Group::new(2, vec![WeightedScript { script, weight: 1 }], Variables::new(&names))
+    }
+}
+
+#[test]
+fn groups_have_scripts_numbers_and_an_end_of_their_own() {
+    let bench = Bench::shared();
+    // A client that had another's script or number would divide by zero.
+    let mut load = load(&bench.unix(), &["select 1 / (:client_id - 2);", "\\set a 1\nselect 1 / :a;"], 6);
+    load.beside = vec![beside("\\set a :client_id\nselect 1 / (2 - :a);", Some(3))];
+    load.seeds = Seeds::draw(7, 4, 3, false);
+    for threads in [1, 3] {
+        load.threads = threads;
+        on_each_engine(&load, |told| {
+            assert_eq!(told.texts(), Vec::<&str>::new());
+            let scripts: Vec<u64> = told.total().scripts.iter().map(|script| script.moments.count).collect();
+            assert_eq!((scripts[0] + scripts[1], scripts[2]), (12, 6));
+            // Spans of those who have them: three each, one after the other, at the end of the numbers.
+            let spans = &told.total().spans;
+            for client in [2, 3] {
+                let mut own: Vec<_> = spans.iter().filter(|span| span.client == client).collect();
+                own.sort_by_key(|span| span.start_ns);
+                assert_eq!(own.len(), 3, "{spans:?}");
+                assert!(
+                    own.iter().all(|span| span.script == 2 && !span.failed && span.end_ns > span.start_ns)
+                );
+                assert!(own.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "{own:?}");
+            }
+            assert_eq!(spans.len(), 6);
+        });
+    }
+}
+
+#[test]
+fn clients_begin_one_after_the_other_and_failures_have_spans() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select 1;"], 0);
+    (load.length, load.main.transactions) = (Some(Duration::from_millis(500)), None);
+    let late = Group {
+        start: Duration::from_millis(100),
+        stagger: Duration::from_millis(150),
+        ..beside("\\if :client_id = 1\nselect 1 / 0;\n\\endif\nselect 2;", Some(1))
+    };
+    // One that would begin after the end does not begin.
+    let never = Group { start: Duration::from_secs(60), ..beside("select 3;", None) };
+    load.beside = vec![late, never];
+    load.errors.otherwise = OnError::Count;
+    load.seeds = Seeds::draw(7, 6, 1, false);
+    on_each_engine(&load, |told| {
+        let mut spans = told.total().spans.clone();
+        spans.sort_by_key(|span| span.client);
+        let seen: Vec<_> = spans.iter().map(|span| (span.client, span.failed)).collect();
+        assert_eq!(seen, [(2, false), (3, true)]);
+        assert!(spans[0].start_ns >= 100_000_000 && spans[1].start_ns >= 250_000_000, "{spans:?}");
+        assert!(told.transactions() > 50 && !told.outcome.as_ref().unwrap().stopped_early);
+    });
+}
+
+#[test]
+fn a_time_limit_ends_those_who_have_not_done_their_transactions() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 1_000);
+    load.length = Some(Duration::from_millis(300));
+    on_each_engine(&load, |told| {
+        assert!(told.outcome.as_ref().unwrap().stopped_early);
+        assert!((2..=14).contains(&told.transactions()), "{}", told.transactions());
+    });
+    load.main.transactions = Some(2);
+    on_each_engine(&load, |told| {
+        let outcome = told.outcome.as_ref().unwrap();
+        assert!(!outcome.stopped_early && outcome.window_ns < 290_000_000, "{outcome:?}");
     });
 }

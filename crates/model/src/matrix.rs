@@ -289,11 +289,17 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
         }
     }
     // A workload's own length counts more than the factor's, which is that of all workloads.
-    cell.duration = of_workload.0.or(of_factor.0).unwrap_or(checked.duration);
-    cell.warmup =
-        of_workload.1.or(of_factor.1).or(checked.warmup).unwrap_or_else(|| Cell::usual_warmup(cell.duration));
+    // One that ends by itself has a window of its own length, and no more than a limit to it.
+    let ends = cell.workload.iterations().is_some();
+    let usual = if ends { LONGEST } else { checked.duration };
+    cell.duration = of_workload.0.or(of_factor.0).unwrap_or(usual);
+    let usual = || if ends { Span::default() } else { Cell::usual_warmup(cell.duration) };
+    cell.warmup = of_workload.1.or(of_factor.1).or(checked.warmup.filter(|_| !ends)).unwrap_or_else(usual);
     cell
 }
+
+/// How long a load may take that ends after its iterations, where it is not said.
+const LONGEST: Span = Span::from_us(3_600_000_000);
 
 /// Applies something to each factor of a matrix or a point.
 macro_rules! each_factor {

@@ -12,7 +12,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver that says another one in its `Hello` is not used.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// From the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,17 +29,17 @@ pub enum Request {
 pub struct Load {
     /// Where and as whom to connect.
     pub connection: Connection,
-    /// The scripts that clients repeat.
+    /// The scripts that clients repeat, and what others do at the same time.
     pub workload: Workload,
     /// pgbench's scale factor: the value of the script variable `:scale`.
     pub scale: u32,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// Number of clients, at least 1.
+    /// Number of clients, at least 1; those beside them not counted.
     pub clients: u32,
     /// Number of event-loop threads, at least 1 and at most `clients`.
     pub threads: u32,
-    /// Transactions begun in a second by all clients together, spaced by chance.
+    /// Transactions begun in a second by these clients together, spaced by chance.
     pub rate: Rate,
     /// Processors that the driver keeps to; none for all.
     pub cpus: Option<Vec<u32>>,
@@ -47,7 +47,7 @@ pub struct Load {
     pub seed: u64,
     /// Load before the measured window, in microseconds.
     pub warmup_us: u64,
-    /// Length of the measured window, in microseconds.
+    /// Length of the measured window, in microseconds; where each client has its iterations, the most it may be.
     pub duration_us: u64,
     /// Length of one [`Interval`], in microseconds (1 s in bundles).
     pub interval_us: u64,
@@ -104,6 +104,8 @@ pub enum Reply {
     Connected {
         /// Time it took to connect all clients, in microseconds.
         connect_us: u64,
+        /// Process ids of the backends that serve workloads beside the one that is measured.
+        beside: Vec<i32>,
     },
     /// The load begins now.
     Started {
@@ -159,6 +161,10 @@ pub struct Interval {
     pub phase: Phase,
     /// One entry a script, in the load's order.
     pub scripts: Vec<ScriptInterval>,
+    /// The same of the workloads beside it, each script named [`Beside::script`](crate::workload::Beside::script).
+    pub beside: Vec<ScriptInterval>,
+    /// Transactions that ended, of workloads whose spans are asked for; in no order.
+    pub spans: Vec<TransactionSpan>,
     /// Share of the time that the busiest driver thread was not waiting for its sockets, 0 to 1; none where it is not
     /// known.
     pub busy: Option<f64>,
@@ -196,12 +202,28 @@ pub struct ScriptInterval {
     pub service_ns: Option<String>,
 }
 
+/// When a transaction ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransactionSpan {
+    /// The script's name, as in intervals.
+    pub script: String,
+    /// Number of its client in the whole load, from 0; those beside come last.
+    pub client: u32,
+    /// Start as it was, in microseconds after the load's start.
+    pub start_us: u64,
+    /// End, likewise.
+    pub end_us: u64,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
 /// Totals of a load that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Length of the measured window as it was, in microseconds; shorter than asked after `Stop`.
     pub window_us: u64,
-    /// True where `Stop`, or the death of every client, ended the load early.
+    /// True where `Stop`, or the death of every client, ended the load early; and where not every client had done its
+    /// iterations in time.
     pub stopped_early: bool,
     /// Succeeded transactions, warm-up.
     pub warmup_transactions: u64,
@@ -215,6 +237,8 @@ pub struct Outcome {
     pub latency: Option<Latency>,
     /// The same from the start as it was: service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
+    /// What came of each workload beside it, in their order.
+    pub beside: Vec<BesideOutcome>,
     /// Connections that were opened.
     pub connections: u64,
     /// Commits that the server told of, in any phase: one for each transaction of pgbench's scripts, none, one or more
@@ -230,6 +254,21 @@ pub struct Outcome {
     pub engine: String,
     /// Why it was not `io_uring`; none where it was.
     pub engine_reason: Option<String>,
+}
+
+/// Totals of a workload beside the one that is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BesideOutcome {
+    /// The workload's name.
+    pub workload: String,
+    /// Succeeded transactions in any phase.
+    pub transactions: u64,
+    /// Those of them that ended in the window.
+    pub window_transactions: u64,
+    /// Failed transactions in any phase.
+    pub failed_transactions: u64,
+    /// Latency of the window's succeeded transactions; none where there were none.
+    pub latency: Option<Latency>,
 }
 
 /// A latency distribution in figures, microseconds.

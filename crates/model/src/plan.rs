@@ -269,11 +269,16 @@ impl Plan {
         let load = |trial: &PlannedTrial| {
             let cell = self.cell(trial);
             let folding = self.profile.map_or(0, |_| AROUND_PROFILE_US);
-            cell.warmup.us() + cell.duration.us() + AROUND_TRIAL_US + folding + self.run.settle.us()
+            // Nobody knows how long what ends by itself will take.
+            let window_us = cell.workload.iterations().map_or(cell.duration.us(), |_| BY_ITSELF_US);
+            cell.warmup.us() + window_us + AROUND_TRIAL_US + folding + self.run.settle.us()
         };
         Span::from_us(trials.iter().map(load).sum())
     }
 }
+
+/// What is counted for a load that ends after its iterations.
+const BY_ITSELF_US: u64 = 60_000_000;
 
 /// What putting back, starting, connecting and counting cost around a trial's load, as seen on small machines at scale 1.
 const AROUND_TRIAL_US: u64 = 400_000;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 pub use crate::environment::Environment;
 use crate::limits::LimitsInForce;
-use crate::message::{self, Interval};
+use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
 use crate::profile::{Profiled, Stacks};
 use crate::statistics::Statistics;
@@ -27,6 +27,8 @@ pub struct TrialRecord {
     pub settings: Vec<Setting>,
     /// One entry a second of load, in order.
     pub intervals: Vec<Interval>,
+    /// When each transaction ran, in order of their starts, of workloads whose spans are asked for.
+    pub spans: Vec<TransactionSpan>,
     /// What the collectors read of the machine and the server.
     pub metrics: Metrics,
     /// What the server's sessions were seen doing, in order of time.
@@ -99,6 +101,8 @@ pub struct Trial {
     pub profile: Option<Profiled>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
+    /// What the disk gave of a relation before the load, past the server; none where it was not read so.
+    pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
     /// What came out; none where no load ran.
@@ -107,6 +111,25 @@ pub struct Trial {
     pub accounting: Accounting,
     /// Where it was imported from; none where pgdyno measured it.
     pub imported: Option<Imported>,
+}
+
+/// The files of a relation, read from the disk one after the other past the server and the page cache, within the server's
+/// limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RawRead {
+    /// The relation.
+    pub relation: String,
+    /// Bytes of all its segments.
+    pub bytes: u64,
+    /// How long it took, in microseconds.
+    pub elapsed_us: u64,
+}
+
+impl RawRead {
+    /// In MB (1,000,000 bytes) a second; none where it took no time.
+    pub fn mb_s(&self) -> Option<f64> {
+        (self.elapsed_us > 0).then(|| self.bytes as f64 / self.elapsed_us as f64)
+    }
 }
 
 /// Where an imported trial comes from.
@@ -194,6 +217,8 @@ pub struct Summary {
     pub latency: Option<Latency>,
     /// Their service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
+    /// What came of each workload beside it, in the workload's order.
+    pub beside: Vec<BesideSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process during the load, user and system, in microseconds.
@@ -206,8 +231,24 @@ pub struct Summary {
     pub driver_engine: Option<String>,
     /// Why it was not io_uring; none where it was, or where epoll was asked for.
     pub driver_engine_reason: Option<String>,
-    /// How steady the window was, and how sure its figures are; none in bundles that were made before it was told.
+    /// How steady the window was, and how sure its figures are; none where one second was not to be as the other, and in
+    /// bundles that were made before it was told.
     pub statistics: Option<Statistics>,
+}
+
+/// What a workload brought that ran beside the one that is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BesideSummary {
+    /// Its name.
+    pub workload: String,
+    /// Its transactions that ended in the window.
+    pub transactions: u64,
+    /// Those that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; none where there were none.
+    pub latency: Option<Latency>,
 }
 
 /// A latency distribution in figures, microseconds. Of what pgdyno measured all are known; of what was imported, those

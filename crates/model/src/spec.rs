@@ -265,10 +265,35 @@ pub struct Workload {
     pub writes: Option<Spanned<bool>>,
     /// Whether each transaction has a connection of its own (default false).
     pub reconnect: Option<Spanned<bool>>,
+    /// A relation whose files are read past the server before each trial that begins with cold caches: what the disk
+    /// gives.
+    pub raw_read: Option<Spanned<String>>,
+    /// How much later each further client begins (default none: all at once).
+    pub stagger: Option<Spanned<Span>>,
+    /// How many transactions each client runs, the window ending when all have (default: as many as the duration holds).
+    pub iterations: Option<Spanned<i64>>,
+    /// Whether the start and the end of each transaction are kept (default false).
+    pub spans: Option<Spanned<bool>>,
+    /// Workloads that run at the same time, with clients of their own.
+    pub beside: Option<Spanned<Vec<Spanned<Beside>>>>,
     /// Length of the measured window, where it is not the campaign's.
     pub duration: Option<Spanned<Span>>,
     /// Load before the window.
     pub warmup: Option<Spanned<Span>>,
+}
+
+/// A workload that runs at the same time as another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// Its name: one of pgbench's, one that comes along, one of `[workloads.…]`, or a file of SQL.
+    pub workload: Spanned<String>,
+    /// Number of clients (default 1).
+    pub clients: Option<Spanned<i64>>,
+    /// Transactions begun in a second (default `"max"`).
+    pub rate: Option<Spanned<Rate>>,
+    /// When it begins, after the load's start, warm-up included (default at once).
+    pub start: Option<Spanned<Span>>,
 }
 
 /// Names of files: one, or a list.
@@ -440,6 +465,11 @@ impl Campaign {
 }
 
 impl Workload {
+    /// Whether it says how clients run, beyond what they do: one of pgbench's is then no longer as pgbench has it.
+    pub fn says_how(&self) -> bool {
+        self.stagger.is_some() || self.iterations.is_some() || self.spans.is_some() || self.beside.is_some()
+    }
+
     /// Reads the text of a `workload.toml`.
     ///
     /// # Errors

@@ -29,6 +29,8 @@ pub struct Waits {
 pub enum Session {
     /// One of the load's clients.
     Load,
+    /// A client of a workload beside the load.
+    Beside,
     /// Another client.
     Other,
     /// A process of the server, by `backend_type`: `checkpointer`, `autovacuum worker`, …; before PostgreSQL 10 there
@@ -37,10 +39,11 @@ pub enum Session {
 }
 
 impl Session {
-    /// Its name in bundles: `load`, `other`, or the server's own.
+    /// Its name in bundles: `load`, `beside`, `other`, or the server's own.
     pub fn name(&self) -> &str {
         match self {
             Self::Load => "load",
+            Self::Beside => "beside",
             Self::Other => "other",
             Self::Server(name) => name,
         }
@@ -50,6 +53,7 @@ impl Session {
     pub fn by_name(name: &str) -> Self {
         match name {
             "load" => Self::Load,
+            "beside" => Self::Beside,
             "other" => Self::Other,
             name => Self::Server(name.to_owned()),
         }

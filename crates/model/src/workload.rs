@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::units::{Rate, Span};
 
 /// One of pgbench's built-in scripts, by pgbench's own names, or scripts of one's own.
 ///
@@ -43,6 +46,37 @@ pub struct Custom {
     pub writes: bool,
     /// Whether each transaction has a connection of its own.
     pub reconnect: bool,
+    /// The relation whose files are read past the server before each trial that begins with cold caches; none for none.
+    pub raw_read: Option<String>,
+    /// How much later each further client begins its first transaction.
+    pub stagger: Span,
+    /// How many transactions each client runs; the load ends when all have. None: as long as the load lasts.
+    pub iterations: Option<u32>,
+    /// Whether the start and the end of each transaction are kept.
+    pub spans: bool,
+    /// What others do at the same time.
+    pub beside: Vec<Beside>,
+}
+
+/// A workload that runs at the same time as the one that is measured, with clients of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Beside {
+    /// What they do; it has nothing beside it.
+    pub workload: Workload,
+    /// How many they are.
+    pub clients: u32,
+    /// Transactions begun in a second by these clients together.
+    pub rate: Rate,
+    /// When they begin, after the load's start.
+    pub start: Span,
+}
+
+impl Beside {
+    /// The name of one of its scripts among those of the whole load.
+    pub fn script(&self, script: &str) -> String {
+        let workload = self.workload.name();
+        if workload == script { script.to_owned() } else { format!("{workload}/{script}") }
+    }
 }
 
 /// A script, and how often it is chosen.
@@ -63,6 +97,15 @@ pub struct ScriptText {
     pub name: String,
     /// The text.
     pub text: String,
+}
+
+/// A statement of a setup or teardown, its variables filled in: to be sent whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Statement {
+    /// Where it is from: `setup.sql:3`.
+    pub place: String,
+    /// Its text.
+    pub sql: String,
 }
 
 /// The workloads beside pgbench's that a campaign can name.
@@ -86,6 +129,11 @@ impl Workloads {
 }
 
 impl Custom {
+    /// It, and those beside it that are not pgbench's.
+    pub fn and_beside(&self) -> impl Iterator<Item = &Self> {
+        iter::once(self).chain(self.beside.iter().filter_map(|beside| beside.workload.custom()))
+    }
+
     /// Of this name, with nothing else known: it stands for one of which no trial was run.
     pub fn unknown(name: &str) -> Self {
         Self {
@@ -98,6 +146,11 @@ impl Custom {
             pgbench_tables: true,
             writes: true,
             reconnect: false,
+            raw_read: None,
+            stagger: Span::default(),
+            iterations: None,
+            spans: false,
+            beside: Vec::new(),
         }
     }
 }
@@ -123,6 +176,16 @@ impl Workload {
             Self::SelectOnly => false,
             Self::Custom(custom) => custom.writes,
         }
+    }
+
+    /// How many transactions each client runs; none: as many as the load's time holds.
+    pub fn iterations(&self) -> Option<u32> {
+        self.custom()?.iterations
+    }
+
+    /// Whether all clients are at work from the beginning to the end.
+    pub fn is_steady(&self) -> bool {
+        self.custom().is_none_or(|custom| custom.iterations.is_none() && custom.stagger.is_zero())
     }
 
     /// The workload, where it is not pgbench's.

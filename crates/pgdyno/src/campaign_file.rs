@@ -81,6 +81,7 @@ impl CampaignFile {
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
             let workloads = workload::workloads(&campaign, directory(path), known)?;
             let plan = Plan::with(&campaign, seed.unwrap_or_else(drawn_seed), &workloads)?;
+            workload::check(&plan.cells)?;
             Ok((campaign, plan))
         });
         match planned {

@@ -12,6 +12,7 @@ pub(crate) mod pgbench;
 mod plan;
 mod power;
 mod profile;
+mod read_files;
 mod report;
 mod resume;
 mod run;
@@ -56,6 +57,8 @@ enum Command {
     Pgbench(pgbench::PgbenchArgs),
     #[command(hide = true)]
     Driver(driver::DriverArgs),
+    #[command(hide = true)]
+    ReadFiles(read_files::ReadFilesArgs),
 }
 
 impl Cli {
@@ -78,6 +81,7 @@ impl Cli {
             Command::Doctor(args) => args.run(),
             Command::Pgbench(args) => args.run(),
             Command::Driver(args) => args.run(),
+            Command::ReadFiles(args) => args.run(),
         }
     }
 }

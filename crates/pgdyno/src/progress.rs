@@ -99,6 +99,8 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
         return None;
     }
     let came_out = match &trial.summary {
+        // Transactions may be scans.
+        Some(summary) if summary.tps < 10.0 => format!("{:.2} tps", summary.tps),
         Some(summary) => format!("{:.0} tps", summary.tps),
         None => "no load".to_owned(),
     };

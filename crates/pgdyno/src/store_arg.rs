@@ -25,8 +25,28 @@ impl StoreArg {
     }
 }
 
-/// The run that `--run` or `--campaign` names; none where neither is given.
-pub(crate) fn run_named(run: Option<&str>, campaign: Option<&str>) -> Option<Selection> {
-    let by_id = run.map(|id| Selection::Run(id.to_owned()));
-    by_id.or_else(|| Some(Selection::Campaign(campaign?.to_owned())))
+/// `--run` and `--campaign`, for every command that shows trials.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArg {
+    /// Trials of this run, where a selector does not say: its id, or the beginning of it [default: the latest run; for
+    /// `power` without a selector, all of this host]
+    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
+    run: Option<String>,
+
+    /// As --run, the latest run of this campaign
+    #[arg(long, value_name = "NAME")]
+    campaign: Option<String>,
+}
+
+impl RunArg {
+    /// The run that was named; none where neither is given.
+    pub(crate) fn named(&self) -> Option<Selection> {
+        let by_id = self.run.clone().map(Selection::Run);
+        by_id.or_else(|| self.campaign.clone().map(Selection::Campaign))
+    }
+
+    /// The run that was named, else the latest.
+    pub(crate) fn get(&self) -> Selection {
+        self.named().unwrap_or_default()
+    }
 }

@@ -183,3 +183,110 @@ fn mistakes_in_scripts_are_told_before_anything_is_started() {
         assert!(text(&output).contains(words), "{words}: {}", text(&output));
     }
 }
+
+#[test]
+fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_told_before_anything_is_started() {
+    let campaign = |key: &str, exclude: &str| {
+        format!(
+            "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w', 'select-only']\nclients = [1]\n\
+             scale = [1, 2]\n{exclude}\n[workloads.w]\nscript = 'w.sql'\n{key} = 's.sql'\n"
+        )
+    };
+    let files = [("w.sql", "select 1;\n"), ("s.sql", "select 1;\n\\set x 1 / (:scale - 2)\n")];
+    for key in ["setup", "teardown"] {
+        let wrong = bench(&campaign(key, ""), &files).pgdyno(&["plan", "campaign.toml"]);
+        assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+        let told = "error: the workload \"w\" at scale 2: s.sql:2: division by zero";
+        assert!(text(&wrong).contains(told), "{}", text(&wrong));
+        let without = campaign(key, "exclude = [{ workload = 'w', scale = 2 }]");
+        let planned = bench(&without, &files).pgdyno(&["plan", "campaign.toml"]);
+        assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
+    }
+}
+
+const BESIDE: &str = "name = 'beside'\n[factors]\nserver = ['9.6', '18']\nsettings = ['quiet']\nclients = [2]\nscale = [2]\n\
+     workload = ['alone', 'mixed']\n[run]\nduration = '3s'\nwarmup = '500ms'\nrepeats = 1\nseed = 1\n\
+     [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\n\
+     [workloads.alone]\nbuiltin = 'select-only'\nspans = false\n\
+     [workloads.mixed]\nbuiltin = 'select-only'\n\
+     beside = [{ workload = 'busy', clients = 5, start = '200ms' }, { workload = 'once.sql' }]\n\
+     [workloads.busy]\nscript = 'scan.sql'\nwrites = false\nspans = true\nstagger = '100ms'\nparameters = { rounds = 20 }\n";
+
+const BESIDE_FILES: [(&str, &str); 2] = [
+    (
+        "scan.sql",
+        "select count(*) from pgbench_accounts a, generate_series(1, :rounds) where a.aid * 7 % 5 = :client_id;\n",
+    ),
+    ("once.sql", "\\sleep 500 ms\nselect 2;\n"),
+];
+
+#[test]
+fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause() {
+    let bench = bench(BESIDE, &BESIDE_FILES);
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        let told = format!("{}: {:?} {:?}", trial.cell, trial.validity, trial.accounting);
+        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+        assert_eq!(trial.accounting.surplus(), Some(0), "{told}");
+        let summary = trial.summary.as_ref().unwrap();
+        let record = bench.store().load(&trial.id).unwrap();
+        if trial.cell.workload.name() == "alone" {
+            assert!(summary.beside.is_empty());
+            continue;
+        }
+        let [busy, once] = summary.beside.as_slice() else { panic!("{told}") };
+        assert_eq!((busy.workload.as_str(), once.workload.as_str()), ("busy", "once.sql"));
+        assert!(busy.transactions > 0 && once.transactions >= 2, "{summary:?}");
+        // Their latency is not the lookups'.
+        let mean_us = summary.latency.as_ref().unwrap().mean_us.unwrap();
+        assert!(once.latency.as_ref().unwrap().min_us.unwrap() >= 499_000.0, "{summary:?}");
+        assert!(busy.latency.as_ref().unwrap().mean_us.unwrap() > 10.0 * mean_us, "{summary:?}");
+        // Counted second by second, apart.
+        let scripts: Vec<&str> =
+            record.intervals[0].beside.iter().map(|script| script.script.as_str()).collect();
+        assert_eq!(scripts, ["busy/scan.sql", "once.sql"]);
+        assert_eq!(record.intervals[0].scripts[0].script, "select-only");
+        let cpu_us = record.metrics.growth("role.run_us", Some("beside"), 500_000, 3_500_000).unwrap();
+        assert!(cpu_us > 300_000.0, "{cpu_us}");
+        assert!(record.waits.iter().any(|waits| waits.session.name() == "beside"));
+
+        let explained = text(&bench.pgdyno(&["explain", &trial.id]));
+        assert!(explained.contains("\nbeside: ") && explained.contains("busy, once.sql had "), "{explained}");
+        let shown = text(&bench.pgdyno(&["store", "show", &trial.id]));
+        assert!(shown.contains("beside: busy"), "{shown}");
+    }
+    let compared = text(&bench.pgdyno(&[
+        "compare",
+        "server=9.6,workload=mixed",
+        "server=18,workload=mixed",
+        "--metric",
+        "beside.latency.mean{busy}",
+    ]));
+    assert!(compared.contains("mean latency, µs of busy, beside it"), "{compared}");
+}
+
+#[test]
+fn a_load_ends_after_its_iterations_or_tells_that_there_was_no_time_for_them() {
+    let campaign = "name = 'ends'\n[factors]\nserver = ['18']\nclients = [3]\nworkload = ['done', 'late']\n\
+         [run]\nrepeats = 1\nretries = 0\nseed = 1\nduration = '60s'\nwarmup = '10s'\n\
+         [workloads.done]\nscript = 'nap.sql'\nparameters = { ms = 100 }\niterations = 4\nstagger = '150ms'\n\
+         [workloads.late]\nscript = 'nap.sql'\nparameters = { ms = 300 }\niterations = 100\nduration = '1s'\n";
+    let bench = bench(campaign, &[("nap.sql", "select pg_sleep(:ms / 1000.0);\n")]);
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    let trials = bench.trials();
+    let of = |name: &str| trials.iter().find(|trial| trial.cell.workload.name() == name).unwrap();
+    let (done, late) = (of("done"), of("late"));
+    assert_ne!(done.validity.status, Status::Invalid, "{:?} {}", done.validity, text(&output));
+    let summary = done.summary.as_ref().unwrap();
+    assert_eq!((summary.transactions, summary.failed), (Some(12), Some(0)));
+    // The last of them begins 300 ms after the first, and naps four times.
+    let window_us = summary.window_us.unwrap();
+    assert!((700_000..3_000_000).contains(&window_us), "{window_us}");
+    assert!(summary.statistics.is_none());
+    assert_eq!(late.validity.status, Status::Invalid);
+    let evidence = &late.validity.findings[0].evidence;
+    assert!(evidence.contains("not every client had done its iterations (100) after 1s"), "{evidence}");
+}

@@ -1,7 +1,8 @@
 //! Writes the tests' view where the page's own tests look for it:
 //! `cargo run -p report --example fixture -- web/test-results`.
 //!
-//! `report.html` is the report; `view.ts` is the same view, which the type checker holds against `web/src/view.ts`.
+//! `report.html` is the report, `scans.html` one on scans; `view.ts` and `scans.ts` are the same views, which the type
+//! checker holds against `web/src/view.ts`.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
@@ -12,11 +13,13 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(env::args_os().nth(1).unwrap_or_else(|| "web/test-results".into()));
     fs::create_dir_all(&folder)?;
-    let view = fixture::view();
-    fs::write(folder.join("report.html"), report::html(&view)?)?;
-    let typed = format!(
-        "import type {{ View }} from '../src/view';\n\nexport const view: View = {};\n",
-        view.json_pretty()
-    );
-    fs::write(folder.join("view.ts"), typed)
+    for (page, name, view) in [("report", "view", fixture::view()), ("scans", "scans", fixture::scans())] {
+        fs::write(folder.join(page).with_extension("html"), report::html(&view)?)?;
+        let typed = format!(
+            "import type {{ View }} from '../src/view';\n\nexport const {name}: View = {};\n",
+            view.json_pretty()
+        );
+        fs::write(folder.join(name).with_extension("ts"), typed)?;
+    }
+    Ok(())
 }

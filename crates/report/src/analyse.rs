@@ -13,11 +13,14 @@ use model::units::Rate;
 use model::workload::{Custom, Workloads};
 use stats::Sample;
 
+use crate::compare::figures;
 use crate::environment;
+use crate::metric::Metric;
 use crate::profile::{Kind, Profile, TrialProfile, tree, way, way_off_cpu};
 use crate::scalability;
+use crate::spans::{lone_us, raw_read};
 use crate::verdicts::judge_columns;
-use crate::view::{self, View};
+use crate::view::{self, Spans, View};
 
 /// What is known of a trial beside its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +31,8 @@ pub struct Surroundings {
     pub settings: Vec<Setting>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
+    /// Its transactions one by one, where they were kept.
+    pub spans: Option<Spans>,
 }
 
 /// Makes the view of some trials; `surroundings` are by the trial's id, and may lack some.
@@ -43,6 +48,7 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
     let confounds = find_confounds(&runs, surroundings);
     let columns = layout.columns.iter().map(|key| column(key, &layout, &trials)).collect();
     let mut panels: Vec<view::Panel> = layout.panels.iter().map(|key| panel(key, &layout, &trials)).collect();
+    add_spans(&mut panels, &trials, surroundings);
     let cells: Vec<Cell> = layout.panels.iter().map(|key| key.0.clone()).collect();
     let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
     View {
@@ -56,6 +62,18 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
             confounds,
             ..environment::describe(&layout.columns, &trials, surroundings)
         },
+    }
+}
+
+/// Puts to each trial its transactions one by one, and what a lone one takes.
+fn add_spans(panels: &mut [view::Panel], trials: &[&Trial], surroundings: &BTreeMap<String, Surroundings>) {
+    let of = |trial: &Trial| surroundings.get(&trial.id)?.spans.as_ref();
+    let points = panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points);
+    for shown in points.flatten().flat_map(|point| &mut point.runs) {
+        let Some(trial) = trials.iter().find(|trial| trial.id == shown.id) else { continue };
+        shown.spans = of(trial)
+            .cloned()
+            .map(|spans| Spans { lone_us: lone_us(&trial.cell, trials.iter().copied(), of), ..spans });
     }
 }
 
@@ -407,9 +425,9 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         return None;
     }
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
-    let usable = |trial: &&&Trial| trial.validity.status != Status::Invalid;
-    let tps: Vec<f64> =
-        trials.iter().filter(usable).filter_map(|trial| trial.summary.as_ref()).map(|s| s.tps).collect();
+    let tps = figures::runs(&trials, |trial| Metric::Tps.of_head(trial)).values;
+    let class = stats::Cell::of(&tps).and_then(|cell| cell.class());
+    let first_run_apart = stats::first_run_apart(&tps);
     let n = tps.len();
     let sample = Sample::of(tps);
     Some(view::Point {
@@ -417,8 +435,8 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         median: sample.as_ref().map(Sample::median),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
-        class: None,
-        first_run_apart: None,
+        class: class.map(|class| class.to_string()),
+        first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,
         runs: trials.into_iter().map(trial).collect(),
     })
@@ -456,5 +474,7 @@ fn trial(trial: &Trial) -> view::Trial {
             p99_us: latency.p99_us,
         }),
         commit_surplus: trial.accounting.surplus(),
+        raw_read: trial.raw_read.as_ref().map(raw_read),
+        spans: None,
     }
 }

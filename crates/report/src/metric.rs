@@ -20,6 +20,13 @@ pub enum Metric {
     CpuPerTransaction,
     /// WAL that was inserted, in bytes for each transaction.
     WalBytesPerTransaction,
+    /// Of a workload that ran beside the measured one.
+    Beside {
+        /// The workload's name.
+        workload: String,
+        /// A latency; none for its transactions per second.
+        latency: Option<LatencyFigure>,
+    },
     /// What was done to blocks.
     Blocks(BlockFigure),
     /// What a collector read: the growth of a counter in the window, per second, or the mean of a gauge in it.
@@ -71,7 +78,8 @@ impl Better {
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
      cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
-     blocks.writes, blocks.visited, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
+     blocks.writes, blocks.visited, each of the first five of a workload beside the measured one, such as
+     beside.latency.p99{{scans}}, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
 pub struct MetricError(String);
@@ -92,6 +100,9 @@ const NAMED: [(&str, Metric); 12] = [
     ("blocks.visited", Metric::Blocks(BlockFigure::Visited)),
 ];
 
+/// What figures of a workload beside the measured one begin with.
+const BESIDE: &str = "beside.";
+
 impl FromStr for Metric {
     type Err = MetricError;
 
@@ -104,6 +115,16 @@ impl FromStr for Metric {
             Some((name, of)) => (name, Some(of.to_owned())),
             None => (text, None),
         };
+        if let Some(figure) = name.strip_prefix(BESIDE) {
+            let figure = NAMED.into_iter().find(|(known, _)| *known == figure).map(|(_, metric)| metric);
+            return match (figure, of) {
+                (Some(Self::Tps), Some(workload)) => Ok(Self::Beside { workload, latency: None }),
+                (Some(Self::Latency(latency)), Some(workload)) => {
+                    Ok(Self::Beside { workload, latency: Some(latency) })
+                }
+                _ => Err(MetricError(text.to_owned())),
+            };
+        }
         // Every collected metric is `<source>.<what>`.
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         if !name.contains('.')
@@ -122,6 +143,10 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, NAMED.into_iter().find(|(_, metric)| metric == self)) {
             (_, Some((name, _))) => f.pad(name),
+            (Self::Beside { workload, latency }, _) => {
+                let figure = latency.map_or(Self::Tps, Self::Latency);
+                f.pad(&format!("{BESIDE}{figure}{{{workload}}}"))
+            }
             (Self::Collected { name, of: Some(of) }, _) => f.pad(&format!("{name}{{{of}}}")),
             (Self::Collected { name, .. }, _) => f.pad(name),
             _ => Ok(()),
@@ -133,12 +158,15 @@ impl Metric {
     /// What of it is wanted.
     pub const fn better(&self) -> Better {
         match self {
-            Self::Tps => Better::Higher,
+            Self::Tps | Self::Beside { latency: None, .. } => Better::Higher,
             Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
                 Better::Higher
             }
             Self::Blocks(BlockFigure::PhysicalReads | BlockFigure::Writes) => Better::Neither,
-            Self::Latency(_) | Self::CpuPerTransaction | Self::WalBytesPerTransaction => Better::Lower,
+            Self::Latency(_)
+            | Self::Beside { .. }
+            | Self::CpuPerTransaction
+            | Self::WalBytesPerTransaction => Better::Lower,
             Self::Collected { .. } => Better::Neither,
         }
     }
@@ -153,6 +181,10 @@ impl Metric {
             Self::Latency(LatencyFigure::P99) => "99th percentile of latency, µs".to_owned(),
             Self::CpuPerTransaction => "server CPU time per transaction, µs".to_owned(),
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
+            Self::Beside { workload, latency } => {
+                let figure = latency.map_or(Self::Tps, Self::Latency);
+                format!("{} of {workload}, beside it", figure.in_words(None))
+            }
             Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { .. } => match kind {
                 Some(Kind::Counter) => format!("{self}, growth per second"),
@@ -170,7 +202,7 @@ impl Metric {
 
     /// Whether a trial's head does not have it.
     pub(crate) const fn needs_record(&self) -> bool {
-        !matches!(self, Self::Tps | Self::Latency(_))
+        !matches!(self, Self::Tps | Self::Latency(_) | Self::Beside { .. })
     }
 
     /// Its figure of a trial's head; none where that does not have it.
@@ -179,6 +211,13 @@ impl Metric {
         match self {
             Self::Tps => Some(summary.tps),
             Self::Latency(figure) => figure.of(summary.latency.as_ref()?),
+            Self::Beside { workload, latency } => {
+                let beside = summary.beside.iter().find(|beside| beside.workload == *workload)?;
+                match latency {
+                    None => Some(beside.tps),
+                    Some(figure) => figure.of(beside.latency.as_ref()?),
+                }
+            }
             _ => None,
         }
     }
@@ -187,7 +226,7 @@ impl Metric {
     pub fn of(&self, record: &TrialRecord) -> Option<f64> {
         let window = Window::of(record)?;
         match self {
-            Self::Tps | Self::Latency(_) => self.of_head(&record.trial),
+            Self::Tps | Self::Latency(_) | Self::Beside { .. } => self.of_head(&record.trial),
             Self::CpuPerTransaction => window.for_each_transaction(server_cpu_us(record, &window)?),
             Self::WalBytesPerTransaction => {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;

@@ -329,18 +329,17 @@ impl Profile {
 
     /// All stacks as text; with several roles, the role is the outermost function of each.
     pub fn folded(&self) -> String {
-        match self.stacks.as_slice() {
-            [only] => only.folded(),
-            roles => roles
-                .iter()
-                .flat_map(|stacks| {
-                    stacks
-                        .samples
-                        .iter()
-                        .map(|(stack, samples)| format!("{};{stack} {samples}\n", stacks.role))
-                })
-                .collect(),
-        }
+        self.each(self.stacks.len() > 1).map(|(stack, samples)| format!("{stack} {samples}\n")).collect()
+    }
+
+    /// Each stack with its samples; with roles, the role is the outermost function.
+    fn each(&self, with_roles: bool) -> impl Iterator<Item = (String, u64)> {
+        self.stacks.iter().flat_map(move |stacks| {
+            stacks.samples.iter().map(move |(stack, &samples)| match with_roles {
+                true => (format!("{};{stack}", stacks.role), samples),
+                false => (stack.clone(), samples),
+            })
+        })
     }
 
     /// What is to be kept in mind, each once.

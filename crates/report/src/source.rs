@@ -7,6 +7,7 @@ use store::{Store, StoreError};
 
 use crate::analyse::{Surroundings, analyse};
 use crate::profile::{Kind, TrialProfile};
+use crate::spans::spans;
 use crate::view::View;
 
 /// Which run to report on.
@@ -76,8 +77,10 @@ fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError
     // Of an imported trial's surroundings nothing is known.
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
         let record = store.load(&trial.id)?;
+        let spans = spans(&record);
         let profiles = Kind::ALL.iter().filter_map(|kind| TrialProfile::of(&record, *kind)).collect();
-        let of_trial = Surroundings { environment: record.environment, settings: record.settings, profiles };
+        let (environment, settings) = (record.environment, record.settings);
+        let of_trial = Surroundings { environment, settings, profiles, spans };
         surroundings.insert(trial.id.clone(), of_trial);
     }
     Ok(analyse(&trials, &surroundings))

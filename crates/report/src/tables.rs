@@ -3,6 +3,7 @@
 use crate::compare::text::wrapped;
 use crate::figures::{self, counted};
 use crate::scalability;
+use crate::spans;
 use crate::table::{Format, Table};
 use crate::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
 
@@ -44,6 +45,12 @@ fn page(view: &View, format: Format) -> String {
             out.push('\n');
             out.push_str(&sweeps.render(format));
             out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
+        }
+        if let Some(one_by_one) = spans::table(panel, &view.columns) {
+            out.push('\n');
+            out.push_str(&one_by_one.render(format));
+            out.push_str(&below(&spans::LEGEND.map(str::to_owned), format));
+            out.push_str(&spans::charts(panel, &view.columns, format));
         }
     }
     out.push_str(&confounds(view, format));

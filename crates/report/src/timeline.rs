@@ -76,7 +76,7 @@ fn phase(phase: Phase) -> &'static str {
 }
 
 /// The disks under the data, where it is known which these are, else all. One that lies on others is told by these.
-fn disks(record: &TrialRecord) -> Vec<&str> {
+pub(crate) fn disks(record: &TrialRecord) -> Vec<&str> {
     let all: Vec<&str> =
         record.metrics.all("disk.write_bytes").filter_map(|series: &Series| series.of.as_deref()).collect();
     // From the one that holds the data down to those that it is made of.

@@ -10,20 +10,13 @@ use crate::compare::{Levels, OfMetric, Pair, Row, Runs};
 use crate::metric::{Better, Metric};
 use crate::view;
 
-/// Puts class and verdict to every point, and says what each column comes to. `cells` are the panels', whose clients are
+/// Puts a verdict to every point, and says what each column comes to. `cells` are the panels', whose clients are
 /// anything. A cell that only one of two columns has is in no comparison.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
     cells: &[Cell],
     columns: usize,
 ) -> Vec<view::Comparison> {
-    for point in panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points).flatten()
-    {
-        let values = runs(point).values;
-        let class = stats::Cell::of(&values).and_then(|cell| cell.class());
-        point.class = class.map(|class| class.to_string());
-        point.first_run_apart = stats::first_run_apart(&values).map(|ratio| ratio - 1.0);
-    }
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
@@ -84,19 +77,10 @@ fn levels(cell: &Cell, clients: Option<u32>) -> Levels {
 
 /// The throughputs of the trials that may be used.
 fn runs(point: &view::Point) -> Runs {
-    let mut runs = Runs::default();
-    for trial in &point.runs {
-        match (trial.validity, trial.tps) {
-            ("invalid", _) => runs.invalid += 1,
-            (_, None) => runs.without += 1,
-            (validity, Some(tps)) => {
-                runs.suspect += usize::from(validity == "suspect");
-                runs.trials.push(trial.id.clone());
-                runs.values.push(tps);
-            }
-        }
-    }
-    runs
+    let usable: Vec<Option<f64>> =
+        point.runs.iter().filter(|trial| trial.validity != "invalid").map(|trial| trial.tps).collect();
+    let values: Vec<f64> = usable.iter().copied().flatten().collect();
+    Runs { without: usable.len() - values.len(), values, ..Runs::default() }
 }
 
 fn verdict(row: &Row) -> view::Verdict {

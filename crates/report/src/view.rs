@@ -253,6 +253,77 @@ pub struct Trial {
     pub latency: Option<Latency>,
     /// Commits that the server counted beyond what the driver can explain; 0 where both agree.
     pub commit_surplus: Option<i64>,
+    /// What the disk gave of a table before the load, past the server; null where it was not read so.
+    pub raw_read: Option<RawRead>,
+    /// Its transactions one by one; null where the workload does not keep them.
+    pub spans: Option<Spans>,
+}
+
+/// The files of a relation, read past the server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RawRead {
+    /// The relation.
+    pub relation: String,
+    /// Bytes of all its segments.
+    pub bytes: u64,
+    /// How long it took, in microseconds.
+    pub elapsed_us: u64,
+    /// In MB (1,000,000 bytes) a second.
+    pub mb_s: Option<f64>,
+}
+
+/// The transactions of a trial: scans, say. Times are in microseconds after the load's start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spans {
+    /// How many there were, the failed ones among them.
+    pub count: usize,
+    /// Mean length of those that succeeded.
+    pub mean_us: Option<f64>,
+    /// Length of the longest of those.
+    pub longest_us: Option<u64>,
+    /// What a lone transaction takes: their mean in the cell with one client, all else equal; null where that has no trial
+    /// that may be used.
+    pub lone_us: Option<f64>,
+    /// When the first began.
+    pub start_us: u64,
+    /// When the last ended.
+    pub end_us: u64,
+    /// Bytes that were read meanwhile from the disk under the data: by the server, where its disk was limited, else by all.
+    pub read_bytes: Option<f64>,
+    /// By client, each client's in order; empty where there are more than 1000.
+    pub each: Vec<Span>,
+    /// Groups that ended together though they began apart.
+    pub clumps: Vec<Clump>,
+}
+
+/// One transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// Name of its script.
+    pub script: String,
+    /// Its client, from 0.
+    pub client: u32,
+    /// The client's first, second, …, from 1.
+    pub iteration: usize,
+    /// When it began.
+    pub start_us: u64,
+    /// When it ended.
+    pub end_us: u64,
+    /// Whether it failed.
+    pub failed: bool,
+    /// Its place in [`Spans::clumps`].
+    pub clump: Option<usize>,
+}
+
+/// Transactions of different clients that ended together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Clump {
+    /// How many.
+    pub transactions: usize,
+    /// When the first of them ended.
+    pub first_end_us: u64,
+    /// When the last of them ended.
+    pub last_end_us: u64,
 }
 
 /// Latency in figures, microseconds; null where an imported trial does not have it.

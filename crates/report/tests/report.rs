@@ -21,6 +21,11 @@ fn point<'a>(view: &'a View, workload: &str, clients: u32, column: usize) -> Opt
 }
 
 #[test]
+fn scans_one_by_one_are_a_table_and_charts() {
+    insta::assert_snapshot!(tables(&fixture::scans(), Format::Markdown));
+}
+
+#[test]
 fn columns_and_panels_are_in_the_order_of_the_campaign() {
     let view = fixture::view();
     let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();

@@ -9,7 +9,7 @@ use collect::postgres::{
     Commits, LoadSessions, Session, Statements, Statistics, Tables, WaitSampler, buffers,
 };
 use collect::{
-    Looked, Looker, Machine, Perf, Processes, Profiler, Recorded, Sampler, Source, Watched, Window,
+    Backends, Looked, Looker, Machine, Perf, Processes, Profiler, Recorded, Sampler, Source, Watched, Window,
 };
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Collect;
@@ -38,6 +38,8 @@ pub(crate) struct Beside {
     buffers: Option<Vec<(String, u64)>>,
     /// Sessions that the tested database counts transactions of.
     counted: Vec<Commits>,
+    /// Which backends are none of the load's.
+    backends: Arc<Mutex<Backends>>,
     /// What could not be begun, and why.
     troubles: Vec<String>,
     origin: Option<ClockReading>,
@@ -60,20 +62,21 @@ pub(crate) struct Collected {
 }
 
 impl Beside {
-    /// Begins to collect. What can't be is left out, and told.
+    /// Begins to collect. What can't be is left out, and told. `mixed` says whether workloads run beside the load.
     pub(crate) fn begin(
         what: &Collect,
         profile: Option<(Profile, &Perf)>,
         serving: &Serving,
         driver: u32,
+        mixed: bool,
     ) -> Self {
         let mut beside = Self::default();
-        let backends = Arc::new(Mutex::new(Vec::new()));
+        let backends = Arc::clone(&beside.backends);
         let watched = Watched {
             driver: Some(driver),
             postmaster: serving.pid(),
             profilers: Arc::default(),
-            collector_backends: Arc::clone(&backends),
+            backends: Arc::clone(&backends),
         };
         if let Some((profile, perf)) = profile {
             let begun = Profiler::start(profile, perf, watched.clone());
@@ -92,6 +95,7 @@ impl Beside {
             let load = LoadSessions {
                 database: target::DATABASE.to_owned(),
                 application_name: Some(driver::APPLICATION_NAME.to_owned()),
+                beside: mixed.then(|| driver::BESIDE_NAME.to_owned()),
             };
             let begun = beside_load(serving, CONTROL, "waits", &backends)
                 .and_then(|session| WaitSampler::new(session, &load));
@@ -108,7 +112,7 @@ impl Beside {
 
     fn sources(&mut self, serving: &Serving, watched: Watched) -> Vec<Box<dyn Source>> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
-        let backends = &Arc::clone(&watched.collector_backends);
+        let backends = &Arc::clone(&watched.backends);
         let tables = beside_load(serving, target::DATABASE, "tables", backends).and_then(Tables::new);
         if let Some(tables) = self.noted("tables", tables) {
             self.counted.push(tables.commits());
@@ -133,6 +137,13 @@ impl Beside {
 
     fn noted<T>(&mut self, collector: &str, begun: Result<T, String>) -> Option<T> {
         begun.map_err(|why| self.troubles.push(format!("collector {collector}: {why}"))).ok()
+    }
+
+    /// The load's clients are connected, and those of workloads beside it by these backends.
+    pub(crate) fn runs_beside(&self, mut pids: Vec<i32>) {
+        if let Ok(mut backends) = self.backends.lock() {
+            backends.beside.append(&mut pids);
+        }
     }
 
     /// The load has begun.
@@ -208,11 +219,11 @@ fn beside_load(
     serving: &Serving,
     database: &str,
     purpose: &str,
-    backends: &Mutex<Vec<i32>>,
+    backends: &Mutex<Backends>,
 ) -> Result<Session, String> {
     let session = open(serving, database, purpose, PATIENCE)?;
     if let Ok(mut backends) = backends.lock() {
-        backends.push(session.pid());
+        backends.collectors.push(session.pid());
     }
     Ok(session)
 }

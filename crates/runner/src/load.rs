@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use driver::{DriverError, Next, Process};
 use jiff::Timestamp;
-use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request};
+use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::record::ClockReading;
 
 /// The argument that makes pgdyno a driver process.
@@ -32,6 +32,8 @@ pub(crate) struct Driven {
     pub(crate) ended: Option<ClockReading>,
     /// The load second by second.
     pub(crate) intervals: Vec<Interval>,
+    /// When each transaction ran, where that is asked for.
+    pub(crate) spans: Vec<TransactionSpan>,
     /// Clients that could not go on.
     pub(crate) deaths: Vec<ClientDeath>,
     /// Totals; none where the driver did not live to tell.
@@ -56,6 +58,11 @@ impl Driven {
 
 /// What is heard of a load while it runs.
 pub(crate) enum Heard<'a> {
+    /// Its clients are connected.
+    Connected {
+        /// Process ids of the backends that serve workloads beside it.
+        beside: Vec<i32>,
+    },
     /// It has begun.
     Started(ClockReading),
     /// One more interval has passed.
@@ -111,7 +118,10 @@ pub(crate) fn drive(
             }
             Ok(Next::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
-                Reply::Connected { connect_us } => driven.connect_us = connect_us,
+                Reply::Connected { connect_us, beside } => {
+                    hear(Heard::Connected { beside });
+                    driven.connect_us = connect_us;
+                }
                 Reply::Started { at } => {
                     hear(Heard::Started(at));
                     driven.started = Some(at);
@@ -119,13 +129,15 @@ pub(crate) fn drive(
                         deadline = Instant::now() + length + END_LIMIT;
                     }
                 }
-                Reply::Interval(interval) => {
+                Reply::Interval(mut interval) => {
+                    driven.spans.append(&mut interval.spans);
                     hear(Heard::Interval(&interval));
                     driven.intervals.push(interval);
                 }
                 Reply::ClientDied(death) => driven.deaths.push(death),
                 Reply::Finished(outcome) => {
                     driven.ended = Some(collect::now());
+                    driven.spans.sort_by_key(|span| (span.start_us, span.client));
                     driven.outcome = Some(*outcome);
                     return Ok(driven);
                 }

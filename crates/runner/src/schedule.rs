@@ -308,6 +308,7 @@ mod tests {
             limits: None,
             profile: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {
                 window_us: Some(1_000_000),
@@ -316,6 +317,7 @@ mod tests {
                 tps: outcome.unwrap_or(0.0),
                 latency: None,
                 service: None,
+                beside: Vec::new(),
                 connect_us: Some(0),
                 driver_cpu_us: Some(0),
                 driver_busy_max: Some(0.0),

@@ -12,8 +12,7 @@ use model::limits::Limits;
 use model::plan::Plan;
 use model::server::{ServerSpec, Source};
 use target::{
-    Cache, Cluster, Content, Dataset, ExternalServer, Installation, Setup, SetupStatement, StopMode,
-    TargetError, Template,
+    Cache, Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, TargetError, Template,
 };
 
 use crate::serving::Serving;
@@ -339,14 +338,12 @@ fn origin(cell: &Cell) -> Origin {
 
 /// What the data set of a cell holds.
 pub(crate) fn content(cell: &Cell) -> Content {
-    let custom = cell.workload.custom().filter(|custom| !custom.setup.is_empty() || !custom.pgbench_tables);
+    let custom = cell.workload.custom().filter(|custom| {
+        !custom.pgbench_tables || custom.and_beside().any(|workload| !workload.setup.is_empty())
+    });
     let setup = custom.map(|custom| {
-        // A plan has no setup that can't be computed.
+        // That it can be computed has been checked with the plan.
         let statements = workload::setup(custom, cell.scale).unwrap_or_default();
-        let statements = statements
-            .into_iter()
-            .map(|workload::Statement { place, sql }| SetupStatement { place, sql })
-            .collect();
         let pgbench_tables = custom.pgbench_tables;
         Arc::new(Setup { workload: custom.name.clone(), pgbench_tables, statements })
     });

@@ -1,13 +1,17 @@
 //! The server that a trial runs on, whosever it is.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::message::Connection;
 use model::record::Setting;
-use model::workload::Transport;
-use target::{ExternalServer, Server, TargetError, Warmed};
+use model::workload::{Statement, Transport};
+use target::{ExternalServer, RawReading, Server, TargetError, Warmed};
+
+/// The argument that makes pgdyno a process which reads files past the page cache.
+const READ_COMMAND: &str = "read-files";
 
 /// A server that answers.
 pub(crate) enum Serving {
@@ -40,8 +44,8 @@ impl Serving {
         }
     }
 
-    /// Runs statements in the tested database, in one session; else which one was refused, and why.
-    pub(crate) fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+    /// Runs statements in the tested database, in one session, up to one that is refused: its place, and why.
+    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
         match self {
             Self::Own(server) => server.run_all(statements),
             Self::External(server) => server.run_all(statements),
@@ -96,6 +100,19 @@ impl Serving {
         match self {
             Self::Own(server) => server.warm(),
             Self::External(server) => server.warm(),
+        }
+    }
+
+    /// What the disk gives of a relation, past the server; none where its files are not ours.
+    pub(crate) fn raw_read(
+        &self,
+        relation: &str,
+        program: &Path,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RawReading>, TargetError> {
+        match self {
+            Self::Own(server) => server.raw_read(relation, program, &[READ_COMMAND], interrupt).map(Some),
+            Self::External(_) => Ok(None),
         }
     }
 

@@ -1,12 +1,12 @@
 //! What a load came to.
 
-use model::message::{Outcome, Phase};
-use model::record::{Latency, Summary};
+use model::message::{BesideOutcome, Outcome, Phase};
+use model::record::{BesideSummary, Latency, Summary};
 
 use crate::load::Driven;
 
-/// The summary of a load that has ended.
-pub(crate) fn of(driven: &Driven, outcome: &Outcome) -> Summary {
+/// The summary of a load that has ended; `steady` says whether one second was to be as the other.
+pub(crate) fn of(driven: &Driven, outcome: &Outcome, steady: bool) -> Summary {
     let window = || driven.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let seconds = outcome.window_us as f64 / 1e6;
     Summary {
@@ -16,12 +16,23 @@ pub(crate) fn of(driven: &Driven, outcome: &Outcome) -> Summary {
         tps: if seconds > 0.0 { outcome.window_transactions as f64 / seconds } else { 0.0 },
         latency: outcome.latency.clone().map(Latency::from),
         service: outcome.service.clone().map(Latency::from),
+        beside: outcome.beside.iter().map(|beside| of_beside(beside, seconds)).collect(),
         connect_us: Some(driven.connect_us),
         driver_cpu_us: Some(outcome.cpu_us),
         driver_busy_max: window().filter_map(|interval| interval.busy).reduce(f64::max),
         driver_lag_max_us: window().filter_map(|interval| interval.lag_max_us).reduce(f64::max),
         driver_engine: Some(outcome.engine.clone()),
         driver_engine_reason: outcome.engine_reason.clone(),
-        statistics: Some(diagnose::within_run(&driven.intervals, store::hlog::latencies)),
+        statistics: steady.then(|| diagnose::within_run(&driven.intervals, store::hlog::latencies)),
+    }
+}
+
+fn of_beside(beside: &BesideOutcome, seconds: f64) -> BesideSummary {
+    BesideSummary {
+        workload: beside.workload.clone(),
+        transactions: beside.window_transactions,
+        failed: beside.failed_transactions,
+        tps: if seconds > 0.0 { beside.window_transactions as f64 / seconds } else { 0.0 },
+        latency: beside.latency.clone().map(Latency::from),
     }
 }

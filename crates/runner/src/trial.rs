@@ -12,10 +12,11 @@ use model::limits::MemoryLimit;
 use model::message::{Connection, Interval, Load, Outcome};
 use model::metrics::Metrics;
 use model::plan::Plan;
-use model::record::{Accounting, Clocks, Event, Log, Run, Setting, Trial, TrialRecord, Validity};
+use model::record::{Accounting, Clocks, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
-use target::TargetError;
+use model::workload::Custom;
+use target::{RawReading, TargetError};
 
 use crate::beside::{Beside, Collected};
 use crate::error::RunError;
@@ -100,6 +101,7 @@ pub(crate) fn run(
     let mut server_exit = None;
     let mut server_build = None;
     let mut limits = None;
+    let mut raw_read = None;
     let mut logs = Vec::new();
     let mut notes = Vec::new();
     let mut server_events = Vec::new();
@@ -115,8 +117,8 @@ pub(crate) fn run(
             server_build = running.build().map(str::to_owned);
             let connection = running.server.connection(cell.transport);
             let told = told(setup, next, connection.as_ref().ok());
-            let ready = prepare(setup, cell, running, &told).and_then(|said| {
-                notes = said;
+            let ready = prepare(setup, cell, running, &told).and_then(|prepared| {
+                (notes, raw_read) = (prepared.notes, prepared.raw_read);
                 look(running).map_err(|error| format!("the server did not answer before the load: {error}"))
             });
             driven.interrupted = setup.interrupt.load(Ordering::Relaxed);
@@ -131,9 +133,11 @@ pub(crate) fn run(
                         setup.plan.profile.zip(setup.perf),
                         &running.server,
                         driver.id(),
+                        cell.workload.custom().is_some_and(|custom| !custom.beside.is_empty()),
                     );
                     let load = load(setup, next.trial.repeat, cell, connection);
                     driven = drive(driver, load, setup.interrupt, |heard| match heard {
+                        Heard::Connected { beside: pids } => beside.runs_beside(pids),
                         Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
                         Heard::Interval(interval) => on_interval(interval),
                     })?;
@@ -178,7 +182,18 @@ pub(crate) fn run(
     // Not before the load, so that the kernel's log has what happened during it.
     logs.extend(setup.host.logs());
 
-    let summary = driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome));
+    let summary =
+        driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome, cell.workload.is_steady()));
+    let in_time = driven.outcome.as_ref().is_none_or(|outcome| !outcome.stopped_early);
+    if let (Some(iterations), false) = (cell.workload.iterations(), in_time || driven.interrupted)
+        && driven.failure.is_none()
+        && driven.deaths.is_empty()
+    {
+        driven.failure = Some(format!(
+            "not every client had done its iterations ({iterations}) after {}: give the workload a longer `duration`",
+            cell.duration
+        ));
+    }
     let clocks = driven.started.zip(driven.ended).map(|(started, ended)| Clocks { started, ended });
     let ended = Timestamp::now();
     let mut events =
@@ -187,6 +202,7 @@ pub(crate) fn run(
         thresholds: setup.plan.validity,
         clients: cell.clients,
         open_loop: cell.rate != Rate::MAX,
+        idle_at_times: !cell.workload.is_steady(),
         writes: cell.workload.writes(),
         memory_is_limited: cell.memory != MemoryLimit::NONE,
         load_failure: driven.failure.as_deref(),
@@ -210,7 +226,7 @@ pub(crate) fn run(
     });
     events.extend(judged(&validity, ended));
     let altered = cell.workload.writes()
-        || cell.workload.custom().is_some_and(|custom| !custom.teardown.is_empty())
+        || cell.workload.custom().is_some_and(has_teardown)
         || setup.plan.alters_data()
         || server_exit.is_some()
         || driven.leaves_server_in_doubt();
@@ -239,6 +255,7 @@ pub(crate) fn run(
                 limits,
                 profile: collected.profile,
                 database_bytes: before.database_bytes,
+                raw_read,
                 validity,
                 summary,
                 accounting,
@@ -247,6 +264,7 @@ pub(crate) fn run(
             environment,
             settings: before.settings,
             intervals: driven.intervals,
+            spans: driven.spans,
             metrics: collected.metrics,
             waits: collected.waits,
             statements: collected.statements,
@@ -283,10 +301,18 @@ fn told(setup: &Setup, next: &Next, connection: Option<&Connection>) -> Told {
     }
 }
 
-/// Brings the server into the state in which the load is to begin. Gives what is worth remembering.
-fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Result<Vec<String>, String> {
+/// What came of preparing a trial.
+#[derive(Default)]
+struct Prepared {
+    /// What is worth remembering.
+    notes: Vec<String>,
+    raw_read: Option<RawRead>,
+}
+
+/// Brings the server into the state in which the load is to begin.
+fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Result<Prepared, String> {
     let run = &setup.plan.run;
-    let mut notes = Vec::new();
+    let Prepared { mut notes, mut raw_read } = Prepared::default();
     if let Some(hook) = &setup.plan.hooks.before_trial {
         hooks::run(hook, told, setup.interrupt)?;
         running.count_is_unknown();
@@ -306,10 +332,25 @@ fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Re
             notes.push("without pg_prewarm, tables were read by scans, and indexes not at all".to_owned());
         }
     }
+    let relation = cell.workload.custom().and_then(|custom| custom.raw_read.as_deref());
+    if let (CacheState::Cold, Some(relation)) = (cell.cache, relation) {
+        match running.server.raw_read(relation, setup.program, setup.interrupt).map_err(failed)? {
+            None => {
+                notes.push(format!("\"{relation}\" was not read past the server, whose files are not here"))
+            }
+            Some(RawReading { outcome, commits }) => {
+                running.counted(commits);
+                match outcome {
+                    Ok(read) => raw_read = Some(read),
+                    Err(why) => notes.push(format!("\"{relation}\" was not read past the server: {why}")),
+                }
+            }
+        }
+    }
     if !run.settle.is_zero() {
         pause(run.settle.duration(), setup.interrupt);
     }
-    Ok(notes)
+    Ok(Prepared { notes, raw_read })
 }
 
 fn pause(length: Duration, interrupt: &AtomicBool) {
@@ -350,8 +391,10 @@ fn account(
     collected: &Collected,
     outcome: Option<&Outcome>,
 ) -> Accounting {
-    let driver_transactions =
-        outcome.map(|o| o.warmup_transactions + o.window_transactions + o.drain_transactions);
+    let driver_transactions = outcome.map(|o| {
+        let beside: u64 = o.beside.iter().map(|beside| beside.transactions).sum();
+        o.warmup_transactions + o.window_transactions + o.drain_transactions + beside
+    });
     let driver_commits = outcome.map(|outcome| outcome.commits);
     let other_commits = outcome.map(|o| o.other_commits + collected.commits);
     let expected = || Some(before.commits? + driver_commits? + other_commits?);
@@ -386,18 +429,16 @@ fn exit_of(server: &mut Serving, in_doubt: bool) -> Option<String> {
     server.exited()
 }
 
+fn has_teardown(custom: &Custom) -> bool {
+    custom.and_beside().any(|workload| !workload.teardown.is_empty())
+}
+
 /// Runs the teardown of a trial's workload, up to a statement that is refused; what is worth remembering of it.
 fn tear_down(server: &Serving, cell: &Cell) -> Option<String> {
-    let custom = cell.workload.custom().filter(|custom| !custom.teardown.is_empty())?;
-    let refused = |place: &str, why: &dyn std::fmt::Display| format!("the teardown failed at {place}: {why}");
-    let statements = match workload::teardown(custom, cell.scale) {
-        Ok(statements) => statements,
-        Err(error) => return Some(refused(&custom.name, &error)),
-    };
-    let sql: Vec<&str> = statements.iter().map(|statement| statement.sql.as_str()).collect();
-    let (at, why) = server.run_all(&sql).err()?;
-    let place = statements.get(at).map_or(custom.name.as_str(), |statement| &statement.place);
-    Some(refused(place, &why))
+    let custom = cell.workload.custom().filter(|custom| has_teardown(custom))?;
+    let statements = workload::teardown(custom, cell.scale).map_err(|error| error.to_string());
+    let torn_down = statements.and_then(|statements| server.run_all(&statements));
+    torn_down.err().map(|why| format!("the teardown failed: {why}"))
 }
 
 fn setting<'a>(settings: &'a [Setting], name: &str) -> Option<&'a str> {

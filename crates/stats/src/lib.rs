@@ -5,7 +5,7 @@
 //! - what one cell says: [`Cell`], from its [`Sample`], [`Logs`] and [`Split`];
 //! - how many runs: [`runs_for_cell`], [`runs_for_comparison`], [`runs_needed`], [`ci_half_width`];
 //! - what can be detected: [`smallest_effect`], [`runs_for_effect`], [`TwoStages`];
-//! - what one run says: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`];
+//! - what one run says: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`], [`clumps()`] of what ran side by side;
 //! - how it scales with clients: [`Sweep`];
 //! - when it changed: [`change_points`] of a history, [`events`] of several;
 //! - what changed: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`]; what else may be asked of
@@ -14,6 +14,7 @@
 mod adjust;
 mod cell;
 mod change_points;
+mod clumps;
 mod compare;
 mod energy;
 mod events;
@@ -39,6 +40,7 @@ mod window;
 pub use adjust::{benjamini_hochberg, holm};
 pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
 pub use change_points::{ChangePoint, change_points, medians, relative_to};
+pub use clumps::{Task, clumps};
 pub use compare::{Comparison, MARGIN, Verdict, verdicts};
 pub use energy::LEAST_VALUES;
 pub use events::{Event, events};

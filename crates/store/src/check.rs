@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::message::{Interval, Phase};
+use model::message::{Interval, Phase, ScriptInterval};
 use model::record::TrialRecord;
 
 use crate::error::{Defect, Problem, StoreError};
@@ -59,8 +59,8 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     let (mut window, mut all) = (0, 0);
     for interval in &record.intervals {
         match check_interval(interval, record.trial.imported.is_some()) {
-            Ok(count) => {
-                all += count;
+            Ok((count, beside)) => {
+                all += count + beside;
                 window += if interval.phase == Phase::Measure { count } else { 0 };
             }
             Err(defect) => defects.push(defect),
@@ -83,12 +83,17 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     defects
 }
 
-/// How many transactions the interval's histograms hold, which must be as many as the series says. An imported series may
+/// How many transactions the interval's histograms hold, of its workload and of those beside it, which must be as many as the series says. An imported series may
 /// have none, and its totals are not its own.
-fn check_interval(interval: &Interval, imported: bool) -> Result<u64, Defect> {
+fn check_interval(interval: &Interval, imported: bool) -> Result<(u64, u64), Defect> {
+    let count = |scripts| check_scripts(scripts, interval.start_us, imported);
+    Ok((count(&interval.scripts)?, count(&interval.beside)?))
+}
+
+fn check_scripts(scripts: &[ScriptInterval], start_us: u64, imported: bool) -> Result<u64, Defect> {
     let mut total = 0;
-    for script in &interval.scripts {
-        let at = format!("script \"{}\" at {} µs of the load", script.script, interval.start_us);
+    for script in scripts {
+        let at = format!("script \"{}\" at {} µs of the load", script.script, start_us);
         let count = match script.latency_ns.as_str() {
             "" if imported => continue,
             "" => 0,

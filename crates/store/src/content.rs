@@ -9,7 +9,7 @@ use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 
 use crate::error::{Defect, StoreError};
 use crate::format::{self, environment, event, setting, trial};
-use crate::{hlog, id, metrics, series, stacks, statements, waits};
+use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
 
 /// The campaign of the run, to the letter.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
@@ -58,6 +58,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         environment,
         settings: settings.into_iter().map(Setting::from).collect(),
         intervals: intervals(&mut files)?,
+        spans: files.remove(spans::FILE).map_or(Ok(Vec::new()), spans::read)?,
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
         statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
@@ -88,6 +89,9 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     }
     if !record.intervals.is_empty() {
         files.insert(series::FILE.to_owned(), series::write(&record.trial.id, &record.intervals)?);
+    }
+    if !record.spans.is_empty() {
+        files.insert(spans::FILE.to_owned(), spans::write(&record.trial.id, &record.spans)?);
     }
     if let Some(log) = hlog::write(base_time(record), &record.intervals)? {
         files.insert(hlog::FILE.to_owned(), log.into_bytes());
@@ -135,8 +139,9 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
         while intervals.get(row).is_some_and(|interval| !line.is_of(interval)) {
             row += 1;
         }
-        let script =
-            intervals.get_mut(row).and_then(|i| i.scripts.iter_mut().find(|s| s.script == line.script));
+        let mut scripts =
+            intervals.get_mut(row).into_iter().flat_map(|i| i.scripts.iter_mut().chain(&mut i.beside));
+        let script = scripts.find(|script| script.script == line.script);
         let Some(script) = script else {
             let reason = format!(
                 "{} has no row for script \"{}\" at {} µs, or not in this order",

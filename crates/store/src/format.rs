@@ -54,10 +54,10 @@ pub use profile::Profile;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
-    Accounting, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile, Latency, Limits, Run,
-    SettingsVariant, Summary, Trial, Validity,
+    Accounting, BesideSummary, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile,
+    Latency, Limits, RawRead, Run, SettingsVariant, Summary, Trial, Validity,
 };
-pub use workload::{ScriptText, WeightedScript, WorkloadContent};
+pub use workload::{Beside, ScriptText, WeightedScript, WorkloadContent};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

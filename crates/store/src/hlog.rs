@@ -49,7 +49,8 @@ pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<O
     let mut lines = 0;
     for interval in intervals {
         // An interval without a histogram (a script that was not yet running) has no line.
-        for script in interval.scripts.iter().filter(|script| !script.latency_ns.is_empty()) {
+        let scripts = interval.scripts.iter().chain(&interval.beside);
+        for script in scripts.filter(|script| !script.latency_ns.is_empty()) {
             let tag = tag(&script.script, interval.phase);
             let service = script.service_ns.as_ref().map(|payload| (format!("{tag}{SERVICE}"), payload));
             for (tag, payload) in [(tag, &script.latency_ns)].into_iter().chain(service) {
@@ -80,7 +81,7 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
     Ok(lines)
 }
 
-/// The latencies of all scripts in an interval, in nanoseconds, each with how often it was recorded; none where a
+/// The latencies of the measured workload's scripts in an interval, in nanoseconds, each with how often it was recorded; none where a
 /// histogram can't be read.
 pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
     let histograms = interval.scripts.iter().filter(|script| !script.latency_ns.is_empty());

@@ -3,7 +3,7 @@
 //! The bundles are the truth; the index is a cache of their heads that is made anew whenever it is missing, damaged
 //! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
 //! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series`,
-//! `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and beside it
+//! `spans`, `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and beside it
 //! `index` and `check`; `acceptances` are what people made of shifts in histories.
 
 mod acceptances;
@@ -18,6 +18,7 @@ mod id;
 mod index;
 mod metrics;
 mod series;
+mod spans;
 mod stacks;
 mod statements;
 mod store;

@@ -17,6 +17,8 @@ const WIDTH: &str = "width_us";
 const PHASE: &str = "phase";
 const TRANSACTIONS: &str = "driver.transactions.";
 const FAILED: &str = "driver.failed.";
+const BESIDE_TRANSACTIONS: &str = "beside.transactions.";
+const BESIDE_FAILED: &str = "beside.failed.";
 const BUSY: &str = "driver.busy_share";
 const LAG_MAX: &str = "driver.lag_max_us";
 const RESPONSES: &str = "driver.responses";
@@ -34,7 +36,8 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
     let start_us = table.required(START, Table::counts)?;
     let width_us = table.required(WIDTH, Table::counts)?;
     let phase = table.required(PHASE, Table::texts)?;
-    let scripts = Script::all(&table)?;
+    let scripts = Script::all(&table, TRANSACTIONS, FAILED)?;
+    let beside = Script::all(&table, BESIDE_TRANSACTIONS, BESIDE_FAILED)?;
     let busy = table.reals(BUSY)?;
     let lag_max_us = table.reals(LAG_MAX)?;
     let lag_mean_us = table.reals(LAG_MEAN)?;
@@ -46,6 +49,8 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
             width_us: width_us[row],
             phase: phase_by_name(&phase[row])?,
             scripts: scripts.iter().filter_map(|script| script.interval(row)).collect(),
+            beside: beside.iter().filter_map(|script| script.interval(row)).collect(),
+            spans: Vec::new(),
             busy: busy[row],
             lag_max_us: lag_max_us[row],
             lag_mean_us: lag_mean_us[row],
@@ -70,14 +75,8 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
         Column::required(WIDTH, counts(|i| Some(i.width_us))?),
         Column::required(PHASE, Values::Text(phase)),
     ];
-    for script in scripts(intervals) {
-        let counts = |of: fn(&ScriptInterval) -> Option<u64>| {
-            let value = |i: &Interval| i.scripts.iter().find(|s| s.script == script).and_then(of);
-            Values::counts(FILE, intervals.iter().map(value))
-        };
-        columns.push(Column::optional(format!("{TRANSACTIONS}{script}"), counts(|s| Some(s.transactions))?));
-        columns.push(Column::optional(format!("{FAILED}{script}"), counts(|s| s.failed)?));
-    }
+    script_columns(&mut columns, intervals, |interval| &interval.scripts, TRANSACTIONS, FAILED)?;
+    script_columns(&mut columns, intervals, |interval| &interval.beside, BESIDE_TRANSACTIONS, BESIDE_FAILED)?;
     columns.push(Column::optional(BUSY, reals(|i| i.busy)));
     columns.push(Column::optional(LAG_MAX, reals(|i| i.lag_max_us)));
     columns.push(Column::optional(LAG_MEAN, reals(|i| i.lag_mean_us)));
@@ -86,15 +85,29 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
     Ok(columns)
 }
 
-/// Every script's name, once, in the load's order.
-fn scripts(intervals: &[Interval]) -> Vec<&str> {
+/// Two columns for each script, in the load's order.
+fn script_columns(
+    columns: &mut Vec<Column>,
+    intervals: &[Interval],
+    scripts: fn(&Interval) -> &Vec<ScriptInterval>,
+    transactions: &str,
+    failed: &str,
+) -> Result<(), Defect> {
     let mut names: Vec<&str> = Vec::new();
-    for script in intervals.iter().flat_map(|interval| &interval.scripts) {
+    for script in intervals.iter().flat_map(scripts) {
         if !names.contains(&script.script.as_str()) {
             names.push(&script.script);
         }
     }
-    names
+    for name in names {
+        let counts = |of: fn(&ScriptInterval) -> Option<u64>| {
+            let value = |i: &Interval| scripts(i).iter().find(|s| s.script == name).and_then(of);
+            Values::counts(FILE, intervals.iter().map(value))
+        };
+        columns.push(Column::optional(format!("{transactions}{name}"), counts(|s| Some(s.transactions))?));
+        columns.push(Column::optional(format!("{failed}{name}"), counts(|s| s.failed)?));
+    }
+    Ok(())
 }
 
 fn phase_name(phase: Phase) -> &'static str {
@@ -120,15 +133,15 @@ struct Script {
 }
 
 impl Script {
-    fn all(table: &Table) -> Result<Vec<Self>, Defect> {
+    fn all(table: &Table, transactions: &str, failed: &str) -> Result<Vec<Self>, Defect> {
         let of = |name: &str| {
             Ok(Self {
                 name: name.to_owned(),
-                transactions: table.counts(&format!("{TRANSACTIONS}{name}"))?,
-                failed: table.counts(&format!("{FAILED}{name}"))?,
+                transactions: table.counts(&format!("{transactions}{name}"))?,
+                failed: table.counts(&format!("{failed}{name}"))?,
             })
         };
-        table.names().filter_map(|column| column.strip_prefix(TRANSACTIONS)).map(of).collect()
+        table.names().filter_map(|column| column.strip_prefix(transactions)).map(of).collect()
     }
 
     /// What it did in a row; none where it was not part of it.
@@ -161,6 +174,8 @@ mod tests {
                 latency_ns: String::new(),
                 service_ns: None,
             }],
+            beside: Vec::new(),
+            spans: Vec::new(),
             busy: Some(0.5),
             lag_max_us: Some(n as f64),
             lag_mean_us: n.is_multiple_of(2).then_some(0.25),

@@ -10,13 +10,14 @@ use proptest::prelude::*;
 use sample::{bare, record, sign, stored};
 use store::{Problem, Store, StoreError, new_id};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "trial.json",
     "campaign.toml",
     "environment.json",
     "settings.json",
     "latency.hlog",
     "series.parquet",
+    "spans.parquet",
     "metrics.parquet",
     "waits.parquet",
     "statements.parquet",
@@ -123,7 +124,7 @@ fn counts_that_do_not_agree_are_found_though_the_sums_are_right() {
 
 #[test]
 fn a_table_of_something_else_is_found_though_the_sums_are_right() {
-    for file in ["series.parquet", "metrics.parquet", "waits.parquet"] {
+    for file in ["series.parquet", "spans.parquet", "metrics.parquet", "waits.parquet"] {
         let (_root, store, _, bundle, _) = two();
         fs::copy(bundle.join("statements.parquet"), bundle.join(file)).unwrap();
         sign(&bundle);

@@ -9,6 +9,7 @@ use std::process::Command;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
+use model::units::{Rate, Span};
 use model::waits::{Session, Waits};
 use proptest::prelude::*;
 use sample::{bare, imported, record, series, sign, stored};
@@ -56,6 +57,7 @@ fn files_without_content_are_not_there() {
             "off-cpu",
             "series.parquet",
             "settings.json",
+            "spans.parquet",
             "stacks",
             "statements.parquet",
             "trial.json",
@@ -327,6 +329,9 @@ proptest! {
 fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
     let text =
         |name: &str| model::workload::ScriptText { name: name.to_owned(), text: format!("-- {name} ü\n") };
+    let other = std::sync::Arc::new(model::workload::Custom::unknown("scans"));
+    let beside =
+        |workload, rate| model::workload::Beside { workload, clients: 2, rate, start: Span::from_us(1_000) };
     let custom = model::workload::Custom {
         name: "queue".to_owned(),
         description: Some("jobs".to_owned()),
@@ -341,6 +346,14 @@ fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
         pgbench_tables: false,
         writes: false,
         reconnect: true,
+        raw_read: Some("rows".to_owned()),
+        stagger: Span::from_us(2_500_000),
+        iterations: Some(3),
+        spans: true,
+        beside: vec![
+            beside(model::workload::Workload::SelectOnly, Rate::MAX),
+            beside(model::workload::Workload::Custom(other), Rate::per_second(2.5).unwrap()),
+        ],
     };
     let mut record = record(&new_id());
     record.trial.cell.workload = model::workload::Workload::Custom(custom.into());

@@ -17,8 +17,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Doing, TargetError};
-use crate::installation::{self, Installation};
 use crate::lock::Lock;
+use crate::programs::installation::{self, Installation};
 use crate::user::ServerUser;
 
 /// Where root keeps the cache when the server's user can't reach root's own.

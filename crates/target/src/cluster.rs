@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use model::limits::Limits;
 
 use crate::cache::{Cache, remove_tree};
-use crate::copy::{Copied, Stamps, make_alike};
+use crate::data::copy::{Copied, Stamps, make_alike};
+use crate::data::initdb::initdb;
 use crate::error::{Doing, TargetError};
-use crate::initdb::initdb;
-use crate::installation::Installation;
 use crate::limits::{self, Group};
 use crate::lock::Lock;
+use crate::programs::installation::Installation;
 use crate::progress::Progress;
 use crate::server::Server;
 use crate::sockets;

@@ -1,5 +1,6 @@
 //! The way to a server for what pgdyno itself asks of it: beside the load, through the database `postgres`.
 
+use model::workload::Statement;
 use postgres::Client;
 use postgres::config::SslMode;
 use postgres::error::SqlState;
@@ -56,15 +57,16 @@ impl Control {
         client.batch_execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
     }
 
-    /// Runs statements in the tested database, in one session; else which one was refused, and why.
-    pub(crate) fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
-        let mut session = self.connect(crate::DATABASE).map_err(|error| (0, error.to_string()))?;
+    /// Runs statements in the tested database, in one session and in their order, up to one that is refused: its place,
+    /// and why.
+    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
+        let mut session = self.connect(crate::DATABASE).map_err(|error| error.to_string())?;
         let said = |error: &postgres::Error| match error.as_db_error() {
             Some(refused) => refused.message().to_owned(),
             None => sql_text(error),
         };
-        for (at, statement) in statements.iter().enumerate() {
-            session.batch_execute(statement).map_err(|error| (at, said(&error)))?;
+        for Statement { place, sql } in statements {
+            session.batch_execute(sql).map_err(|error| format!("{place}: {}", said(&error)))?;
         }
         Ok(())
     }

@@ -160,7 +160,7 @@ pub enum TargetError {
         why: String,
     },
     /// pgbench has no such scale.
-    #[error("scale {scale} can't be loaded: expected 1 to {}", crate::pgbench_tables::MAX_SCALE)]
+    #[error("scale {scale} can't be loaded: expected 1 to {}", crate::data::pgbench_tables::MAX_SCALE)]
     Scale {
         /// The scale that was asked for.
         scale: u32,

@@ -18,13 +18,13 @@ use model::environment::ServerFacts;
 use model::message::Connection;
 use model::record::Setting;
 use model::server::Dsn;
-use model::workload::Transport;
+use model::workload::{Statement, Transport};
 use postgres::Client;
 
 use crate::Major;
 use crate::cache::Cache;
-use crate::content::Content;
 use crate::control::Control;
+use crate::data::content::Content;
 use crate::error::TargetError;
 use crate::process::until;
 use crate::progress::Progress;
@@ -213,9 +213,8 @@ impl ExternalServer {
     /// Runs statements in the tested database, in one session and in their order.
     ///
     /// # Errors
-    /// Which of them was refused, from 0, and in whose words; those after it are not run. Without a session it is the
-    /// first.
-    pub fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+    /// There is no session; or the place of the one that was refused, and why: those after it are not run.
+    pub fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
         self.reach.control.run_all(statements)
     }
 

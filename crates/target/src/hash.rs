@@ -1,4 +1,4 @@
-//! Fingerprints: what tells one set of programs or sources from another.
+//! Fingerprints: what tells one set of programs, sources or contents from another.
 
 use std::fs::File;
 use std::io::Read;
@@ -45,5 +45,12 @@ impl Fingerprint {
     /// In hexadecimal.
     pub(crate) fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The first eight digits, for names: enough for the few that one cache has.
+    pub(crate) fn short(self) -> String {
+        let mut digits = self.finish();
+        digits.truncate(8);
+        digits
     }
 }

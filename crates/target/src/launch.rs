@@ -13,11 +13,11 @@ use model::units::Size;
 use postgres::NoTls;
 use rustix::process::Signal;
 
+use crate::data::initdb::SETTINGS_FILE;
 use crate::error::{Doing, TargetError, sql_text};
-use crate::initdb::SETTINGS_FILE;
-use crate::installation::Installation;
 use crate::limits::Group;
 use crate::process::{LOOK_AGAIN, end_all, enter, spawn, spawn_detached};
+use crate::programs::installation::Installation;
 use crate::user::ServerUser;
 
 /// How much of a log goes into an error.

@@ -6,58 +6,46 @@
 //! servers that outlive the command which started them. [`ExternalServer`] is one that somebody else runs; what is
 //! changed on it is put back, by [`restore_settings`] where a killed pgdyno could not.
 
-mod archives;
-mod blocks;
-mod build_flags;
 mod cache;
 mod cluster;
-mod content;
 mod control;
-mod copy;
 mod count;
-mod dataset;
-mod disk;
+mod data;
 mod error;
-mod eviction;
 mod external;
 mod hash;
-mod in_place;
-mod initdb;
 mod inspect;
-mod install;
-mod installation;
 mod launch;
 mod limits;
 mod lock;
-mod pgbench_tables;
 mod process;
+mod programs;
 mod progress;
 mod readiness;
 mod server;
 mod sockets;
-mod source;
 pub mod standing;
 mod sweep;
-mod template;
 mod user;
 mod version;
 
-pub use build_flags::BuildFlags;
 pub use cache::Cache;
 pub use cluster::Cluster;
-pub use content::{Content, Setup, SetupStatement};
-pub use copy::Copied;
-pub use disk::{Dataset, DiskNeed, DiskPart, disk_need};
+pub use data::content::{Content, Setup};
+pub use data::copy::Copied;
+pub use data::disk::{Dataset, DiskNeed, DiskPart, disk_need};
+pub use data::raw_read::{RawReading, read_files};
+pub use data::template::{Facts, Template, template, templates};
 pub use error::TargetError;
 pub use external::{ExternalServer, PutBack, Restored, restore_settings};
-pub use install::{Release, install, install_newest, resolve};
-pub use installation::{BuildRecord, Installation, Origin, find, installation, remove};
 pub use limits::check_limits;
+pub use programs::build_flags::BuildFlags;
+pub use programs::install::{Release, install, install_newest, resolve};
+pub use programs::installation::{BuildRecord, Installation, Origin, find, installation, remove};
 pub use progress::Progress;
 pub use readiness::Warmed;
 pub use server::{Server, StopMode};
 pub use sweep::{Swept, sweep};
-pub use template::{Facts, Template, template, templates};
 pub use version::{Major, Version};
 
 /// The database that is under load. Control connections go to `postgres`, so that they do not count in it.

@@ -102,7 +102,7 @@ fn warming(has_prewarm: bool, oid: &str, name: &str, kind: &str) -> Option<Strin
 }
 
 /// By the simple protocol, with which each statement is one transaction.
-fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
+pub(crate) fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
     let messages = client.simple_query(statement)?;
     Ok(messages
         .into_iter()

@@ -9,7 +9,7 @@ use model::environment::ServerFacts;
 use model::limits::{Limits, LimitsInForce};
 use model::message::{Connection, Endpoint};
 use model::record::Setting;
-use model::workload::Transport;
+use model::workload::{Statement, Transport};
 use postgres::config::SslMode;
 use rustix::process::Signal;
 
@@ -212,9 +212,8 @@ impl Server {
     /// Runs statements in the tested database, in one session and in their order.
     ///
     /// # Errors
-    /// Which of them was refused, from 0, and in whose words; those after it are not run. Without a session it is the
-    /// first.
-    pub fn run_all(&self, statements: &[&str]) -> Result<(), (usize, String)> {
+    /// There is no session; or the place of the one that was refused, and why: those after it are not run.
+    pub fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
         self.control.run_all(statements)
     }
 
@@ -237,6 +236,10 @@ impl Server {
     /// The limits that it is under, and what they have done to it since its start; none where there are none.
     pub fn limits(&self) -> Option<LimitsInForce> {
         self.group.as_deref().map(Group::in_force)
+    }
+
+    pub(crate) fn group(&self) -> Option<&Group> {
+        self.group.as_deref()
     }
 
     /// How it ended, if it has. Does not wait.

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, entries, make_open, remove_tree};
 use crate::cluster::DATA;
-use crate::copy::{Stamps, make_alike};
+use crate::data::copy::{Stamps, make_alike};
+use crate::data::initdb::initdb;
+use crate::data::template::Template;
 use crate::error::{Doing, TargetError};
-use crate::initdb::initdb;
-use crate::installation::Installation;
 use crate::launch::{Launch, Launched};
 use crate::lock::Lock;
 use crate::process::{end_all, none_within, postmaster, signal};
+use crate::programs::installation::Installation;
 use crate::progress::Progress;
 use crate::server::StopMode;
 use crate::sockets;
-use crate::template::Template;
 
 const RECORD: &str = "server.json";
 const FAST_WITHIN: Duration = Duration::from_secs(120);

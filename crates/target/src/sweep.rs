@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Cache, entries};
 use crate::cluster::{DATA, OWNER_LOCK, remove_cluster, remove_groups};
 use crate::error::TargetError;
-use crate::installation::sweep_partial;
 use crate::lock::Lock;
 use crate::process::end_all;
+use crate::programs::installation::sweep_partial;
 
 /// What a sweep found and took away.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 //!
 //! [`workloads`] gives the workloads that a campaign can name, with their texts: those of its tables and files, and
 //! those that pgdyno brings along ([`shipped`]). Every script is parsed, so that what is wrong with one is known before
-//! anything is started. [`setup`] and [`teardown`] are the statements around a load, their variables filled in.
+//! anything is started. [`setup`] and [`teardown`] are the statements around a load, their variables filled in; [`check`] is
+//! whether those of a plan's cells can be computed.
 
 mod error;
 mod parameters;
@@ -14,4 +15,4 @@ mod statements;
 pub use error::WorkloadError;
 pub use resolve::workloads;
 pub use shipped::shipped;
-pub use statements::{Statement, setup, teardown};
+pub use statements::{check, setup, teardown};

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::spec::{Campaign, Files, SpecError, Workload as Table};
-use model::workload::{Custom, ScriptText, WeightedScript, Workload, Workloads};
+use model::spec::{Beside as BesideTable, Campaign, Files, SpecError, Workload as Table};
+use model::units::{Rate, Span};
+use model::workload::{Beside, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
 use toml::Spanned;
 
@@ -16,8 +17,10 @@ use crate::{parameters, setup, shipped, teardown};
 
 /// The file of a directory that says what the workload is.
 const TABLE_FILE: &str = "workload.toml";
-/// What a table may say of a workload that is described elsewhere.
-const ELSEWHERE: [&str; 4] = ["duration", "warmup", "description", "parameters"];
+/// What a table may say of any workload.
+const ANYWHERE: [&str; 7] = ["duration", "warmup", "description", "stagger", "iterations", "spans", "beside"];
+/// What it may say besides of one that is described elsewhere.
+const ELSEWHERE: &str = "parameters";
 /// How a level ends that names a file of SQL.
 const SQL_FILE: &str = ".sql";
 
@@ -44,7 +47,9 @@ pub fn workloads(
             found.0.insert(name.get_ref().clone(), Arc::new(custom));
         }
     }
-    for level in campaign.workload_levels() {
+    let beside = campaign.workloads.values().filter_map(|table| table.beside.as_ref());
+    let beside = beside.flat_map(|beside| beside.get_ref()).map(|beside| &beside.get_ref().workload);
+    for level in campaign.workload_levels().chain(beside) {
         let name = level.get_ref();
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
             let reading = Reading { name, at: level.span(), place: &place, file: None, changed_by: None };
@@ -57,6 +62,26 @@ pub fn workloads(
             && let Some(custom) = of_shipped(name, None)?
         {
             found.0.insert(name.to_owned(), Arc::new(custom));
+        }
+    }
+    let alone = found.clone();
+    for (name, table) in &campaign.workloads {
+        let (Some(beside), None) = (&table.beside, known.get(name.get_ref())) else { continue };
+        if let Some(custom) = found.0.get_mut(name.get_ref()) {
+            let reading = Reading {
+                name: name.get_ref(),
+                at: name.span(),
+                place: &place,
+                file: None,
+                changed_by: None,
+            };
+            let beside = reading.beside(custom, beside, &alone)?;
+            let custom = Arc::make_mut(custom);
+            for other in &beside {
+                custom.writes |= other.workload.writes();
+                custom.pgbench_tables |= other.workload.custom().is_none_or(|other| other.pgbench_tables);
+            }
+            custom.beside = beside;
         }
     }
     Ok(found)
@@ -100,18 +125,31 @@ impl Reading<'_> {
                 "expected exactly one of `builtin`, `script`, `scripts` and `directory`",
             ));
         }
+        let as_pgbench_has_it = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
+        if Workload::by_name(self.name).is_some() && (!as_pgbench_has_it || table.says_how()) {
+            return Err(self.wrong(
+                self.at.clone(),
+                format!("\"{}\" is pgbench's own", self.name),
+                "give the workload a name of its own",
+            ));
+        }
         if let Some(builtin) = &table.builtin {
-            if Workload::by_name(builtin.get_ref()).is_some() {
-                self.only(table, "a workload that is pgbench's", &["duration", "warmup", "description"])?;
-                return Ok(None);
+            if let Some(workload) = Workload::by_name(builtin.get_ref()) {
+                self.only(table, "a workload that is pgbench's", &[])?;
+                if !table.says_how() {
+                    return Ok(None);
+                }
+                let script = Table { script: table.builtin.clone(), ..table.clone() };
+                let custom = self.of_scripts(&script)?;
+                return Ok(Some(Custom { writes: workload.writes(), ..custom }));
             }
-            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
+            self.only(table, "a workload that is described elsewhere", &[ELSEWHERE])?;
             // What there is, the plan says.
             let custom = of_shipped(builtin.get_ref(), Some((self, table)))?;
             return Ok(custom.map(|custom| self.described(custom, table)));
         }
         if let Some(directory) = &table.directory {
-            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
+            self.only(table, "a workload that is described elsewhere", &[ELSEWHERE])?;
             let place = match self.place {
                 Place::Directory(base) => Place::Directory(base.join(directory.get_ref())),
                 Place::Shipped(..) => self.place.clone(),
@@ -140,7 +178,8 @@ impl Reading<'_> {
         let table = Table::parse(&text).map_err(|error| within.told(error))?;
         let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
-        if let Some(at) = elsewhere.chain(lengths).next() {
+        let beside = table.beside.as_ref().map(Spanned::span);
+        if let Some(at) = elsewhere.chain(lengths).chain(beside).next() {
             return Err(within.wrong(
                 at,
                 "this has no place in a workload.toml".to_owned(),
@@ -163,7 +202,7 @@ impl Reading<'_> {
         Custom { name: self.name.to_owned(), description, ..custom }
     }
 
-    /// Whether a table says no more than it may.
+    /// Whether a table says no more than it may, what any may say not counted.
     fn only(&self, table: &Table, what: &str, may: &[&str]) -> Result<(), WorkloadError> {
         let said = [
             ("parameters", table.parameters.keys().next().map(Spanned::span)),
@@ -172,10 +211,12 @@ impl Reading<'_> {
             ("tables", table.tables.as_ref().map(Spanned::span)),
             ("writes", table.writes.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
+            ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
         ];
         for (key, at) in said {
             if let (Some(at), false) = (at, may.contains(&key)) {
-                let may = may.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                let may = may.iter().chain(&ANYWHERE).map(|key| format!("`{key}`"));
+                let may = may.collect::<Vec<_>>().join(", ");
                 return Err(self.wrong(at, format!("{what} has no `{key}`"), &format!("expected {may}")));
             }
         }
@@ -207,6 +248,10 @@ impl Reading<'_> {
                 ));
             }
         };
+        // The campaign's table goes before the workload's own.
+        let tables = || self.changed_by.map(|(_, changes)| changes).into_iter().chain([table]);
+        let iterations = tables().find_map(|table| table.iterations.as_ref());
+        let iterations = iterations.map(|iterations| self.count(iterations, "iterations")).transpose()?;
         let custom = Custom {
             name: self.name.to_owned(),
             description: table.description.clone(),
@@ -217,16 +262,86 @@ impl Reading<'_> {
             pgbench_tables,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
             reconnect: table.reconnect.as_ref().is_some_and(|reconnect| *reconnect.get_ref()),
+            raw_read: table.raw_read.as_ref().map(|relation| relation.get_ref().clone()),
+            stagger: tables()
+                .find_map(|table| table.stagger.as_ref())
+                .map_or(Span::default(), |span| *span.get_ref()),
+            iterations,
+            spans: tables().find_map(|table| table.spans.as_ref()).is_some_and(|spans| *spans.get_ref()),
+            beside: Vec::new(),
         };
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
             // Told with its whole path, which is no part of what the workload is.
             text.name = self.place.called(&text.name).display().to_string();
         }
-        // What is wrong with a script does not depend on the scale.
+        // Once cells are known, `check` computes them at their scales.
         setup(&checked, 1)?;
         teardown(&checked, 1)?;
         Ok(custom)
+    }
+
+    /// A number that has to be at least 1.
+    fn count(&self, given: &Spanned<i64>, of: &str) -> Result<u32, WorkloadError> {
+        let number = u32::try_from(*given.get_ref()).ok().filter(|number| *number > 0);
+        number.ok_or_else(|| {
+            let message = format!("{} is no number of {of}", given.get_ref());
+            self.wrong(given.span(), message, "expected a whole number of at least 1")
+        })
+    }
+
+    /// What runs beside a workload, of the workloads that are found.
+    fn beside(
+        &self,
+        custom: &Custom,
+        beside: &Spanned<Vec<Spanned<BesideTable>>>,
+        found: &Workloads,
+    ) -> Result<Vec<Beside>, WorkloadError> {
+        let mut all: Vec<Beside> = Vec::new();
+        for given in beside.get_ref() {
+            let table = given.get_ref();
+            let name = table.workload.get_ref();
+            let wrong = |message: String, help: &str| Err(self.wrong(table.workload.span(), message, help));
+            let Some(workload) = Workload::by_name(name).or_else(|| found.get(name)) else {
+                return wrong(
+                    format!("there is no workload \"{name}\""),
+                    "expected one of pgbench's, one that comes along, the name of a [workloads.…] table, or a file of SQL",
+                );
+            };
+            let other = workload.custom();
+            if name == self.name || other.is_some_and(|other| !other.beside.is_empty()) {
+                return wrong(
+                    format!("\"{name}\" has workloads beside it itself"),
+                    "expected one that runs by itself",
+                );
+            }
+            if all.iter().any(|there| there.workload.name() == name) {
+                return wrong(format!("\"{name}\" is there twice"), "expected it once, with all its clients");
+            }
+            if custom.iterations.is_some() && other.is_none_or(|other| other.iterations.is_none()) {
+                return wrong(
+                    format!("\"{name}\" would never end beside a workload that ends after its iterations"),
+                    "give it `iterations`, too, or make it the one that others run beside",
+                );
+            }
+            let clients = table.clients.as_ref().map(|clients| self.count(clients, "clients")).transpose()?;
+            let rate = table.rate.as_ref().map_or(Rate::MAX, |rate| *rate.get_ref());
+            let start = table.start.as_ref().map_or(Span::default(), |start| *start.get_ref());
+            all.push(Beside { workload, clients: clients.unwrap_or(1), rate, start });
+        }
+        let mut names: Vec<String> = custom.scripts.iter().map(|script| script.name.clone()).collect();
+        for there in &all {
+            let scripts = match there.workload.custom() {
+                None => vec![there.script(there.workload.name())],
+                Some(other) => other.scripts.iter().map(|script| there.script(&script.name)).collect(),
+            };
+            if let Some(name) = scripts.iter().find(|script| names.contains(script)) {
+                let message = format!("the script \"{name}\" is there twice");
+                return Err(self.wrong(beside.span(), message, "expected scripts of different names"));
+            }
+            names.extend(scripts);
+        }
+        Ok(all)
     }
 
     fn weighted(

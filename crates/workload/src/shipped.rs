@@ -13,7 +13,7 @@ macro_rules! shipped {
 }
 
 /// Every one of them.
-static SHIPPED: [Files; 7] = [
+static SHIPPED: [Files; 8] = [
     shipped!("bloat": "setup.sql", "update.sql", "workload.toml"),
     shipped!("blocks": "read.sql", "setup.sql", "update.sql", "workload.toml"),
     shipped!("connect": "workload.toml"),
@@ -21,6 +21,7 @@ static SHIPPED: [Files; 7] = [
     shipped!("insert": "insert.sql", "setup.sql", "workload.toml"),
     shipped!("large-results": "fetch.sql", "workload.toml"),
     shipped!("queue": "add.sql", "setup.sql", "take.sql", "workload.toml"),
+    shipped!("scans": "scan.sql", "setup.sql", "workload.toml"),
 ];
 
 /// Their names.

@@ -1,28 +1,20 @@
 //! The statements around a load: files of SQL, their variables filled in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::workload::{Custom, ScriptText};
+use model::cell::Cell;
+use model::workload::{Custom, ScriptText, Statement};
 use script::{CommandKind, Fetch, Names, Script, Seeds};
 
 use crate::error::WorkloadError;
 use crate::parameters::variables;
 
-/// A statement to be sent whole.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Statement {
-    /// Where it is from: `setup.sql:3`.
-    pub place: String,
-    /// Its text.
-    pub sql: String,
-}
-
-/// The statements that make a workload's data, for a scale.
+/// The statements that make the data of a workload and of those beside it, for a scale.
 ///
 /// # Errors
 /// A script with more than SQL and `\set`, or one that can't be computed.
 pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    statements(&workload.setup, &workload.parameters, scale)
+    of_all(workload, |workload| &workload.setup, scale)
 }
 
 /// The statements that are run after a trial.
@@ -30,7 +22,46 @@ pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadEr
 /// # Errors
 /// As [`setup`].
 pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    statements(&workload.teardown, &workload.parameters, scale)
+    of_all(workload, |workload| &workload.teardown, scale)
+}
+
+/// Those of a workload and of the ones beside it; two that are the same, of one workload by two names, are run once.
+fn of_all(
+    workload: &Custom,
+    texts: fn(&Custom) -> &Vec<ScriptText>,
+    scale: u32,
+) -> Result<Vec<Statement>, WorkloadError> {
+    let mut seen = Vec::new();
+    let mut all = Vec::new();
+    for workload in workload.and_beside() {
+        let what = (texts(workload), &workload.parameters);
+        if !seen.contains(&what) {
+            all.append(&mut statements(what.0, what.1, scale)?);
+            seen.push(what);
+        }
+    }
+    Ok(all)
+}
+
+/// Whether the statements around the load of each of these cells can be computed at its scale.
+///
+/// # Errors
+/// As [`setup`], with the workload and the scale.
+pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
+    let customs: BTreeSet<(&Custom, u32)> = cells
+        .iter()
+        .filter_map(|cell| Some((cell.workload.custom()?, cell.scale)))
+        .flat_map(|(custom, scale)| custom.and_beside().map(move |custom| (custom, scale)))
+        .collect();
+    for (custom, scale) in customs {
+        for texts in [&custom.setup, &custom.teardown] {
+            computed(texts, &custom.parameters, scale).map_err(|why| {
+                let of = format!("the workload \"{}\" at scale {scale}", custom.name);
+                WorkloadError::Script(format!("error: {of}: {why}"))
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn statements(
@@ -38,14 +69,22 @@ fn statements(
     parameters: &BTreeMap<String, String>,
     scale: u32,
 ) -> Result<Vec<Statement>, WorkloadError> {
+    computed(texts, parameters, scale).map_err(|why| WorkloadError::Script(format!("error: {why}")))
+}
+
+/// The statements, or what is wrong and where.
+fn computed(
+    texts: &[ScriptText],
+    parameters: &BTreeMap<String, String>,
+    scale: u32,
+) -> Result<Vec<Statement>, String> {
     let mut names = Names::default();
-    let wrong = |why: String| WorkloadError::Script(format!("error: {why}"));
     let scripts: Vec<Script> = texts
         .iter()
         .map(|text| Script::parse(&text.name, &text.text, &mut names))
         .collect::<Result<_, _>>()
-        .map_err(|error| wrong(error.to_string()))?;
-    let mut variables = variables(&names, parameters, scale).map_err(wrong)?;
+        .map_err(|error| error.to_string())?;
+    let mut variables = variables(&names, parameters, scale)?;
     // The same each time, so that a data set that is made anew is what it was.
     let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
     let mut statements = Vec::new();
@@ -57,20 +96,20 @@ fn statements(
                     let value = expr.eval(&variables, &mut random);
                     value
                         .and_then(|value| variables.set(*slot, value))
-                        .map_err(|error| wrong(format!("{place}: {error}")))?;
+                        .map_err(|error| format!("{place}: {error}"))?;
                 }
                 CommandKind::Sql(sql) if *sql.fetch() == Fetch::Discard => {
                     let mut text = Vec::new();
                     variables.write_statement(sql, &mut text);
-                    let sql = String::from_utf8(text)
-                        .map_err(|_| wrong(format!("{place}: a value is not UTF-8")))?;
+                    let sql =
+                        String::from_utf8(text).map_err(|_| format!("{place}: a value is not UTF-8"))?;
                     statements.push(Statement { place, sql });
                 }
                 _ => {
-                    return Err(wrong(format!(
+                    return Err(format!(
                         "{place}: a setup or teardown can have SQL and \\set, and this is {}",
                         command.text
-                    )));
+                    ));
                 }
             }
         }

@@ -68,6 +68,31 @@ fn a_directory_and_a_level_that_is_a_file_are_workloads() {
 }
 
 #[test]
+fn workloads_run_beside_another() {
+    let found = read(
+        "[factors]\nworkload = ['mixed']\n[workloads.mixed]\nbuiltin = 'select-only'\nbeside = [{ workload = 'w' }, \
+         { workload = 'read.sql', clients = 3, rate = 2.5, start = '10s' }]\n\
+         [workloads.w]\nscript = 'write.sql'\nsetup = 'make.sql'\ntables = 'none'\niterations = 2\nstagger = '500ms'\nspans = true\n\
+         [workloads.same]\nbuiltin = 'tpcb-like'\n",
+        &FILES,
+    )
+    .unwrap();
+    let mixed = &found.0["mixed"];
+    assert_eq!((mixed.scripts[0].name.as_str(), mixed.beside.len()), ("select-only", 2));
+    let [w, read] = mixed.beside.as_slice() else { panic!("{mixed:?}") };
+    let custom = w.workload.custom().unwrap();
+    assert_eq!(
+        (w.clients, custom.iterations, custom.stagger.us(), custom.spans),
+        (1, Some(2), 500_000, true)
+    );
+    assert_eq!((read.clients, read.rate.get(), read.start.us()), (3, Some(2.5), 10_000_000));
+    // One that writes makes all of it write.
+    assert!(mixed.writes && mixed.pgbench_tables);
+    assert_eq!(workload::setup(mixed, 1).unwrap().len(), 1);
+    assert!(!found.0.contains_key("same"), "pgbench's as it is");
+}
+
+#[test]
 fn what_is_wrong_is_told_at_its_place() {
     for (tables, message, at) in [
         ("[workloads.a]\nscript = 'none.sql'\n", "none.sql can't be read: ", "'none.sql'"),
@@ -77,6 +102,43 @@ fn what_is_wrong_is_told_at_its_place() {
         ("[workloads.a]\nscripts = ['read.sql@many']\n", "\"many\" is not a weight", "'read.sql@many'"),
         ("[workloads.a]\nscripts = ['read.sql@0']\n", "no script would ever be chosen", "['read.sql@0']"),
         ("[workloads.a]\nscripts = ['read.sql', 'read.sql@2']\n", "is there twice", "'read.sql@2'"),
+        ("[workloads.tpcb-like]\nscript = 'read.sql'\n", "\"tpcb-like\" is pgbench's own", "tpcb-like"),
+        (
+            "[workloads.tpcb-like]\nbuiltin = 'tpcb-like'\nspans = true\n",
+            "\"tpcb-like\" is pgbench's own",
+            "tpcb-like",
+        ),
+        ("[workloads.a]\nscript = 'read.sql'\niterations = 0\n", "0 is no number of iterations", "0"),
+        (
+            "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'b' }]\n",
+            "there is no workload \"b\"",
+            "'b'",
+        ),
+        (
+            "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'a' }]\n",
+            "\"a\" has workloads beside it itself",
+            "'a'",
+        ),
+        (
+            "[workloads.a]\nscript = 'read.sql'\niterations = 1\nbeside = [{ workload = 'tpcb-like' }]\n",
+            "\"tpcb-like\" would never end",
+            "'tpcb-like'",
+        ),
+        (
+            "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'queue' }, { workload = 'queue' }]\n",
+            "\"queue\" is there twice",
+            "'queue'",
+        ),
+        (
+            "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'queue', clients = 0 }]\n",
+            "0 is no number of clients",
+            "0",
+        ),
+        (
+            "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'read.sql' }, { workload = 'queue' }]\n",
+            "the script \"read.sql\" is there twice",
+            "[{ workload = 'read.sql' }, { workload = 'queue' }]",
+        ),
         ("[workloads.a]\nscript = 'read.sql'\ntables = 'all'\n", "there are no tables \"all\"", "'all'"),
         ("[workloads.a]\nscript = 'read.sql'\nsetup = ['x.sql']\n", "x.sql can't be read", "['x.sql']"),
         ("[workloads.a]\nscript = 'read.sql'\nparameters = { 'a b' = 1 }\n", "can't be the name", "'a b'"),

@@ -273,3 +273,37 @@ test('on paper it is light and has no controls', async () => {
   expect(ground).toBe('light');
   expect(await page.locator('.choice').first().isVisible()).toBe(false);
 });
+
+test('transactions that were kept are a chart of clients over time, with a table behind it', async () => {
+  const scans = resolve('test-results/scans.html');
+  for (const [width, theme] of [[1180, 'light'], [390, 'dark']] as const) {
+    const page = await browser.newPage();
+    onTestFinished(() => page.close());
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(`${pathToFileURL(scans).href}#theme=${theme}`);
+    const charts = page.locator('[data-gantt]');
+    await page.waitForFunction(() => [...document.querySelectorAll('[data-gantt]')].every((chart) => chart.querySelector('svg')));
+    expect(await charts.count()).toBe(2);
+    for (const nth of [0, 1]) {
+      const bars = charts.nth(nth).locator('[aria-label="bar"] rect');
+      const boxes = await bars.evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().toJSON() as DOMRect));
+      expect(boxes.length).toBe(8);
+      // Each further client begins later, on a line of its own.
+      for (const [n, box] of boxes.slice(1).entries()) {
+        expect(box.x).toBeGreaterThan(boxes[n]?.x ?? Infinity);
+        expect(box.y).toBeGreaterThan(boxes[n]?.y ?? Infinity);
+      }
+    }
+    const ends = await charts.first().locator('[aria-label="bar"] rect').evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().right));
+    const later = ends.slice(3);
+    expect(Math.max(...later) - Math.min(...later)).toBeLessThan(2);
+    expect(await charts.first().getAttribute('aria-label')).toContain('5 ended together');
+    await page.locator('.gantt summary').first().click();
+    const rows = page.locator('.gantt').first().locator('tbody tr');
+    expect(await rows.count()).toBe(8);
+    expect(await rows.nth(3).innerText()).toMatch(/6\.\d\d×/);
+    const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(wider).toBeLessThanOrEqual(0);
+    await page.screenshot({ path: `test-results/scans-${width}-${theme}.png`, fullPage: true });
+  }
+});

@@ -16,6 +16,11 @@ describe('figures', () => {
     expect(shown).toEqual(['+4.2%', '−50.0%', '0.0%', '0.0%', '+150%']);
   });
 
+  test('lengths are in seconds, with two digits at least', () => {
+    const shown = [0, 12_345, 994_999, 1_000_000, 85_649_000, 2_260_648_018].map(format.seconds);
+    expect(shown).toEqual(['0.000 s', '0.012 s', '0.995 s', '1.00 s', '85.6 s', '2,260.6 s']);
+  });
+
   test('latency is in the unit that keeps it short', () => {
     const shown = [1.5, 870, 999.6, 1337, 2_100_000].map(format.latency);
     expect(shown).toEqual(['1.50 µs', '870 µs', '1.00 ms', '1.34 ms', '2.10 s']);

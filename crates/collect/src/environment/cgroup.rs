@@ -70,6 +70,29 @@ pub(crate) fn limited_groups(root: &Root, server: Option<u32>, limit: &str) -> (
     (is_v1, limited)
 }
 
+/// Directories in which a disk is limited, of a server's group and those above it, and which disk that is, such as
+/// `254:0`; and whether they are v1's.
+pub(crate) fn disk_limited_groups(root: &Root, server: u32) -> (bool, Vec<(PathBuf, String)>) {
+    const V1: [&str; 4] = [
+        "blkio.throttle.read_bps_device",
+        "blkio.throttle.read_iops_device",
+        "blkio.throttle.write_bps_device",
+        "blkio.throttle.write_iops_device",
+    ];
+    let groups = Groups::of(root, &server.to_string());
+    let Some((version, directories)) = groups.directories("blkio") else { return (false, Vec::new()) };
+    let (is_v1, files) = match version {
+        Version::V1 => (true, V1.as_slice()),
+        Version::V2 => (false, ["io.max"].as_slice()),
+    };
+    let limited = |group: PathBuf| {
+        let limit = files.iter().find_map(|file| line(root, &group, file).filter(|line| !line.is_empty()))?;
+        let device = limit.split(' ').next()?.to_owned();
+        Some((group, device))
+    };
+    (is_v1, directories.into_iter().filter_map(limited).collect())
+}
+
 #[derive(Clone, Copy)]
 enum Version {
     V1,

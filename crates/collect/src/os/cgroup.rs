@@ -1,19 +1,31 @@
-//! What limits of control groups did to us and to the server. Sources: the kernel's admin-guide/cgroup-v2, admin-guide/cgroup-v1/memory
-//! and scheduler/sched-bwc.
+//! What limits of control groups did to us and to the server. Sources: the kernel's admin-guide/cgroup-v2,
+//! admin-guide/cgroup-v1/memory, admin-guide/cgroup-v1/blkio-controller and scheduler/sched-bwc.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::metrics::Kind;
 
 use super::kernel_file::KernelFile;
 use crate::Reading;
-use crate::environment::limited_groups;
+use crate::environment::{disk_limited_groups, limited_groups};
 use crate::root::Root;
 
 /// Of our group, the server's, and those above them, the ones that have a limit: any of them may be the one that acts.
 #[derive(Debug)]
 pub(super) struct Groups {
     files: Vec<File>,
+    disks: Vec<Disk>,
+}
+
+/// What a group has had done by a disk that is limited.
+#[derive(Debug)]
+struct Disk {
+    /// The group's directory.
+    of: String,
+    /// The disk, such as `254:0`.
+    device: String,
+    file: KernelFile,
+    is_v1: bool,
 }
 
 #[derive(Debug)]
@@ -75,10 +87,22 @@ impl Groups {
                     .extend(names.iter().filter_map(|(name, figures)| open(root, &directory, name, figures)));
             }
         }
-        Self { files }
+        let (is_v1, directories) =
+            server.map_or((false, Vec::new()), |server| disk_limited_groups(root, server));
+        let name = if is_v1 { "blkio.throttle.io_service_bytes" } else { "io.stat" };
+        let disk = |(directory, device): (PathBuf, String)| {
+            let file = KernelFile::open(root, directory.join(name).to_str()?)?;
+            Some(Disk { of: directory.to_str()?.to_owned(), device, file, is_v1 })
+        };
+        Self { files, disks: directories.into_iter().filter_map(disk).collect() }
     }
 
     pub(super) fn read(&mut self, into: &mut Reading) {
+        for disk in &mut self.disks {
+            if let Some(bytes) = disk.bytes_read() {
+                into.counter("cgroup.read_bytes", Some(&disk.of), bytes);
+            }
+        }
         for File { of, file, figures } in &mut self.files {
             let Some(text) = file.text() else { continue };
             for (word, kind, metric, unit) in *figures {
@@ -89,6 +113,21 @@ impl Groups {
                 }
             }
         }
+    }
+}
+
+impl Disk {
+    /// Nothing where it has not read yet.
+    fn bytes_read(&mut self) -> Option<f64> {
+        let mut lines =
+            self.file.text()?.lines().filter_map(|line| line.strip_prefix(&self.device)?.strip_prefix(' '));
+        let value = match self.is_v1 {
+            true => lines.find_map(|line| line.strip_prefix("Read ")),
+            false => {
+                lines.next().and_then(|line| line.split(' ').find_map(|value| value.strip_prefix("rbytes=")))
+            }
+        };
+        value.map_or(Some(0.0), |value| value.parse().ok())
     }
 }
 

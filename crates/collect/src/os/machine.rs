@@ -295,6 +295,12 @@ mod tests {
             ("cg/system.slice/memory.max", "1048576\n"),
             ("cg/system.slice/memory.current", "4096\n"),
             ("cg/system.slice/memory.events", "low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\n"),
+            ("proc/77/cgroup", "0::/server\n"),
+            ("cg/server/io.max", "254:0 rbps=104857600 wbps=max riops=max wiops=max\n"),
+            (
+                "cg/server/io.stat",
+                "8:0 rbytes=1 wbytes=2\n254:0 rbytes=300 wbytes=4 rios=5 wios=6 dbytes=0 dios=0\n",
+            ),
         ]);
         let expected = [
             ("cgroup.memory_bytes /cg/system.slice", 4096.0),
@@ -302,6 +308,7 @@ mod tests {
             ("cgroup.memory_limit_hits /cg/system.slice", 7.0),
             ("cgroup.oom_kills /cg/system.slice", 1.0),
             ("cgroup.periods /cg/system.slice/bench", 10.0),
+            ("cgroup.read_bytes /cg/server", 300.0),
             ("cgroup.throttled_periods /cg/system.slice/bench", 4.0),
             ("cgroup.throttled_us /cg/system.slice/bench", 1234.0),
         ];
@@ -309,12 +316,19 @@ mod tests {
 
         let v1 = read_once(&[
             ("proc/self/cgroup", "3:memory:/a\n2:cpu,cpuacct:/a\n"),
-            ("proc/77/cgroup", "3:memory:/a/server\n2:cpu,cpuacct:/a\n"),
+            ("proc/77/cgroup", "4:blkio:/a/server\n3:memory:/a/server\n2:cpu,cpuacct:/a\n"),
+            ("cg/blkio/a/server/blkio.throttle.read_bps_device", "254:0 104857600\n"),
+            (
+                "cg/blkio/a/server/blkio.throttle.io_service_bytes",
+                "8:0 Read 1\n254:0 Read 700\n254:0 Write 2\nTotal 702\n",
+            ),
+            ("cg/blkio/a/blkio.throttle.read_bps_device", ""),
+            ("cg/blkio/a/blkio.throttle.io_service_bytes", "254:0 Read 900\n"),
             ("cg/memory/a/server/memory.limit_in_bytes", "4096\n"),
             ("cg/memory/a/server/memory.failcnt", "3\n"),
             (
                 "proc/self/mountinfo",
-                "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu,cpuacct\n2 0 0:2 / /cg/memory rw - cgroup cgroup rw,memory\n",
+                "1 0 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu,cpuacct\n2 0 0:2 / /cg/memory rw - cgroup cgroup rw,memory\n3 0 0:3 / /cg/blkio rw - cgroup cgroup rw,blkio\n",
             ),
             ("cg/cpu/a/cpu.cfs_quota_us", "50000\n"),
             ("cg/cpu/a/cpu.cfs_period_us", "100000\n"),
@@ -335,6 +349,7 @@ mod tests {
             ("cgroup.memory_limit_hits /cg/memory/a/server", 3.0),
             ("cgroup.oom_kills /cg/memory/a", 1.0),
             ("cgroup.periods /cg/cpu/a", 10.0),
+            ("cgroup.read_bytes /cg/blkio/a/server", 700.0),
             ("cgroup.throttled_periods /cg/cpu/a", 4.0),
             ("cgroup.throttled_us /cg/cpu/a", 1234.0),
         ];

@@ -98,15 +98,15 @@ impl Process {
     }
 
     /// Gives it the role it has now. What it did in another stays with that.
-    pub(super) fn update_role(&mut self, proc: &mut Proc, pid: u32, is_collector: bool, ended: &mut Ended) {
+    pub(super) fn update_role(&mut self, proc: &mut Proc, pid: u32, own: Option<Role>, ended: &mut Ended) {
         if self.role.is_none() {
             self.role = proc.title(pid).and_then(|title| Role::by_title(&title));
         }
-        let role = match self.role {
-            Some(Role::Load) if is_collector => Role::Collector,
-            Some(Role::Collector) if !is_collector => Role::Load,
-            _ => return,
-        };
+        let role = own.unwrap_or(Role::Load);
+        let is_backend = matches!(self.role, Some(Role::Load | Role::Beside | Role::Collector));
+        if !is_backend || self.role == Some(role) {
+            return;
+        }
         self.leave_role(ended);
         self.before = self.figures.map(Option::unwrap_or_default);
         self.role = Some(role);

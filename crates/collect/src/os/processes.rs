@@ -24,8 +24,26 @@ pub struct Watched {
     pub postmaster: Option<u32>,
     /// Process ids of the programs that profile beside the load; they count as pgdyno.
     pub profilers: Arc<Mutex<Vec<u32>>>,
-    /// Process ids of the server's backends that answer pgdyno's own collectors. They may come and go.
-    pub collector_backends: Arc<Mutex<Vec<i32>>>,
+    /// Which of the server's backends are none of the load's. They may come and go.
+    pub backends: Arc<Mutex<Backends>>,
+}
+
+/// Process ids of backends of pgdyno's that are none of the load's.
+#[derive(Clone, Debug, Default)]
+pub struct Backends {
+    /// Those that answer pgdyno's own collectors.
+    pub collectors: Vec<i32>,
+    /// Those of workloads that run beside the load.
+    pub beside: Vec<i32>,
+}
+
+impl Backends {
+    /// The role of a backend; none of one of the load's.
+    pub(super) fn role(&self, pid: u32) -> Option<Role> {
+        let pid = i32::try_from(pid).ok()?;
+        let roles = [(&self.collectors, Role::Collector), (&self.beside, Role::Beside)];
+        roles.into_iter().find(|(pids, _)| pids.contains(&pid)).map(|(_, role)| role)
+    }
 }
 
 /// What each role's processes did: processor time, time in run queues, context switches, bytes of disks. What a process
@@ -95,7 +113,7 @@ impl Processes {
         let proc = proc.as_mut()?;
         self.reading += 1;
         proc.list(format_args!("."), listed)?;
-        let collectors = of.collector_backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let backends = of.backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for &pid in &*listed {
             let look = match known.get_mut(&pid) {
                 Some((_, Known::Ours(process))) => process.look(proc, pid),
@@ -117,8 +135,7 @@ impl Processes {
             let Some((seen, is)) = known.get_mut(&pid) else { continue };
             *seen = self.reading;
             if let Known::Ours(process) = is {
-                let is_collector = i32::try_from(pid).is_ok_and(|pid| collectors.contains(&pid));
-                process.update_role(proc, pid, is_collector, ended);
+                process.update_role(proc, pid, backends.role(pid), ended);
             }
         }
         known.retain(|_, (seen, known)| {
@@ -162,6 +179,9 @@ impl Processes {
         match role {
             Role::Driver => self.of.driver.is_some(),
             Role::Pgdyno => self.of.driver != Some(self.own),
+            Role::Beside => {
+                !self.of.backends.lock().unwrap_or_else(PoisonError::into_inner).beside.is_empty()
+            }
             // In containers none can be seen.
             Role::Kernel => self.ours().any(|process| process.role == Some(role)),
             _ => self.of.postmaster.is_some(),
@@ -341,15 +361,15 @@ mod tests {
             fs::remove_file(self.0.path().join("proc").join(file)).unwrap();
         }
 
-        fn watch(&self) -> (Processes, Arc<Mutex<Vec<i32>>>) {
-            let collectors = Arc::default();
+        fn watch(&self) -> (Processes, Arc<Mutex<Backends>>) {
+            let backends = Arc::default();
             let of = Watched {
                 driver: None,
                 postmaster: Some(POSTMASTER),
                 profilers: Arc::default(),
-                collector_backends: Arc::clone(&collectors),
+                backends: Arc::clone(&backends),
             };
-            (Processes::at(&Root::new(self.0.path()), of, OWN), collectors)
+            (Processes::at(&Root::new(self.0.path()), of, OWN), backends)
         }
     }
 
@@ -408,9 +428,9 @@ mod tests {
     fn a_collectors_backend_leaves_what_it_did_before_it_was_known() {
         let fake = Fake::new();
         fake.process(11, POSTMASTER, "postgres: u d [local] idle", 5, 0);
-        let (mut processes, collectors) = fake.watch();
+        let (mut processes, backends) = fake.watch();
         assert_eq!(read(&mut processes)("role.user_us", "load"), us(5));
-        collectors.lock().unwrap().push(11);
+        backends.lock().unwrap().collectors.push(11);
         fake.process(11, POSTMASTER, "postgres: u d [local] idle", 9, 0);
         let now = read(&mut processes);
         // What was done between the two readings can't be told apart.

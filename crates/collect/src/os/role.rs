@@ -7,8 +7,10 @@ pub(super) enum Role {
     Driver,
     /// This process, collectors and all.
     Pgdyno,
-    /// Client backends of the server, but for the collectors'.
+    /// Client backends of the server, but for the two kinds below.
     Load,
+    /// Backends of workloads that run beside the load.
+    Beside,
     /// Backends of the server that answer pgdyno's collectors.
     Collector,
     Checkpointer,
@@ -33,10 +35,11 @@ pub(super) enum Role {
 }
 
 impl Role {
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Driver,
         Self::Pgdyno,
         Self::Load,
+        Self::Beside,
         Self::Collector,
         Self::Checkpointer,
         Self::BackgroundWriter,
@@ -61,6 +64,7 @@ impl Role {
             Self::Driver => "driver",
             Self::Pgdyno => "pgdyno",
             Self::Load => "load",
+            Self::Beside => "beside",
             Self::Collector => "collector",
             Self::Checkpointer => "checkpointer",
             Self::BackgroundWriter => "background writer",

@@ -83,10 +83,9 @@ impl Roster {
             Some(Part::Ours(None)) => Role::by_functions(functions).unwrap_or(Role::ServerOther),
             Some(Part::Foreign) | None => return None,
         };
-        let collectors = self.of.collector_backends.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_collector =
-            role == Role::Load && i32::try_from(pid).is_ok_and(|pid| collectors.contains(&pid));
-        Some(if is_collector { Role::Collector } else { role }.name())
+        let backends = self.of.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = if role == Role::Load { backends.role(pid) } else { None };
+        Some(other.unwrap_or(role).name())
     }
 
     /// The driver's and the server's processes of the latest look.

@@ -77,8 +77,11 @@ fn tables(server: &Server) -> Tables {
 }
 
 fn sampler(server: &Server) -> WaitSampler {
-    let load =
-        LoadSessions { database: target::DATABASE.to_owned(), application_name: Some("pgdyno".to_owned()) };
+    let load = LoadSessions {
+        database: target::DATABASE.to_owned(),
+        application_name: Some("pgdyno".to_owned()),
+        beside: Some("pgdyno-beside".to_owned()),
+    };
     WaitSampler::new(session(server, "postgres", "waits"), &load).unwrap()
 }
 

@@ -23,6 +23,8 @@ pub struct LoadSessions {
     /// Their `application_name`. None where that can't be known, such as where scripts set it: then every client in
     /// that database counts that is not one of pgdyno's own [`Session`]s.
     pub application_name: Option<String>,
+    /// The `application_name` of sessions of workloads beside the load, where there may be some.
+    pub beside: Option<String>,
 }
 
 /// Looks at the sessions, and keeps what it saw.
@@ -68,7 +70,11 @@ impl WaitSampler {
             Some(name) => format!("datid = {oid} AND application_name = {}", literal(name)),
             None => format!("datid = {oid}"),
         };
-        let question = question(session.major(), &is_load);
+        let is_beside = load
+            .beside
+            .as_ref()
+            .map(|name| format!("datid = {oid} AND application_name = {}", literal(name)));
+        let question = question(session.major(), &is_load, is_beside.as_deref());
         let question = session.prepare([question.as_str()]).map_err(|refusal| refusal.why)?;
         let holders = Holders::new(session.major(), &is_load);
         Ok(Self { session, question, kinds: Vec::new(), looks: Vec::new(), seen: Vec::new(), holders })
@@ -140,8 +146,9 @@ impl WaitSampler {
 }
 
 /// Grouped by the server: few rows, however many clients.
-fn question(major: u32, is_load: &str) -> String {
-    let client = format!("CASE WHEN {is_load} THEN 'load' ELSE 'other' END");
+fn question(major: u32, is_load: &str, is_beside: Option<&str>) -> String {
+    let beside = is_beside.map(|is_beside| format!(" WHEN {is_beside} THEN 'beside'")).unwrap_or_default();
+    let client = format!("CASE WHEN {is_load} THEN 'load'{beside} ELSE 'other' END");
     let (who, state) = match major {
         // Clients have a port (-1 on a Unix socket); what else can be seen are autovacuum's workers.
         ..10 => (

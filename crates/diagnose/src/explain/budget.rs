@@ -236,11 +236,11 @@ impl Driver {
         let run = case.growth("role.run_us", Some("driver"));
         let run_us = run.unwrap_or(case.summary.driver_cpu_us.unwrap_or_default() as f64);
         let wait_us = case.growth("role.wait_us", Some("driver")).unwrap_or_default();
-        let cpu_us = case.in_each(run_us).min(client_us);
+        let cpu_us = case.in_any(run_us).min(client_us);
         // While a thread of the driver waits for a CPU, so do the clients whose answers have come. Answers come to a
         // thread that sleeps, and wake it: the clients' time falls on the time in which it runs or waits to run.
         let starved = if run_us + wait_us > 0.0 { wait_us / (run_us + wait_us) } else { 0.0 };
-        let others_us = handling_lag_us(case) - case.in_each(run_us);
+        let others_us = handling_lag_us(case) - case.in_any(run_us);
         let lag_us = (client_us * starved).max(others_us).clamp(0.0, client_us - cpu_us);
         Self { cpu_us, lag_us }
     }
@@ -249,7 +249,7 @@ impl Driver {
 /// Driver lag of all responses of a transaction, from the thread's waking up until each is handled.
 fn handling_lag_us(case: &Case) -> f64 {
     let window = case.record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
-    case.in_each(window.filter_map(Interval::lag_us).sum())
+    case.in_any(window.filter_map(Interval::lag_us).sum())
 }
 
 fn is_active(waits: &Waits) -> bool {

@@ -79,6 +79,13 @@ impl<'a> Case<'a> {
         amount / self.transactions
     }
 
+    /// An amount of the whole window, for each transaction of any workload: what the driver takes is counted for all of
+    /// them together.
+    pub(crate) fn in_any(&self, amount: f64) -> f64 {
+        let beside: u64 = self.summary.beside.iter().map(|beside| beside.transactions).sum();
+        amount / (self.transactions + beside as f64)
+    }
+
     /// What a counter grew by in the window.
     pub(crate) fn growth(&self, metric: &str, of: Option<&str>) -> Option<f64> {
         self.record.metrics.growth(metric, of, self.from_us, self.to_us)

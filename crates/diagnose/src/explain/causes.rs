@@ -89,9 +89,10 @@ impl Cause {
 pub(crate) type Detector = fn(&Case, &Budget) -> Option<Cause>;
 
 /// Every cause there is.
-pub(crate) const CAUSES: [Detector; 13] = [
+pub(crate) const CAUSES: [Detector; 14] = [
     driver,
     foreign_cpu,
+    beside,
     server_cpu,
     idle_transaction,
     row_locks,
@@ -207,6 +208,57 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
             format!("waiting for a CPU is {} of latency", percent(waited)),
         ],
         next: "stop what else runs on this machine (`pgdyno doctor` names it), and measure again",
+        confidence: Confidence::High,
+    })
+}
+
+/// The least share of the machine's CPU time, and of what was read, at which a workload beside the measured one counts.
+const FELT: f64 = 0.10;
+
+fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
+    let names: Vec<&str> = case.summary.beside.iter().map(|beside| beside.workload.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let cpu_us = case.growth("role.run_us", Some("beside"));
+    let cpu = cpu_us.zip(machine(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
+    let read = |role| case.growth("role.read_bytes", Some(role)).unwrap_or_default();
+    let of_reads = match read("beside") + read("load") {
+        0.0 => 0.0,
+        bytes => read("beside") / bytes,
+    };
+    let waited = budget.share_of(&[Place::Io]);
+    let by_disk = waited >= WORTH_NAMING && of_reads >= FELT;
+    if cpu < FELT && !by_disk {
+        return None;
+    }
+    let mut evidence = vec![format!("{} had {} of the machine's CPU time", names.join(", "), percent(cpu))];
+    if of_reads > 0.0 {
+        evidence.push(format!(
+            "{} of what sessions read from disk is theirs ({:.1} MB); I/O is {} of latency",
+            percent(of_reads),
+            read("beside") / f64::from(1 << 20),
+            percent(waited)
+        ));
+    }
+    let waits_for_cpu = budget.share_of(&[Place::ServerRunQueue]);
+    evidence.push(format!("waiting for a CPU is {} of latency", percent(waits_for_cpu)));
+    let what = names.join(", ");
+    let (share, of, took) = match by_disk && waited * of_reads > cpu {
+        true => (
+            waited * of_reads,
+            Measure::Latency,
+            format!("{} of what was read from disk, for which transactions wait", percent(of_reads)),
+        ),
+        false => (cpu, Measure::MachineCpu, format!("{} of the machine's CPU time", percent(cpu))),
+    };
+    Some(Cause {
+        name: "beside",
+        share,
+        of,
+        sentence: format!("what runs beside the load takes its part ({what}): {took}"),
+        evidence,
+        next: "measure the same workload with nothing beside it: the difference is what it costs",
         confidence: Confidence::High,
     })
 }

@@ -116,7 +116,7 @@ fn littles_law(observed: &Observation) -> Option<Found> {
     let busy = summary.tps * mean_us / 1e6;
     let clients = f64::from(observed.clients);
     // In an open loop, clients are idle at times, and latency has waiting in it for which there is no client.
-    if observed.open_loop || !observed.deaths.is_empty() || observed.interrupted {
+    if observed.open_loop || observed.idle_at_times || !observed.deaths.is_empty() || observed.interrupted {
         return None;
     }
     let limit = observed.thresholds.littles_law_share;
@@ -171,6 +171,7 @@ mod tests {
         );
         assert_eq!(found.threshold.as_deref(), Some("at most 10% of them off"));
         assert!(littles_law(&Observation { open_loop: true, ..observed }).is_none());
+        assert!(littles_law(&Observation { idle_at_times: true, ..observed }).is_none());
     }
 
     #[test]

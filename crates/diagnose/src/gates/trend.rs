@@ -11,7 +11,7 @@ const SPAN_US: u64 = 30_000_000;
 
 fn trend(observed: &Observation) -> Option<Found> {
     // A trial that ends early is invalid, and one in an open loop has the schedule's throughput.
-    if observed.interrupted {
+    if observed.interrupted || observed.idle_at_times {
         return None;
     }
     let spans = spans(observed);

@@ -36,6 +36,8 @@ pub(super) struct Progress {
     last_ns: u64,
     /// What the server said last about why it has no room.
     last_reason: String,
+    /// Process ids of the backends of clients beside the main group.
+    beside: Vec<i32>,
 }
 
 impl<I: Io> EventLoop<'_, I> {
@@ -79,6 +81,11 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(true)
     }
 
+    /// Process ids of the backends of clients beside the main group, once all are connected.
+    pub(crate) fn beside(&mut self) -> Vec<i32> {
+        mem::take(&mut self.connecting.beside)
+    }
+
     fn timers_with_patience(&mut self) -> Result<(), LoadError> {
         let alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
         self.io.set_timer(alarm_ns.min(self.connecting.last_ns + PATIENCE_NS + 1))?;
@@ -109,6 +116,15 @@ impl<I: Io> EventLoop<'_, I> {
             let params = match &self.server.second_pass {
                 Some(params) if attempt.second_pass => params,
                 _ => &self.server.params,
+            };
+            let mut named;
+            let params = match &self.program.groups[client.group as usize].application_name {
+                None => params,
+                name => {
+                    named = params.clone();
+                    named.application_name.clone_from(name);
+                    &named
+                }
             };
             let now_ns = clock::now_ns();
             attempt.dialled_ns = now_ns;
@@ -216,6 +232,9 @@ impl<I: Io> EventLoop<'_, I> {
             Ok((_, None)) => Ok(()),
             // A server says nothing on its own between the login and the first query; see `connected` for TLS.
             Ok((_, Some(established))) => {
+                if self.connecting.before_load && client.group > 0 {
+                    self.connecting.beside.push(established.session.process_id);
+                }
                 client.tls = established.tls;
                 self.connected(at)
             }

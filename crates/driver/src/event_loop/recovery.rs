@@ -233,6 +233,7 @@ impl<I: Io> EventLoop<'_, I> {
         recorder.reach(now_ns)?;
         recorder.command_error(script as usize, step as usize, false);
         recorder.failed(script as usize, failure, tries);
+        self.record_span(at, now_ns, true)?;
         self.clients[at].transactions += 1;
         let result = match failure.sqlstate.as_str() {
             SERIALIZATION_FAILURE => LoggedResult::Serialization,
@@ -333,10 +334,12 @@ impl<I: Io> EventLoop<'_, I> {
     ) -> Result<(), LoadError> {
         let Client { script, tries, .. } = self.clients[at];
         if let Some(recorder) = &mut self.recorder {
-            recorder.reach(clock::now_ns())?;
+            let now_ns = clock::now_ns();
+            recorder.reach(now_ns)?;
             let sqlstate = sqlstate.clone().unwrap_or_default();
             let failure = Failure { sqlstate, text: error, action: OnError::Abort };
             recorder.failed(script as usize, &failure, tries);
+            self.record_span(at, now_ns, true)?;
         }
         self.end_client(at, sqlstate, text)
     }

@@ -11,26 +11,37 @@ use crate::client::{Awaited, State};
 use crate::clock;
 use crate::error::LoadError;
 use crate::io::Io;
-use crate::load::Length;
 use crate::observer::Level;
-use crate::program::{Action, Target};
+use crate::program::{Action, Clients, Target};
 use crate::recorder::Succeeded;
 use crate::shell::{self, ShellResult};
 use crate::transaction_log::{Entry, LoggedResult};
 
 impl<I: Io> EventLoop<'_, I> {
+    /// Begins a client's first transaction, as soon as the client is to begin.
+    pub(super) fn begin_load(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let client = &mut self.clients[at];
+        let begin_ns = self.program.groups[client.group as usize].begin_ns(client.number);
+        if begin_ns == 0 {
+            return self.next_transaction(at, now_ns);
+        }
+        client.state = State::Thinking;
+        let at_ns = self.recorder()?.origin_ns().saturating_add(begin_ns);
+        self.timers.set(at, at_ns);
+        Ok(())
+    }
+
     /// Chooses a client's next transaction and begins it, as soon as its time has come.
     #[inline]
     pub(super) fn next_transaction(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
-        let done = match self.load.length {
-            Length::Transactions(count) => self.clients[at].transactions >= count,
-            Length::Time(_) => false,
-        };
-        if done || self.is_over() {
+        let client = &self.clients[at];
+        let program = self.program;
+        let group = &program.groups[client.group as usize];
+        if client.transactions >= group.transactions || self.is_over() {
             self.finish(at);
             return Ok(());
         }
-        let script = self.choose_script();
+        let script = self.choose_script(group);
         let client = &mut self.clients[at];
         client.script = script;
         client.tries = 1;
@@ -40,37 +51,40 @@ impl<I: Io> EventLoop<'_, I> {
             let name = &self.program.scripts[script as usize].name;
             self.tell(at, Level::Debug, None, format!("client {number} executing script \"{name}\""), false);
         }
-        if !self.load.arrivals.is_open() {
+        if !group.arrivals.is_open() {
             self.clients[at].intended_ns = now_ns;
             return self.start(at, now_ns);
         }
-        self.wait_for_slot(at, now_ns)
+        self.wait_for_slot(at, group, now_ns)
     }
 
     #[inline]
-    fn choose_script(&mut self) -> u32 {
-        let scripts = &self.program.scripts;
-        if scripts.len() == 1 {
-            return 0;
+    fn choose_script(&mut self, group: &Clients) -> u32 {
+        let first = group.scripts.start as u32;
+        if group.scripts.len() == 1 {
+            return first;
         }
         // In pgbench's way, which draws the same.
-        let mut left = self.choose.range_i64(0, self.program.total_weight as i64 - 1);
-        for (number, script) in scripts.iter().enumerate() {
-            left -= script.weight as i64;
+        let mut left = self.choose.range_i64(0, group.total_weight as i64 - 1);
+        for number in group.scripts.clone() {
+            left -= self.program.scripts[number].weight as i64;
             if left < 0 {
                 return number as u32;
             }
         }
-        0
+        first
     }
 
     /// Gives a client the next intended start, and has it wait for it.
-    fn wait_for_slot(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+    fn wait_for_slot(&mut self, at: usize, group: &Clients, now_ns: u64) -> Result<(), LoadError> {
         let recorder = self.recorder()?;
         let (origin_ns, end_ns) = (recorder.origin_ns(), recorder.end_ns());
+        // Arrivals begin with the first client.
+        let from_ns = origin_ns.saturating_add(group.begin_ns(group.numbers.start));
+        let slots = self.clients[at].group as usize;
         loop {
-            let Some(slot_ns) = self.slots.next_ns() else {
-                if matches!(self.load.arrivals, Arrivals::Rate(_)) {
+            let Some(slot_ns) = self.slots[slots].next_ns() else {
+                if matches!(group.arrivals, Arrivals::Rate(_)) {
                     self.wait_for_end(at);
                 } else {
                     // Nothing more will come: the window is as long as it took.
@@ -78,7 +92,7 @@ impl<I: Io> EventLoop<'_, I> {
                 }
                 return Ok(());
             };
-            let intended_ns = origin_ns.saturating_add(slot_ns);
+            let intended_ns = from_ns.saturating_add(slot_ns);
             let client = &mut self.clients[at];
             client.intended_ns = intended_ns;
             if let Some(limit) = self.load.latency_limit
@@ -86,7 +100,7 @@ impl<I: Io> EventLoop<'_, I> {
             {
                 client.transactions += 1;
                 let script = client.script as usize;
-                let done = self.load.length == Length::Transactions(client.transactions);
+                let done = client.transactions >= group.transactions;
                 let recorder = self.recorder()?;
                 recorder.reach(now_ns)?;
                 recorder.skipped(script);
@@ -114,8 +128,8 @@ impl<I: Io> EventLoop<'_, I> {
     /// nothing is what was asked for.
     fn wait_for_end(&mut self, at: usize) {
         match self.load.length {
-            Length::Time(_) => self.clients[at].state = State::Throttled,
-            Length::Transactions(_) => self.finish(at),
+            Some(_) => self.clients[at].state = State::Throttled,
+            None => self.finish(at),
         }
     }
 
@@ -366,6 +380,7 @@ impl<I: Io> EventLoop<'_, I> {
         if self.log.is_some() {
             self.write_log(at, LoggedResult::Done, latency_ns, start_lag_ns)?;
         }
+        self.record_span(at, now_ns, false)?;
         if open {
             let number = self.clients[at].number;
             let text = format!(
@@ -376,10 +391,21 @@ impl<I: Io> EventLoop<'_, I> {
         self.after_transaction(at, now_ns)
     }
 
+    /// Keeps the span of a transaction that has ended, where spans are asked for.
+    #[inline]
+    pub(super) fn record_span(&mut self, at: usize, now_ns: u64, failed: bool) -> Result<(), LoadError> {
+        let client = &self.clients[at];
+        if self.program.groups[client.group as usize].spans {
+            let (script, number, from_ns) = (client.script as usize, client.number, client.begun_ns);
+            self.recorder()?.spanned(script, number, from_ns, now_ns, failed);
+        }
+        Ok(())
+    }
+
     /// A client is done with a transaction, well or not.
     #[inline]
     pub(super) fn after_transaction(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
-        if self.load.reconnect {
+        if self.program.groups[self.clients[at].group as usize].reconnect {
             self.disconnect(at)?;
         }
         if let Some(think) = self.load.think {

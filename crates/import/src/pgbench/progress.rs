@@ -88,6 +88,8 @@ pub(super) fn tell(reports: &[Report], script: &str, draft: &mut Draft) {
                 latency_ns: String::new(),
                 service_ns: None,
             }],
+            beside: Vec::new(),
+            spans: Vec::new(),
             busy: None,
             lag_max_us: None,
             lag_mean_us: None,

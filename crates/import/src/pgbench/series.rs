@@ -49,6 +49,8 @@ pub(super) fn interval(start_us: u64, width_us: u64) -> Interval {
         width_us,
         phase: Phase::Measure,
         scripts: Vec::new(),
+        beside: Vec::new(),
+        spans: Vec::new(),
         busy: None,
         lag_max_us: None,
         lag_mean_us: None,

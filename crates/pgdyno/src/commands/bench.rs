@@ -91,7 +91,7 @@ struct Ran {
 impl BenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut plan = Plan::of(&self)?;
-        let names = plan.load.scripts.iter().map(|script| script.script.name().to_owned()).collect();
+        let names = plan.load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
         let mut log = match &self.output.hlog {
             Some(path) => Some(IntervalLog::create(path, names)?),
             None => None,

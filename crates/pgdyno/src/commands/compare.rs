@@ -9,7 +9,7 @@ use store::Store;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, in_colour, note, print, print_json};
-use crate::store_arg::{StoreArg, run_named};
+use crate::store_arg::{RunArg, StoreArg};
 
 /// Say whether something changed between two selections of trials, cell by cell
 ///
@@ -46,7 +46,8 @@ pub(crate) struct CompareArgs {
 
     /// Compare this: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
     /// cpu_per_transaction (the server's), wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads,
-    /// blocks.hit_ratio, blocks.writes, blocks.visited, or a collected metric by its name in docs/metrics.md, as in pg.wal.bytes or role.run_us{checkpointer}; may be given several times [default: tps]
+    /// blocks.hit_ratio, blocks.writes, blocks.visited, or a collected metric by its name in docs/metrics.md, as in
+    /// pg.wal.bytes or role.run_us{checkpointer}; may be given several times [default: tps]
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<Metric>,
 
@@ -55,14 +56,8 @@ pub(crate) struct CompareArgs {
     #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true)]
     gates: Vec<Gate>,
 
-    /// The run of selectors that do not say where their trials are from: its id, or the beginning of it [default: the
-    /// latest run]
-    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
-    run: Option<String>,
-
-    /// As --run, the latest run of this campaign
-    #[arg(long, value_name = "NAME")]
-    campaign: Option<String>,
+    #[command(flatten)]
+    run: RunArg,
 
     #[command(flatten)]
     format: FormatArg,
@@ -73,7 +68,7 @@ pub(crate) struct CompareArgs {
 
 impl CompareArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let run = run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default();
+        let run = self.run.get();
         let mut metrics = self.metrics;
         if metrics.is_empty() {
             metrics.push(Metric::Tps);

@@ -10,7 +10,7 @@ use store::Store;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, print, print_json};
-use crate::store_arg::{StoreArg, run_named};
+use crate::store_arg::{RunArg, StoreArg};
 
 /// Say where the time of a transaction goes, and what limits it
 ///
@@ -42,13 +42,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     timeline: bool,
 
-    /// Cells of this run: its id, or the beginning of it [default: the latest run]
-    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
-    run: Option<String>,
-
-    /// Cells of the latest run of this campaign
-    #[arg(long, value_name = "NAME")]
-    campaign: Option<String>,
+    #[command(flatten)]
+    run: RunArg,
 
     #[command(flatten)]
     format: FormatArg,
@@ -63,7 +58,7 @@ impl ExplainArgs {
         if what.is_empty() {
             what.push(Selector::default());
         }
-        let run = run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default();
+        let run = self.run.get();
         let store = Store::existing(&self.store.root())?;
         if self.timeline {
             return timeline(&store, &run, &what, self.format.get());

@@ -10,7 +10,7 @@ use store::Store;
 use crate::campaign_run::here;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
-use crate::store_arg::{StoreArg, run_named};
+use crate::store_arg::{RunArg, StoreArg};
 
 /// Say how many runs it takes to find a change, at the noise of this machine
 ///
@@ -28,19 +28,14 @@ Examples:
 pub(crate) struct PowerArgs {
     /// Of these trials only: a selector as in `pgdyno compare` (FACTOR=LEVEL, run:ID, campaign:NAME, tag:NAME, latest, or
     /// ids)
-    #[arg(value_name = "SELECTOR", conflicts_with = "noise")]
+    #[arg(value_name = "SELECTOR")]
     selector: Option<Selector>,
 
-    /// Of this run only, where the selector does not say: its id, or the beginning of it
-    #[arg(long, value_name = "ID", conflicts_with_all = ["campaign", "noise"])]
-    run: Option<String>,
-
-    /// As --run, the latest run of this campaign
-    #[arg(long, value_name = "NAME", conflicts_with = "noise")]
-    campaign: Option<String>,
+    #[command(flatten)]
+    run: RunArg,
 
     /// At this noise, whatever was measured
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["selector", "RunArg"])]
     noise: Option<Share>,
 
     /// The change of throughput that is to be found, up or down; may be given several times [default: 1%, 2%, 5%, 10%]
@@ -105,7 +100,7 @@ impl PowerArgs {
     /// The cells whose noise is meant, and what they are.
     fn cells(&self) -> anyhow::Result<(String, Vec<CellNoise>)> {
         let store = Store::existing(&self.store.root())?;
-        let run = run_named(self.run.as_deref(), self.campaign.as_deref());
+        let run = self.run.named();
         let (source, cells) = match (&self.selector, run) {
             (None, None) => {
                 let host = here().host;

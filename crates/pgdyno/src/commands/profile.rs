@@ -20,7 +20,7 @@ use crate::commands::plan::headline;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use crate::overrides;
-use crate::store_arg::{StoreArg, run_named};
+use crate::store_arg::{RunArg, StoreArg};
 
 /// Say which functions processors were in, by role, group and function
 ///
@@ -83,13 +83,8 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
 
-    /// Cells of this run: its id, or the beginning of it [default: the latest run]
-    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
-    run: Option<String>,
-
-    /// Cells of the latest run of this campaign
-    #[arg(long, value_name = "NAME")]
-    campaign: Option<String>,
+    #[command(flatten)]
+    run: RunArg,
 
     #[command(flatten)]
     format: FormatArg,
@@ -105,7 +100,7 @@ impl ProfileArgs {
             Some(file) => read_groups(file)?,
         };
         let Some(cell) = &self.measure else {
-            let run = run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default();
+            let run = self.run.get();
             self.show(&Store::existing(&self.store.root())?, &run, &groups)?;
             return Ok(Exit::Ok);
         };

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use report::{Selection, View};
+use report::View;
 use store::Store;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print};
-use crate::store_arg::{StoreArg, run_named};
+use crate::store_arg::{RunArg, StoreArg};
 
 /// Show what came out of a run: tables, data, or a page for the browser
 ///
@@ -30,13 +30,8 @@ Examples:
   pgdyno report --format json | jq '.panels[].rows[] | {clients, tps: [.points[]?.median]}'
   pgdyno report --format markdown >> notes.md")]
 pub(crate) struct ReportArgs {
-    /// Report on this run: its id, or the beginning of it [default: the latest run]
-    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
-    run: Option<String>,
-
-    /// Report on the latest run of this campaign
-    #[arg(long, value_name = "NAME")]
-    campaign: Option<String>,
+    #[command(flatten)]
+    run: RunArg,
 
     /// Write the page to this file (- is standard output) instead of printing tables
     #[arg(short, long, value_name = "FILE", conflicts_with = "format")]
@@ -52,7 +47,7 @@ pub(crate) struct ReportArgs {
 impl ReportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let store = Store::existing(&self.store.root())?;
-        let view = report::read(&store, &self.selection())?;
+        let view = report::read(&store, &self.run.get())?;
         note(&which(&view));
         match self.output.as_deref() {
             None => print(&report::tables(&view, self.format.get()))?,
@@ -63,10 +58,6 @@ impl ReportArgs {
             }
         }
         Ok(Exit::Ok)
-    }
-
-    fn selection(&self) -> Selection {
-        run_named(self.run.as_deref(), self.campaign.as_deref()).unwrap_or_default()
     }
 }
 

@@ -35,17 +35,11 @@ pub fn difference_svg(before: &Profile, after: &Profile) -> Result<String, Profi
     let mut ns: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     let has_roles = before.stacks.len() > 1 || after.stacks.len() > 1;
     for (side, profile) in [before, after].into_iter().enumerate() {
-        for stacks in &profile.stacks {
-            for (stack, &samples) in &stacks.samples {
-                let us = profile.us_per_transaction(samples).ok_or_else(|| ProfileError::NoTransactions {
-                    id: profile.trials.last().cloned().unwrap_or_default(),
-                })?;
-                let stack = match has_roles {
-                    true => format!("{};{stack}", stacks.role),
-                    false => stack.clone(),
-                };
-                ns.entry(stack).or_default()[side] = (us * 1000.0).round() as u64;
-            }
+        for (stack, samples) in profile.each(has_roles) {
+            let us = profile.us_per_transaction(samples).ok_or_else(|| ProfileError::NoTransactions {
+                id: profile.trials.last().cloned().unwrap_or_default(),
+            })?;
+            ns.entry(stack).or_default()[side] = (us * 1000.0).round() as u64;
         }
     }
     let lines: String =

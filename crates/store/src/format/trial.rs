@@ -64,6 +64,10 @@ pub struct Trial {
     pub profile: Option<Profile>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
+    /// What the disk gave of a relation before the load, past the server; null where it was not read so, and in older
+    /// bundles.
+    #[serde(default)]
+    pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
     /// What came out; null where no load ran.
@@ -73,6 +77,17 @@ pub struct Trial {
     /// Where it was imported from; null where pgdyno measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+}
+
+/// The files of a relation, read past the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawRead {
+    /// The relation.
+    pub relation: String,
+    /// Bytes of all its segments.
+    pub bytes: u64,
+    /// How long it took, in microseconds.
+    pub elapsed_us: u64,
 }
 
 /// Where an imported trial comes from.
@@ -286,6 +301,9 @@ pub struct Summary {
     /// Service time of the window's transactions; null in a closed loop, where it is no other.
     #[serde(default)]
     pub service: Option<Latency>,
+    /// What came of each workload beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process, in microseconds.
@@ -300,9 +318,25 @@ pub struct Summary {
     /// Why it was not `io_uring`; null where it was.
     #[serde(default)]
     pub driver_engine_reason: Option<String>,
-    /// How steady the window was, and how sure its figures are; null in bundles that were made before it was told.
+    /// How steady the window was, and how sure its figures are; null where one second was not to be as the other, and in
+    /// bundles that were made before it was told.
     #[serde(default)]
     pub statistics: Option<Statistics>,
+}
+
+/// What a workload brought that ran beside the one that is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BesideSummary {
+    /// Its name.
+    pub workload: String,
+    /// Its transactions that ended in the window.
+    pub transactions: u64,
+    /// Those that failed, in any phase.
+    pub failed: u64,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; null where there were none.
+    pub latency: Option<Latency>,
 }
 
 /// A latency distribution in figures, all in microseconds.
@@ -397,6 +431,7 @@ impl From<&Model> for Trial {
             limits: trial.limits.clone().map(Limits::from),
             profile: trial.profile.as_ref().map(Profile::from),
             database_bytes: trial.database_bytes,
+            raw_read: trial.raw_read.clone().map(RawRead::from),
             validity: Validity {
                 status: trial.validity.status.name().to_owned(),
                 findings: trial.validity.findings.iter().map(Finding::from).collect(),
@@ -436,6 +471,7 @@ impl Trial {
             limits: self.limits.map(limits::LimitsInForce::from),
             profile: self.profile.map(Profile::into_model).transpose()?,
             database_bytes: self.database_bytes,
+            raw_read: self.raw_read.map(record::RawRead::from),
             validity: record::Validity {
                 status: status(&self.validity.status)?,
                 findings: self
@@ -609,6 +645,7 @@ impl From<&record::Summary> for Summary {
             tps: summary.tps,
             latency: summary.latency.clone().map(Latency::from),
             service: summary.service.clone().map(Latency::from),
+            beside: summary.beside.iter().map(BesideSummary::from).collect(),
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
@@ -629,6 +666,7 @@ impl Summary {
             tps: self.tps,
             latency: self.latency.map(record::Latency::from),
             service: self.service.map(record::Latency::from),
+            beside: self.beside.into_iter().map(BesideSummary::into_model).collect(),
             connect_us: self.connect_us,
             driver_cpu_us: self.driver_cpu_us,
             driver_busy_max: self.driver_busy_max,
@@ -640,6 +678,31 @@ impl Summary {
     }
 }
 
+impl From<&record::BesideSummary> for BesideSummary {
+    fn from(beside: &record::BesideSummary) -> Self {
+        Self {
+            workload: beside.workload.clone(),
+            transactions: beside.transactions,
+            failed: beside.failed,
+            tps: beside.tps,
+            latency: beside.latency.clone().map(Latency::from),
+        }
+    }
+}
+
+impl BesideSummary {
+    fn into_model(self) -> record::BesideSummary {
+        record::BesideSummary {
+            workload: self.workload,
+            transactions: self.transactions,
+            failed: self.failed,
+            tps: self.tps,
+            latency: self.latency.map(record::Latency::from),
+        }
+    }
+}
+
+mirrors!(RawRead, record::RawRead { relation, bytes, elapsed_us });
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
 mirrors!(Pin, cell::Pin { name, driver, server });

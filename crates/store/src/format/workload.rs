@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::units::{Rate, Span};
 use model::workload::{self, Workload};
 use serde::{Deserialize, Serialize};
 
 /// A workload that is not pgbench's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadContent {
     /// What it is, in a sentence.
     pub description: Option<String>,
@@ -25,6 +26,40 @@ pub struct WorkloadContent {
     pub writes: bool,
     /// Whether each transaction had a connection of its own.
     pub reconnect: bool,
+    /// The relation whose files were read past the server before cold trials; null where none were.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub raw_read: Option<String>,
+    /// How much later each further client began, in microseconds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stagger_us: u64,
+    /// How many transactions each client ran; null: as many as the duration held.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub iterations: Option<u32>,
+    /// Whether the start and the end of each transaction were kept.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spans: bool,
+    /// What others did at the same time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub beside: Vec<Beside>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A workload that ran at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Its name.
+    pub workload: String,
+    /// What it is, where it is not pgbench's.
+    pub workload_content: Option<WorkloadContent>,
+    /// Its clients.
+    pub clients: u32,
+    /// Transactions begun in a second; null: as many as could be.
+    pub rate: Option<f64>,
+    /// When it began, in microseconds after the load's start.
+    pub start_us: u64,
 }
 
 /// A script, and how often it was chosen.
@@ -62,6 +97,39 @@ impl From<&workload::Custom> for WorkloadContent {
             pgbench_tables: custom.pgbench_tables,
             writes: custom.writes,
             reconnect: custom.reconnect,
+            raw_read: custom.raw_read.clone(),
+            stagger_us: custom.stagger.us(),
+            iterations: custom.iterations,
+            spans: custom.spans,
+            beside: custom.beside.iter().map(Beside::from).collect(),
+        }
+    }
+}
+
+impl From<&workload::Beside> for Beside {
+    fn from(beside: &workload::Beside) -> Self {
+        Self {
+            workload: beside.workload.name().to_owned(),
+            workload_content: beside.workload.custom().map(WorkloadContent::from),
+            clients: beside.clients,
+            rate: beside.rate.get(),
+            start_us: beside.start.us(),
+        }
+    }
+}
+
+impl Beside {
+    fn into_model(self) -> workload::Beside {
+        let workload = match self.workload_content {
+            Some(content) => content.into_model(self.workload),
+            None => Workload::by_name(&self.workload)
+                .unwrap_or_else(|| Workload::Custom(Arc::new(workload::Custom::unknown(&self.workload)))),
+        };
+        workload::Beside {
+            workload,
+            clients: self.clients,
+            rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
+            start: Span::from_us(self.start_us),
         }
     }
 }
@@ -79,6 +147,11 @@ impl WorkloadContent {
             pgbench_tables: self.pgbench_tables,
             writes: self.writes,
             reconnect: self.reconnect,
+            raw_read: self.raw_read,
+            stagger: Span::from_us(self.stagger_us),
+            iterations: self.iterations,
+            spans: self.spans,
+            beside: self.beside.into_iter().map(Beside::into_model).collect(),
         }))
     }
 }

@@ -17,8 +17,8 @@ use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::{
-    Accounting, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run,
-    Setting, Status, Summary, Trial, TrialRecord, Validity,
+    Accounting, BesideSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
+    Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::{Percentile, Stall, Statistics};
 use model::units::{Rate, Size, Span};
@@ -39,6 +39,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         width_us,
         phase,
         scripts: vec![script("tpcb-like", a), script("my script, v2: 50%", b)],
+        beside: Vec::new(),
+        spans: Vec::new(),
         busy: Some(0.1 + 0.2),
         lag_max_us: Some(17.25),
         lag_mean_us,
@@ -141,6 +143,11 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 }),
             }),
             database_bytes: Some(123_456_789),
+            raw_read: Some(RawRead {
+                relation: "scanned".to_owned(),
+                bytes: 1_412_415_488,
+                elapsed_us: 13_470_001,
+            }),
             validity: Validity {
                 status: Status::Suspect,
                 findings: vec![Finding {
@@ -178,6 +185,13 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     p999_us: Some(760.0),
                     max_us: Some(770.0),
                 }),
+                beside: vec![BesideSummary {
+                    workload: "scans".to_owned(),
+                    transactions: 3,
+                    failed: 1,
+                    tps: 0.25,
+                    latency: Some(Latency { mean_us: Some(4_000_000.5), ..Latency::default() }),
+                }],
                 connect_us: Some(4_321),
                 driver_cpu_us: Some(98_765),
                 driver_busy_max: Some(0.99),
@@ -252,6 +266,22 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             },
         ],
         intervals,
+        spans: vec![
+            model::message::TransactionSpan {
+                script: "tpcb-like".to_owned(),
+                client: 7,
+                start_us: 1_000_001,
+                end_us: 2_345_678,
+                failed: false,
+            },
+            model::message::TransactionSpan {
+                script: "my script, v2: 50%".to_owned(),
+                client: 0,
+                start_us: 0,
+                end_us: 3_500_000,
+                failed: true,
+            },
+        ],
         metrics: Metrics(vec![
             series(
                 "cpu.user_us",
@@ -342,6 +372,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
             server_version: None,
             server_banner: None,
             database_bytes: None,
+            raw_read: None,
             validity: Validity { status: Status::Invalid, findings: Vec::new() },
             load_started: None,
             clocks: None,
@@ -352,6 +383,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
         environment: Environment::default(),
         settings: Vec::new(),
         intervals: Vec::new(),
+        spans: Vec::new(),
         metrics: Metrics::default(),
         waits: Vec::new(),
         statements: Vec::new(),
@@ -413,6 +445,7 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
             tps: 1234.5,
             latency: Some(Latency { mean_us: Some(8000.0), ..Latency::default() }),
             service: None,
+            beside: Vec::new(),
             connect_us: None,
             driver_cpu_us: None,
             driver_busy_max: None,

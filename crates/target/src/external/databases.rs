@@ -9,9 +9,9 @@ use postgres::error::SqlState;
 use serde::{Deserialize, Serialize};
 
 use super::settings::literal;
-use crate::content::Content;
 use crate::control::Control;
-use crate::dataset::fill;
+use crate::data::content::Content;
+use crate::data::dataset::fill;
 use crate::error::{TargetError, sql_text};
 use crate::progress::Progress;
 use crate::{DATABASE, Major};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driver::{Arrivals, Length, Load, Spacing};
+use driver::{Arrivals, Load, Spacing};
 use serde::Serialize;
 use wire::Transport;
 
@@ -72,12 +72,12 @@ impl Described {
                 user: connection.user.clone(),
             },
             load: LoadDescribed {
-                clients: load.clients,
+                clients: load.clients(),
                 threads: load.threads,
                 protocol: load.protocol.name(),
-                open: load.arrivals.is_open(),
-                arrivals: arrivals(&load.arrivals, load.warmup),
-                rate_per_s: match &load.arrivals {
+                open: load.main.arrivals.is_open(),
+                arrivals: arrivals(&load.main.arrivals, load.warmup),
+                rate_per_s: match &load.main.arrivals {
                     Arrivals::Rate(rate) => match rate.stages.as_slice() {
                         [only] if only.from == only.to => Some(only.from),
                         _ => None,
@@ -85,15 +85,12 @@ impl Described {
                     _ => None,
                 },
                 duration_us: plan::duration(load).map(us),
-                transactions_per_client: match load.length {
-                    Length::Transactions(transactions) => Some(transactions),
-                    Length::Time(_) => None,
-                },
+                transactions_per_client: load.main.transactions,
                 warmup_us: us(load.warmup),
                 think_us: load.think.map(|think| [us(think.least), us(think.most)]),
                 latency_limit_us: load.latency_limit.map(us),
                 max_tries: load.errors.max_tries,
-                connection_per_transaction: load.reconnect,
+                connection_per_transaction: load.main.reconnect,
                 seed: plan.seed,
                 scale: plan.scale,
             },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driver::{Arrivals, Length, Load, Rate, Record, Spacing};
+use driver::{Arrivals, Load, Rate, Record, Spacing};
 use serde::{Serialize, Serializer};
 
 use super::figures::{counted, grouped, ms, percent};
@@ -166,14 +166,14 @@ impl Finder<'_> {
         log: Option<&mut IntervalLog>,
     ) -> anyhow::Result<(Load, Measured)> {
         let mut load = self.step.clone();
-        let Length::Time(step) = load.length else { anyhow::bail!("a step of a search has a duration") };
+        let Some(step) = load.length else { anyhow::bail!("a step of a search has a duration") };
         let length = match kind {
             StepKind::Closed => step / SHORTER,
             StepKind::Try => step,
             StepKind::Confirm => step * LONGER,
         };
-        load.length = Length::Time(length);
-        load.arrivals = match rate {
+        load.length = Some(length);
+        load.main.arrivals = match rate {
             Some(rate) => Arrivals::Rate(Rate::constant(rate, self.spacing)),
             None => Arrivals::Closed,
         };
@@ -232,7 +232,8 @@ impl Finder<'_> {
                 Some(share) if objective.is_share() => format!("{} {}", objective.name(), percent(share)),
                 Some(us) => format!("{} {} ms", objective.name(), ms(us * 1e3)),
             })
-        } else if never as f64 > NEVER_BEGUN * (ended + never) as f64 && never > u64::from(self.step.clients)
+        } else if never as f64 > NEVER_BEGUN * (ended + never) as f64
+            && never > u64::from(self.step.clients())
         {
             Some(format!("{} never began", counted(never, "arrival")))
         } else {

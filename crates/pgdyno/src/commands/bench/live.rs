@@ -68,7 +68,7 @@ impl Live {
                 }
                 None => ProgressBar::new_spinner().with_style(style("{spinner} ")),
             };
-            bar.set_message(format!("{}connecting {} clients", self.label, load.clients));
+            bar.set_message(format!("{}connecting {} clients", self.label, load.clients()));
             bar.enable_steady_tick(Duration::from_millis(100));
             self.shown = Shown::Bar(bar);
         }

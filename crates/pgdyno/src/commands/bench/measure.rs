@@ -80,7 +80,7 @@ pub(super) fn measure(
     log: Option<&mut IntervalLog>,
     lost: &dyn Fn(&Record) -> bool,
 ) -> anyhow::Result<Measured> {
-    let scripts = load.scripts.iter().map(|script| script.script.name().to_owned()).collect();
+    let scripts = load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
     let mut keeper = Keeper {
         stopper: control.stopper(),
         live,
@@ -146,7 +146,7 @@ struct Keeper<'a> {
 }
 
 impl Observer for Keeper<'_> {
-    fn connected(&mut self, took: Duration) {
+    fn connected(&mut self, took: Duration, _: &[i32]) {
         self.connecting = took;
         self.memory = resident_bytes().zip(self.resident).map(|(now, before)| now.saturating_sub(before));
         self.live.connected(took);

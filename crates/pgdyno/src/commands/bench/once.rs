@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use driver::{Control, ErrorPolicy, Level, Load, Observer, OnError, Record, Said, WeightedScript};
+use driver::{Control, ErrorPolicy, Group, Level, Load, Observer, OnError, Record, Said, WeightedScript};
 use model::record::ClockReading;
 use script::{Script, Seeds, Value};
 use wire::blocking::Session;
@@ -31,7 +31,7 @@ pub(super) fn ask_server(plan: &mut Plan) -> anyhow::Result<u32> {
         })?;
         let scale = rows.into_iter().flatten().flatten().next().and_then(|count| count.parse::<u32>().ok());
         plan.scale = scale;
-        plan.load.variables.set(slot, Value::Int(i64::from(scale.unwrap_or(1))))?;
+        plan.load.main.variables.set(slot, Value::Int(i64::from(scale.unwrap_or(1))))?;
     }
     Ok(session.server_version())
 }
@@ -54,7 +54,7 @@ fn execute(script: &Script, of: &Load, control: Control) -> anyhow::Result<()> {
     let load = Load {
         errors: ErrorPolicy { rules: Vec::new(), otherwise: OnError::Abort, ..ErrorPolicy::pgbench(Some(1)) },
         engine: of.engine,
-        ..Load::new(of.connection.clone(), scripts, of.variables.clone(), seeds)
+        ..Load::new(of.connection.clone(), Group::new(1, scripts, of.main.variables.clone()), seeds)
     };
     let mut listener = Listener::default();
     driver::run(load, control, &mut listener)?;
@@ -70,7 +70,7 @@ struct Listener {
 }
 
 impl Observer for Listener {
-    fn connected(&mut self, _: Duration) {}
+    fn connected(&mut self, _: Duration, _: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
 

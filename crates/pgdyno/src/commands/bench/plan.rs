@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use driver::{
-    Arrivals, Engine, ErrorPolicy, Length, Load, OnError, Rate, Spacing, Stage, Verbosity, WeightedScript,
+    Arrivals, Engine, ErrorPolicy, Group, Load, OnError, Rate, Spacing, Stage, Verbosity, WeightedScript,
 };
 use model::workload::Protocol;
 use script::{Names, Script, Seeds, Slot, Value, Variables};
@@ -108,9 +108,9 @@ impl Plan {
         };
         let arrivals = arrivals(&args.arrivals, warmup)?;
         let length = match (args.load.transactions, args.load.duration) {
-            (Some(transactions), _) => Length::Transactions(transactions),
-            (None, Some(duration)) => Length::Time(duration),
-            (None, None) => Length::Time(match &arrivals {
+            (Some(_), _) => None,
+            (None, Some(duration)) => Some(duration),
+            (None, None) => Some(match &arrivals {
                 Arrivals::Given(times) => times.last().copied().unwrap_or_default() + AFTER_LAST_ARRIVAL,
                 _ if !args.arrivals.stage.is_empty() => {
                     args.arrivals.stage.iter().map(|stage| stage.length).sum()
@@ -120,23 +120,25 @@ impl Plan {
             }),
         };
         let load = Load {
+            main: Group {
+                client_id: names.find("client_id").filter(|_| !defined("client_id")),
+                arrivals,
+                reconnect: args.load.connect,
+                transactions: args.load.transactions,
+                ..Group::new(clients, parsed, variables)
+            },
+            beside: Vec::new(),
             connection,
-            scripts: parsed,
-            client_id: names.find("client_id").filter(|_| !defined("client_id")),
-            variables,
             protocol,
-            clients,
             threads,
             seeds,
             length,
             warmup,
             interval: args.output.interval,
             drain: None,
-            arrivals,
             think: args.load.think,
             latency_limit: args.errors.latency_limit,
             errors: errors(&args.errors),
-            reconnect: args.load.connect,
             per_command: args.output.per_statement,
             log: None,
             verbosity: Verbosity::default(),
@@ -163,10 +165,9 @@ impl Plan {
 
 /// Length of a load's window, where it is known before.
 pub(super) fn duration(load: &Load) -> Option<Duration> {
-    match (load.length, &load.arrivals) {
-        (Length::Time(time), Arrivals::Given(_)) if time >= AFTER_LAST_ARRIVAL => None,
-        (Length::Time(time), _) => Some(time),
-        (Length::Transactions(_), _) => None,
+    match (load.length, &load.main.arrivals) {
+        (Some(time), Arrivals::Given(_)) if time >= AFTER_LAST_ARRIVAL => None,
+        (length, _) => length,
     }
 }
 

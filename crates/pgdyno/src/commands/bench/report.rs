@@ -185,7 +185,7 @@ impl Report {
         interrupted: bool,
     ) -> Self {
         let window_ns = measured.outcome.window_ns;
-        let open = load.arrivals.is_open();
+        let open = load.main.arrivals.is_open();
         let stall = match &measured.window {
             Some(window) if !open => omission::stall(window, &measured.intervals),
             _ => None,
@@ -246,7 +246,7 @@ impl Totals {
         let transactions = count(|s| s.moments.count);
         let corrected = sum.as_ref().filter(|_| stall.is_some()).and_then(|sum| {
             let ended = transactions + sum.failures.sum();
-            Latency::of(&omission::corrected(&sum.latency, ended, load.clients, window_ns), None)
+            Latency::of(&omission::corrected(&sum.latency, ended, load.clients(), window_ns), None)
         });
         Self {
             tps: per_second(transactions, window_ns),
@@ -256,7 +256,7 @@ impl Totals {
             retries: count(|s| s.retries),
             skipped: count(|s| s.skipped),
             late: count(|s| s.late),
-            never_begun: load.arrivals.is_open().then_some(measured.outcome.missed),
+            never_begun: load.main.arrivals.is_open().then_some(measured.outcome.missed),
             rows,
             rows_per_s: per_second(rows, window_ns),
             received_bytes: bytes,
@@ -344,13 +344,14 @@ impl Driver {
             cpu_us: measured.outcome.cpu_us,
             cpu_us_per_transaction: (all > 0).then(|| measured.outcome.cpu_us as f64 / all as f64),
             memory_bytes: measured.memory,
-            memory_bytes_per_client: measured.memory.map(|bytes| bytes / u64::from(load.clients)),
+            memory_bytes_per_client: measured.memory.map(|bytes| bytes / u64::from(load.clients())),
         }
     }
 }
 
 fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
-    load.scripts
+    load.main
+        .scripts
         .iter()
         .zip(&window.scripts)
         .map(|(script, record)| Script {

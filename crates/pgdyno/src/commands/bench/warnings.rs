@@ -145,7 +145,7 @@ fn coordinated_omission(report: &Report, load: &Load, stall: &Stall) -> Option<W
          percentiles hide a stall ({}). As if each client had begun a transaction every {}: {}. An open loop measures \
          it: --rate {:.0}/s",
         figures(measured),
-        time(report.window_us * 1e3 * f64::from(load.clients) / measured.count.max(1) as f64),
+        time(report.window_us * 1e3 * f64::from(load.clients()) / measured.count.max(1) as f64),
         figures(corrected),
         // Well below what the clients did, so that the server can catch up.
         round((report.totals.tps * 0.7).max(1.0))

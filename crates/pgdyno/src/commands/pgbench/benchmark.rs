@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use driver::{
-    Arrivals, Control, ErrorPolicy, Level, Load, LoadError, LogOptions, Observer, Rate, Record, Said,
+    Arrivals, Control, ErrorPolicy, Group, Level, Load, LoadError, LogOptions, Observer, Rate, Record, Said,
     Spacing, Stopper, Verbosity,
 };
 use model::record::ClockReading;
@@ -142,22 +142,27 @@ fn load(task: &Benchmark, tables: &TableInfo, connection: ConnectParams) -> Load
             let _ = variables.set_text(slot, value);
         }
     }
-    Load {
+    let (transactions, length) = match task.length {
+        Length::Transactions(count) => (Some(u64::from(count)), None),
+        Length::Seconds(seconds) => (None, Some(Duration::from_secs(u64::from(seconds)))),
+    };
+    let clients = Group {
         client_id: names.find("client_id").filter(|_| !defined("client_id")),
-        protocol: task.protocol,
-        length: match task.length {
-            Length::Transactions(count) => driver::Length::Transactions(u64::from(count)),
-            Length::Seconds(seconds) => driver::Length::Time(Duration::from_secs(u64::from(seconds))),
-        },
-        interval: task
-            .progress
-            .map_or(QUIET_INTERVAL, |progress| Duration::from_secs(u64::from(progress.interval_s))),
         arrivals: task
             .rate
             .map_or(Arrivals::Closed, |rate| Arrivals::Rate(Rate::constant(rate, Spacing::Poisson))),
+        reconnect: task.connect,
+        transactions,
+        ..Group::new(task.clients, task.scripts.list.clone(), variables)
+    };
+    Load {
+        protocol: task.protocol,
+        length,
+        interval: task
+            .progress
+            .map_or(QUIET_INTERVAL, |progress| Duration::from_secs(u64::from(progress.interval_s))),
         latency_limit: task.latency_limit,
         errors: ErrorPolicy { exit_on_abort: task.exit_on_abort, ..ErrorPolicy::pgbench(task.max_tries) },
-        reconnect: task.connect,
         per_command: task.report_per_command,
         log: task.log.as_ref().map(|log| LogOptions {
             prefix: log.prefix.clone().into(),
@@ -168,7 +173,7 @@ fn load(task: &Benchmark, tables: &TableInfo, connection: ConnectParams) -> Load
         }),
         verbosity: Verbosity { errors: task.verbose_errors, debug: task.debug, notices: true },
         engine: task.engine,
-        ..Load::new(connection, task.scripts.list.clone(), variables, seeds)
+        ..Load::new(connection, clients, seeds)
     }
 }
 
@@ -188,7 +193,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn connected(&mut self, took: Duration) {
+    fn connected(&mut self, took: Duration, _: &[i32]) {
         self.connecting = took;
     }
 

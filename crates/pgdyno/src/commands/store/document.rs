@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use model::cell::Cell;
 use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
 use model::limits::LimitsInForce;
-use model::message::Interval;
+use model::message::{Interval, TransactionSpan};
 use model::record::{
-    Environment, Event, Finding, Imported, ImportedFile, Latency, Log, Run, Setting, Summary, Trial,
-    TrialRecord, Validity,
+    BesideSummary, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, RawRead, Run, Setting,
+    Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::Statistics;
 use report::profile::TakenDocument;
@@ -46,6 +46,7 @@ pub(super) struct ShowDocument<'a> {
     environment: EnvironmentDocument<'a>,
     settings: Vec<SettingDocument<'a>>,
     intervals: &'a [Interval],
+    spans: &'a [TransactionSpan],
     events: Vec<EventDocument<'a>>,
     logs: Vec<LogDocument<'a>>,
 }
@@ -67,6 +68,7 @@ struct TrialDocument<'a> {
     limits: Option<LimitsDocument<'a>>,
     profile: Option<TakenDocument>,
     database_bytes: Option<u64>,
+    raw_read: Option<&'a RawRead>,
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
     accounting: AccountingDocument,
@@ -152,11 +154,23 @@ struct SummaryDocument<'a> {
     failed: Option<u64>,
     tps: f64,
     latency: Option<&'a Latency>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<BesideDocument<'a>>,
     connect_us: Option<u64>,
     driver_cpu_us: Option<u64>,
     driver_busy_max: Option<f64>,
     driver_lag_max_us: Option<f64>,
     statistics: Option<&'a Statistics>,
+}
+
+/// What a workload brought that ran beside the measured one.
+#[derive(Serialize)]
+struct BesideDocument<'a> {
+    workload: &'a str,
+    transactions: u64,
+    failed: u64,
+    tps: f64,
+    latency: Option<&'a Latency>,
 }
 
 #[derive(Serialize)]
@@ -286,6 +300,7 @@ impl<'a> ShowDocument<'a> {
             environment: EnvironmentDocument::of(&record.environment),
             settings: record.settings.iter().map(SettingDocument::of).collect(),
             intervals: &record.intervals,
+            spans: &record.spans,
             events: record.events.iter().map(EventDocument::of).collect(),
             logs: record.logs.iter().map(|Log { name, text }| LogDocument { name, text }).collect(),
         }
@@ -310,6 +325,7 @@ impl<'a> TrialDocument<'a> {
             limits: trial.limits.as_ref().map(LimitsDocument::of),
             profile: trial.profile.as_ref().map(TakenDocument::of),
             database_bytes: trial.database_bytes,
+            raw_read: trial.raw_read.as_ref(),
             validity: ValidityDocument::of(&trial.validity),
             summary: trial.summary.as_ref().map(SummaryDocument::of),
             accounting: AccountingDocument {
@@ -358,6 +374,14 @@ impl<'a> ValidityDocument<'a> {
     }
 }
 
+impl<'a> BesideDocument<'a> {
+    fn of(beside: &'a BesideSummary) -> Self {
+        let BesideSummary { workload, transactions, failed, tps, latency } = beside;
+        let (transactions, failed, tps) = (*transactions, *failed, *tps);
+        Self { workload, transactions, failed, tps, latency: latency.as_ref() }
+    }
+}
+
 impl<'a> SummaryDocument<'a> {
     fn of(summary: &'a Summary) -> Self {
         Self {
@@ -366,6 +390,7 @@ impl<'a> SummaryDocument<'a> {
             failed: summary.failed,
             tps: summary.tps,
             latency: summary.latency.as_ref(),
+            beside: summary.beside.iter().map(BesideDocument::of).collect(),
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,

@@ -23,6 +23,11 @@ pub(super) fn text(record: &TrialRecord) -> String {
         // Without the row of empty heads.
         let _ = writeln!(text, "{}\n{}", section.name, rows.split_once('\n').map_or("", |(_, rows)| rows));
     }
+    if let Some(chart) =
+        report::spans(record).map(|spans| report::gantt(&spans)).filter(|chart| !chart.is_empty())
+    {
+        let _ = writeln!(text, "Transactions one by one\n{chart}");
+    }
     text.truncate(text.trim_end().len());
     text + "\n"
 }
@@ -86,6 +91,11 @@ fn about(record: &TrialRecord) -> Section {
     section.push_known("server version", &trial.server_version);
     section.push_known("server banner", &trial.server_banner);
     section.push_known("database size", &database_size(record));
+    let raw_read = trial.raw_read.as_ref().map(|read| {
+        let rate = read.mb_s().map(|rate| format!(", {rate:.1} MB/s")).unwrap_or_default();
+        format!("{}: {} bytes in {:.3} s{rate}", read.relation, read.bytes, read.elapsed_us as f64 / 1e6)
+    });
+    section.push_known("read past the server", &raw_read);
     section.push("pgdyno version", &trial.run.pgdyno_version);
     section.push_known("seed", &trial.run.seed);
     if !trial.run.tags.is_empty() {
@@ -148,6 +158,24 @@ fn load(trial: &Trial) -> Section {
     section.push_known("transactions", &summary.transactions);
     section.push_known("window", &summary.window_us.map(seconds));
     section.push_known("failed, whole load", &summary.failed);
+    for beside in &summary.beside {
+        let us = |us: Option<f64>| us.map_or("unknown".to_owned(), |us| format!("{:.3} ms", us / 1e3));
+        let latency = beside.latency.as_ref().map_or("no latency".to_owned(), |latency| {
+            format!(
+                "mean {}, p99 {}, longest {}",
+                us(latency.mean_us),
+                us(latency.p99_us),
+                us(latency.max_us)
+            )
+        });
+        section.push(
+            &format!("beside: {}", beside.workload),
+            format!(
+                "{} transactions, {:.1}/s, {} failed; {latency}",
+                beside.transactions, beside.tps, beside.failed
+            ),
+        );
+    }
     section.push_known("connecting took", &connecting);
     section.push_known("driver CPU, whole load", &summary.driver_cpu_us.map(seconds));
     section.push_known("driver busy, at most", &busy);

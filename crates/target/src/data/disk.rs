@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::cache::Cache;
-use crate::content::Content;
+use crate::data::content::Content;
+use crate::data::initdb::wal_segment_bytes;
+use crate::data::template;
 use crate::error::{Doing, TargetError};
-use crate::initdb::wal_segment_bytes;
-use crate::installation::Installation;
-use crate::template;
+use crate::programs::installation::Installation;
 
 /// A data set that is going to be used.
 #[derive(Clone, Copy, Debug)]

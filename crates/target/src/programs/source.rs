@@ -16,8 +16,10 @@ use model::server::{Build, BuildSystem};
 use crate::cache::{Cache, make_open, remove_tree};
 use crate::error::{Doing, TargetError};
 use crate::hash::Fingerprint;
-use crate::installation::{BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place};
 use crate::lock::Lock;
+use crate::programs::installation::{
+    BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
+};
 use crate::progress::{Progress, unless_interrupted};
 use content::Content;
 use recipe::Recipe;

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use model::workload::Statement;
 use postgres::Client;
 
-use crate::content::{Content, Setup, SetupStatement};
 use crate::control::Control;
-use crate::error::{TargetError, sql_text};
-use crate::pgbench_tables::{
+use crate::data::content::{Content, Setup};
+use crate::data::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
 };
+use crate::error::{TargetError, sql_text};
 use crate::progress::{Progress, unless_interrupted};
 use crate::server::Server;
 
@@ -90,7 +91,7 @@ fn set_up(
 ) -> Result<(), TargetError> {
     let mut client = server.connect(database)?;
     let steps = setup.statements.len() as u64;
-    for (done, SetupStatement { place, sql }) in (0..).zip(&setup.statements) {
+    for (done, Statement { place, sql }) in (0..).zip(&setup.statements) {
         unless_interrupted(progress)?;
         progress.step(&format!("{}, {content}: {place}", server.title), done, Some(steps + 1));
         client.batch_execute(sql).map_err(|error| TargetError::Setup {

@@ -11,11 +11,8 @@ use jiff::Timestamp;
 use crate::cache::Cache;
 use crate::error::{Doing, TargetError};
 use crate::hash::Fingerprint;
-use crate::installation::{Installation, Origin, Record, missing_program};
+use crate::programs::installation::{Installation, Origin, Record, missing_program};
 use crate::version::Version;
-
-/// Digits of the hash in an identity.
-const DIGITS: usize = 8;
 
 /// By which it shows that a program was written anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +54,7 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
         installed: Timestamp::try_from(stamp.modified).unwrap_or(Timestamp::UNIX_EPOCH),
     };
     Ok(Installation {
-        identity: format!("{version}-bin-{}", &fingerprint.finish()[..DIGITS]),
+        identity: format!("{version}-bin-{}", fingerprint.short()),
         version,
         directory: given,
         programs,

@@ -14,7 +14,7 @@ use super::{How, refuse, tools};
 use crate::cache::remove_tree;
 use crate::error::{Doing, TargetError};
 use crate::hash::Fingerprint;
-use crate::installation::missing_program;
+use crate::programs::installation::missing_program;
 use crate::progress::{Progress, unless_interrupted};
 
 /// Where PostgreSQL believes to be installed. It finds its files from where its programs are, so that it runs at any

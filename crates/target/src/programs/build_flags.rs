@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::installation::Installation;
+use crate::programs::installation::Installation;
 
 /// How a server was built. What can't be found out is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Keeping templates within a size: those that were used longest ago go first.
 
 use crate::cache::Cache;
+use crate::data::template::{remove_unused, templates};
 use crate::error::TargetError;
 use crate::lock::Lock;
 use crate::progress::Progress;
-use crate::template::{remove_unused, templates};
 
 /// Most that templates may take together; without it there is no limit.
 const VARIABLE: &str = "PGDYNO_DATASETS_MAX";

@@ -9,13 +9,15 @@ use model::server::{BuildSystem, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{Cache, entries, remove_tree};
+use crate::data::template;
 use crate::error::{Doing, TargetError};
-use crate::in_place::{Stamp, in_place};
-use crate::install::install;
 use crate::lock::Lock;
+use crate::programs::in_place::{Stamp, in_place};
+use crate::programs::install::install;
+use crate::programs::source;
 use crate::progress::Progress;
+use crate::standing;
 use crate::version::{Version, Wanted};
-use crate::{source, standing, template};
 
 /// The record beside the binaries. It is written before the directory gets its name, so what has a name is whole.
 const RECORD: &str = "installation.json";

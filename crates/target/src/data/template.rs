@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, entries, remove_tree};
 use crate::cluster::{Cluster, sync_file_system};
-use crate::content::Content;
-use crate::dataset::{check_scale, load_settings};
+use crate::data::content::Content;
+use crate::data::dataset::{check_scale, load_settings};
+use crate::data::initdb::{check_options, wal_segment_bytes};
+use crate::data::{disk, eviction};
 use crate::error::{Doing, TargetError};
-use crate::initdb::{check_options, wal_segment_bytes};
-use crate::installation::Installation;
+use crate::hash::Fingerprint;
 use crate::lock::Lock;
+use crate::programs::installation::Installation;
 use crate::progress::Progress;
 use crate::server::{Server, StopMode};
 use crate::version::{Version, Wanted};
-use crate::{disk, eviction};
 
 /// Raised when what is in a template changes; older ones are then not used any more.
 const FORMAT: u32 = 2;
@@ -264,8 +264,9 @@ pub(crate) fn remove_unused(cache: &Cache, place: &Path) -> Result<bool, TargetE
 fn name(installation: &Installation, initdb: &[String], content: &Content) -> String {
     let mut options = String::new();
     if !initdb.is_empty() {
-        let hash = Sha256::digest(initdb.join("\0"));
-        options = format!("-initdb-{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
+        let mut given = Fingerprint::new();
+        initdb.iter().for_each(|option| given.add(option));
+        options = format!("-initdb-{}", given.short());
     }
     let setup = content.key().map(|key| format!("-setup-{key}")).unwrap_or_default();
     format!("{}-scale-{}{setup}{options}-v{FORMAT}", installation.identity(), content.scale)

@@ -7,9 +7,9 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::error::{Doing, TargetError};
-use crate::installation::Installation;
 use crate::launch::{LAST_LINES, command, last_lines};
 use crate::process::spawn;
+use crate::programs::installation::Installation;
 use crate::user::ServerUser;
 
 /// The file with the settings of a start, which `postgresql.conf` includes.

@@ -1,10 +1,11 @@
 //! What a data set holds: pgbench's tables at a scale, and what a workload's setup makes.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
+use model::workload::Statement;
+
+use crate::hash::Fingerprint;
 
 /// What a data set holds. Two are the same where all of it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,16 +24,7 @@ pub struct Setup {
     /// Whether pgbench's tables are there, too.
     pub pgbench_tables: bool,
     /// Statements, each sent whole, in their order.
-    pub statements: Vec<SetupStatement>,
-}
-
-/// A statement of a setup.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SetupStatement {
-    /// Where it is from, such as `setup.sql:3`.
-    pub place: String,
-    /// Its text.
-    pub sql: String,
+    pub statements: Vec<Statement>,
 }
 
 impl From<u32> for Content {
@@ -52,17 +44,12 @@ impl Content {
     /// part of it.
     pub(crate) fn key(&self) -> Option<String> {
         let setup = self.setup.as_ref()?;
-        let mut hasher = Sha256::new();
-        hasher.update([u8::from(setup.pgbench_tables)]);
+        let mut key = Fingerprint::new();
+        key.add([u8::from(setup.pgbench_tables)]);
         for statement in &setup.statements {
-            hasher.update(statement.sql.as_bytes());
-            hasher.update([0]);
+            key.add(&statement.sql);
         }
-        let mut key = String::new();
-        for byte in hasher.finalize().iter().take(4) {
-            let _ = write!(key, "{byte:02x}");
-        }
-        Some(key)
+        Some(key.short())
     }
 }
 

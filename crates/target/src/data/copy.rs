@@ -11,8 +11,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::blocks::{Job, copy_blocks, reserve};
 use crate::cache::remove_tree;
+use crate::data::blocks::{Job, copy_blocks, reserve};
 use crate::error::{Doing, TargetError};
 use crate::progress::{Progress, unless_interrupted};
 use crate::user::ServerUser;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::archives::Archives;
 use crate::cache::Cache;
 use crate::error::TargetError;
-use crate::installation::{
+use crate::lock::Lock;
+use crate::programs::archives::Archives;
+use crate::programs::installation::{
     Installation, Origin, Record, downloaded, find, lock_file, missing_program, put_in_place,
 };
-use crate::lock::Lock;
 use crate::progress::{Progress, unless_interrupted};
 use crate::version::{Version, Wanted};
 

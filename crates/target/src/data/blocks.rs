@@ -50,9 +50,8 @@ pub(crate) fn copy_blocks(jobs: &[Job], what: &str, progress: &dyn Progress) -> 
     let total = jobs.iter().map(|job| job.bytes).sum();
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || {
-        let mut memory = vec![0; CHUNK_BYTES + ALIGNMENT];
-        let aligned = memory.as_ptr().align_offset(ALIGNMENT);
-        let buffer = &mut memory[aligned..aligned + CHUNK_BYTES];
+        let mut memory = Vec::new();
+        let buffer = aligned(&mut memory, CHUNK_BYTES);
         while let Some((job, start)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             let outcome = job.piece(*start, buffer, &mut |bytes| {
                 let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -76,6 +75,13 @@ pub(crate) fn copy_blocks(jobs: &[Job], what: &str, progress: &dyn Progress) -> 
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .fold(Ok(()), Result::and)
     })
+}
+
+/// So many bytes of some memory, from a place on that `O_DIRECT` takes.
+pub(crate) fn aligned(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    memory.resize(bytes + ALIGNMENT, 0);
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    &mut memory[start..start + bytes]
 }
 
 impl Job {

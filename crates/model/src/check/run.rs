@@ -1,0 +1,172 @@
+//! How trials are run, and what is taken beside them.
+
+use toml::Spanned;
+
+use super::Checked;
+use super::value::{in_range, one_of, whole};
+use crate::cell::Cell;
+use crate::factor::Factor;
+use crate::plan::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
+use crate::profile::{AROUND_OFF_CPU_US, Profile, Unwinding};
+use crate::spec::{self, SpecError};
+use crate::units::Span;
+use crate::validity::Thresholds;
+
+/// The most samples a second of a processor: more would measure the sampling.
+const MAX_PROFILE_HZ: i64 = 10_000;
+/// The most trials of a cell.
+const MAX_REPEATS: i64 = 10_000;
+/// The least number of trials of which a spread can be told.
+const LEAST_ADAPTIVE: i64 = 3;
+/// Trials of each cell to begin with, and at most, where their number is found while the campaign runs.
+const ADAPTIVE: (u32, u32) = (5, 20);
+
+/// The change that a comparison is to show: those within it count as equivalent (`stats::MARGIN`).
+const EFFECT: f64 = 0.05;
+
+impl Checked<'_> {
+    /// How trials run, with the defaults of what is left out.
+    pub(crate) fn run_settings(&self, cells: &[Cell], drawn_seed: u64) -> Result<RunSettings, SpecError> {
+        let run = &self.campaign.run;
+        let varied = Factor::varied(cells);
+        let compare = match &run.compare {
+            None => [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host]
+                .into_iter()
+                .find(|factor| varied.contains(factor)),
+            Some(given) => {
+                let named = one_of(given, "factor", &Factor::ALL.map(|factor| (factor.name(), factor)))?;
+                if !varied.contains(&named) {
+                    return Err(SpecError::at(
+                        given,
+                        format!("`{}` has one level only", named.name()),
+                        "expected a factor whose levels can be compared",
+                    ));
+                }
+                Some(named)
+            }
+        };
+        Ok(RunSettings {
+            repeats: match &run.repeats {
+                None => Repeats { min: 3, max: 3, until_ci: None },
+                Some(given) => repeats(given)?,
+            },
+            order: match &run.order {
+                None => Order::RandomizedBlocks,
+                Some(given) => one_of(given, "order", &Order::ALL)?,
+            },
+            seed: match &run.seed {
+                None => drawn_seed,
+                Some(given) => whole(given, "seed", 0, i64::MAX)? as u64,
+            },
+            compare,
+            effect: run.effect.as_ref().map_or(EFFECT, |given| given.get_ref().0),
+            retries: match &run.retries {
+                None => 2,
+                Some(given) => whole(given, "retries", 0, 100)? as u32,
+            },
+            vacuum: match &run.vacuum {
+                None => Vacuum::None,
+                Some(given) => one_of(given, "vacuum", &Vacuum::ALL)?,
+            },
+            checkpoint: run.checkpoint.unwrap_or(true),
+            settle: run.settle.as_ref().map_or(Span::default(), |given| *given.get_ref()),
+        })
+    }
+
+    /// What is collected beside each load.
+    pub(crate) fn collect(&self) -> Result<Collect, SpecError> {
+        let spec::Collect { metrics_hz, waits_hz, statements, buffers } = &self.campaign.collect;
+        let rate = |name: &str, given: &Option<Spanned<f64>>, default: f64, most: f64| match given {
+            None => Ok(default),
+            Some(given) if (0.0..=most).contains(given.get_ref()) => Ok(*given.get_ref()),
+            Some(given) => {
+                let message = format!("`{name}` is {}", given.get_ref());
+                let expected = format!("expected how often a second, from 0 (never) to {most}");
+                Err(SpecError::at(given, message, expected))
+            }
+        };
+        Ok(Collect {
+            metrics_hz: rate("metrics_hz", metrics_hz, 1.0, 100.0)?,
+            waits_hz: rate("waits_hz", waits_hz, 20.0, 1000.0)?,
+            statements: statements.unwrap_or(true),
+            buffers: buffers.unwrap_or(false),
+        })
+    }
+
+    /// What is profiled beside each load of these cells.
+    pub(crate) fn profile(&self, cells: &[Cell]) -> Result<Option<Profile>, SpecError> {
+        let Some(table) = &self.campaign.profile else { return Ok(None) };
+        let spec::Profile { hz, callgraph, window, off_cpu } = table.get_ref();
+        if let Some(given) = window {
+            let asked = self.window(given)?;
+            if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
+                return Err(SpecError::at(
+                    given,
+                    format!("{asked} are to be profiled of a measured window of {shorter}"),
+                    "expected no more than the shortest window; left out, it is all of it",
+                ));
+            }
+        }
+        if let Some(given) = off_cpu {
+            let asked = self.window(given)?;
+            let too_short = |duration: &Span| duration.us() < 2 * (asked.us() + AROUND_OFF_CPU_US);
+            if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(too_short) {
+                return Err(SpecError::at(
+                    given,
+                    format!("{asked} are to be recorded off CPU of a measured window of {shorter}"),
+                    "expected less than half of the shortest window, and a second less for getting ready",
+                ));
+            }
+        }
+        let choices = [("auto", None)].into_iter();
+        let choices: Vec<_> =
+            choices.chain(Unwinding::ALL.map(|unwinding| (unwinding.name(), Some(unwinding)))).collect();
+        Ok(Some(Profile {
+            hz: match hz {
+                None => Profile::USUAL_HZ,
+                Some(given) => whole(given, "hz", 1, MAX_PROFILE_HZ)? as u32,
+            },
+            callgraph: match callgraph {
+                None => None,
+                Some(given) => one_of(given, "call graph", &choices)?,
+            },
+            window: window.as_ref().map(|given| *given.get_ref()),
+            off_cpu: off_cpu.as_ref().map(|given| *given.get_ref()),
+        }))
+    }
+
+    /// Up to where a trial is sound.
+    pub(crate) fn validity(&self) -> Result<Thresholds, SpecError> {
+        let Some(given) = &self.campaign.validity else { return Ok(Thresholds::default()) };
+        let thresholds = *given.get_ref();
+        match thresholds.all().into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0) {
+            Some((name, value)) => Err(SpecError::at(
+                given,
+                format!("`{name}` is {value}"),
+                "expected a number that is not negative",
+            )),
+            None => Ok(thresholds),
+        }
+    }
+
+    /// The commands around campaign and trials.
+    pub(crate) fn hooks(&self) -> Hooks {
+        let spec::Hooks { before_campaign, after_campaign, before_trial, after_trial } =
+            self.campaign.hooks.clone();
+        Hooks { before_campaign, after_campaign, before_trial, after_trial }
+    }
+}
+
+fn repeats(given: &Spanned<spec::Repeats>) -> Result<Repeats, SpecError> {
+    let (min, max, until_ci) = match *given.get_ref() {
+        spec::Repeats::Fixed(number) => {
+            let number = in_range(given, number, "repeats", 1, MAX_REPEATS)?;
+            return Ok(Repeats { min: number as u32, max: number as u32, until_ci: None });
+        }
+        spec::Repeats::Adaptive { min, max, until_ci } => (min, max, until_ci),
+    };
+    let min = min.map(|min| in_range(given, min, "repeats.min", LEAST_ADAPTIVE, MAX_REPEATS)).transpose()?;
+    let min = min.map_or(ADAPTIVE.0, |min| min as u32);
+    let max = max.map(|max| in_range(given, max, "repeats.max", i64::from(min), MAX_REPEATS)).transpose()?;
+    Ok(Repeats { min, max: max.map_or(ADAPTIVE.1.max(min), |max| max as u32), until_ci })
+}

@@ -1,0 +1,165 @@
+//! The servers: where each comes from, and what can be done with it.
+
+use std::path::PathBuf;
+
+use toml::Spanned;
+
+use super::Checked;
+use super::value::one_of;
+use crate::cell::{CacheState, Cell};
+use crate::limits::MemoryLimit;
+use crate::matrix::Level;
+use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
+use crate::spec::{self, SpecError};
+
+impl Checked<'_> {
+    /// The servers that the cells name, in that order.
+    pub(crate) fn servers(&self, cells: &[Cell]) -> Result<Vec<ServerSpec>, SpecError> {
+        let mut servers: Vec<ServerSpec> = Vec::new();
+        for cell in cells {
+            if servers.iter().any(|server| server.name == cell.server) {
+                continue;
+            }
+            let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
+            servers.push(match table {
+                Some((_, table)) => of_table(&cell.server, table)?,
+                None => ServerSpec {
+                    name: cell.server.clone(),
+                    source: Source::Embedded(cell.server.clone()),
+                    initdb: Vec::new(),
+                },
+            });
+        }
+        Ok(servers)
+    }
+
+    /// Whether what the cells ask for can be done with their servers.
+    pub(crate) fn possible(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
+        for cell in cells {
+            let server = servers.iter().find(|server| server.name == cell.server);
+            if !server.is_some_and(|server| matches!(server.source, Source::Dsn(_))) {
+                continue;
+            }
+            let what = match (cell.cache, &cell.pin.server) {
+                (CacheState::Cold, _) => "`cache = [\"cold\"]` needs a restart",
+                (_, Some(_)) => "a pin of the server needs its processes",
+                _ if cell.memory != MemoryLimit::NONE => {
+                    "`memory` needs a server that pgdyno starts within its limit"
+                }
+                _ if !cell.disk.is_none() => "`disk` needs a server that pgdyno starts within its limit",
+                _ => continue,
+            };
+            let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
+            return Err(SpecError {
+                message: format!("{what}, and the server \"{}\" is not pgdyno's own", cell.server),
+                at: table.map(|(name, _)| name.span()),
+                help: Some(
+                    "leave this combination out, by `exclude` or a `[[matrix]]` of its own".to_owned(),
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn server(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        let is_named = self.campaign.servers.keys().any(|name| name.get_ref() == given.get_ref());
+        match is_named || is_version(given.get_ref()) {
+            true => Ok(Level::Server(given.get_ref().clone())),
+            false => Err(SpecError::at(
+                given,
+                format!("\"{}\" is not a PostgreSQL version", given.get_ref()),
+                format!(
+                    "expected a major version such as \"18\", a full one such as \"16.4\", or a table [servers.{}]",
+                    given.get_ref()
+                ),
+            )),
+        }
+    }
+}
+
+/// A server's table: one kind of source, and only what that kind has.
+pub(super) fn of_table(name: &str, table: &Spanned<spec::Server>) -> Result<ServerSpec, SpecError> {
+    let given = table.get_ref();
+    let only_with = |key: &str, of: &str, place: Option<std::ops::Range<usize>>, is_so: bool| match place {
+        Some(at) if !is_so => Err(SpecError {
+            message: format!("`{key}` is for a server with `{of}`"),
+            at: Some(at),
+            help: Some("leave it out".to_owned()),
+        }),
+        _ => Ok(()),
+    };
+    let span = |given: &Option<Spanned<String>>| given.as_ref().map(Spanned::span);
+    only_with("ref", "source", span(&given.git_ref), given.source.is_some())?;
+    only_with("build", "source", given.build.as_ref().map(Spanned::span), given.source.is_some())?;
+    let allow = given.allow_settings.as_ref();
+    only_with("allow_settings", "dsn", allow.map(Spanned::span), given.dsn.is_some())?;
+    let initdb = given.initdb.as_ref();
+    only_with("initdb", "version, bin or source", initdb.map(Spanned::span), given.dsn.is_none())?;
+
+    let source = match (&given.version, &given.bin, &given.source, &given.dsn) {
+        (Some(version), None, None, None) => {
+            if !is_version(version.get_ref()) {
+                return Err(SpecError::at(
+                    version,
+                    format!("\"{}\" is not a PostgreSQL version", version.get_ref()),
+                    "expected a major version such as \"18\", or a full one such as \"16.4\"",
+                ));
+            }
+            Source::Embedded(version.get_ref().clone())
+        }
+        (None, Some(directory), None, None) => Source::Bin(PathBuf::from(directory.get_ref())),
+        (None, None, Some(location), None) => {
+            let build = given.build.as_ref().map(|build| build.get_ref().clone()).unwrap_or_default();
+            Source::Build(Build {
+                location: PathBuf::from(location.get_ref()),
+                git_ref: given.git_ref.as_ref().map(|name| name.get_ref().clone()),
+                system: build
+                    .system
+                    .as_ref()
+                    .map(|system| one_of(system, "build system", &BuildSystem::ALL))
+                    .transpose()?,
+                options: build.options,
+                cflags: build.cflags,
+            })
+        }
+        (None, None, None, Some(dsn)) if has_password(dsn.get_ref()) => {
+            return Err(SpecError::at(
+                dsn,
+                "a password in a campaign would be in every bundle",
+                "leave it out: the password file (~/.pgpass) and PGPASSWORD are read",
+            ));
+        }
+        (None, None, None, Some(dsn)) => Source::Dsn(Dsn {
+            conninfo: dsn.get_ref().clone(),
+            may_set: allow.is_some_and(|given| *given.get_ref()),
+        }),
+        _ => {
+            return Err(SpecError::at(
+                table,
+                format!("it is not said where the server \"{name}\" comes from"),
+                "expected exactly one of `version`, `bin`, `source` and `dsn`",
+            ));
+        }
+    };
+    let initdb = initdb.map(|given| given.get_ref().clone()).unwrap_or_default();
+    Ok(ServerSpec { name: name.to_owned(), source, initdb })
+}
+
+/// Whether a connection string has a password, as keyword or in a URI.
+fn has_password(conninfo: &str) -> bool {
+    let text: String = conninfo.to_ascii_lowercase().split_whitespace().collect();
+    let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+    let user = authority.and_then(|authority| authority.rsplit_once('@')).map(|(user, _)| user);
+    text.contains("password=") || user.is_some_and(|user| user.contains(':'))
+}
+
+/// A major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). Whether it can be had is the target's to say.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<Option<u32>> =
+        text.split('.').map(|part| part.parse().ok().filter(|_| part.len() <= 4)).collect();
+    match parts.as_slice() {
+        [Some(9), Some(_)] | [Some(9), Some(_), Some(_)] => true,
+        [Some(major)] | [Some(major), Some(_)] => *major >= 10,
+        _ => false,
+    }
+}

@@ -1,0 +1,26 @@
+//! `pgdyno read-files`: reads files from the disk, within the limits of the server whose they are. Started by `pgdyno run`,
+//! not by people.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+
+use crate::exit::Exit;
+use crate::output::print;
+
+/// Read files past the page cache; say how many bytes they had, and how many microseconds it took
+#[derive(Debug, Args)]
+pub(crate) struct ReadFilesArgs {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl ReadFilesArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let (bytes, elapsed) = target::read_files(&self.files).map_err(|why| anyhow!(why))?;
+        print(&format!("{bytes} {}\n", elapsed.as_micros()))?;
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,8 @@
+//! The programs of a server: downloaded, built from source, or used where they are.
+
+mod archives;
+pub(crate) mod build_flags;
+mod in_place;
+pub(crate) mod install;
+pub(crate) mod installation;
+mod source;
