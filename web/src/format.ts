@@ -114,6 +114,6 @@ function significant(value: number): string {
   return fixed(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
 
-function fixed(value: number, decimals: number): string {
+export function fixed(value: number, decimals: number): string {
   return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }

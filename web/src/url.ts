@@ -15,8 +15,14 @@ export interface Selection {
   hidden: string[];
   /** Id of the trial whose details are open. */
   trial: string | null;
+  /** What the flame graph shows, by the keys of `FLAME`. */
+  flame: Flame;
   theme: Theme;
 }
+
+/** Which profile, beside which other one, of which role, from which function on, and what is looked for. */
+export const FLAME = ['profile', 'against', 'role', 'from', 'find'] as const;
+export type Flame = Partial<Record<(typeof FLAME)[number], string>>;
 
 /** Names a column in URLs. */
 export function columnKey(column: Column): string {
@@ -31,11 +37,17 @@ export function parseSelection(fragment: string): Selection {
     const level = pairs.get(factor);
     if (level) levels[factor] = level;
   }
+  const flame: Flame = {};
+  for (const key of FLAME) {
+    const value = pairs.get(`flame-${key}`);
+    if (value) flame[key] = value;
+  }
   const theme = pairs.get('theme');
   return {
     levels,
     hidden: pairs.getAll('hide'),
     trial: pairs.get('trial'),
+    flame,
     theme: theme === 'light' || theme === 'dark' ? theme : 'auto',
   };
 }
@@ -49,6 +61,10 @@ export function formatSelection(selection: Selection): string {
   }
   for (const key of selection.hidden) pairs.append('hide', key);
   if (selection.trial) pairs.set('trial', selection.trial);
+  for (const key of FLAME) {
+    const value = selection.flame[key];
+    if (value) pairs.set(`flame-${key}`, value);
+  }
   if (selection.theme !== 'auto') pairs.set('theme', selection.theme);
   return pairs.toString();
 }

@@ -11,6 +11,7 @@ export interface View {
   columns: Column[];
   comparisons: Comparison[];
   panels: Panel[];
+  profiles: Profile[];
   environment: Environment;
 }
 
@@ -173,6 +174,26 @@ export interface Finding {
   evidence: string;
   threshold: string | null;
   advice: string | null;
+}
+
+export interface Profile {
+  kind: string;
+  panel: number;
+  clients: number | null;
+  column: number;
+  trials: string[];
+  taken: string;
+  us_per_sample: number;
+  transactions: number | null;
+  reservations: string[];
+  roles: Frame[];
+}
+
+export interface Frame {
+  name: string;
+  self: number;
+  total: number;
+  children: Frame[];
 }
 
 export interface Environment {

@@ -28,6 +28,6 @@ pub use environment::Host;
 pub use fitness::fitness;
 pub use looker::{Looked, Looker};
 pub use os::{Backends, Machine, Processes, Watched};
-pub use profile::{Perf, Profiler};
+pub use profile::{Perf, Profiler, Recorded};
 pub use reading::{Reading, Source};
 pub use sampler::{Sampled, Sampler, Window};

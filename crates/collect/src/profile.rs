@@ -1,17 +1,20 @@
-//! Which functions processors are in while a load runs: sampled by perf, folded by role when the load has ended.
+//! Which functions processors are in while a load runs, and where threads wait: recorded by perf, folded by role when the load
+//! has ended.
 
 mod fold;
 mod frame_pointers;
 mod perf;
 mod script;
+mod waiting;
 
+use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use model::profile::{Profile, Profiled, Stacks, Unwinding};
+use model::profile::{AROUND_OFF_CPU_US, OffCpu, Profile, Profiled, Stacks, Unwinding};
 use model::units::Span;
 
 pub use self::perf::Perf;
@@ -20,7 +23,8 @@ use crate::clock::now;
 use crate::os::{Roster, Watched};
 use crate::sampler::{LoadClock, Tick, Window};
 use fold::Folded;
-use perf::{Recording, Script};
+use perf::{Recording, Script, What};
+use waiting::Waiting;
 
 /// How often it is looked which processes there are: one that lives shorter is known by who started it.
 const LOOK_EVERY_US: i64 = 250_000;
@@ -33,17 +37,28 @@ pub struct Profiler {
     unwinding: Unwinding,
     /// Why so.
     reason: String,
-    recorder: u32,
     clock: Arc<LoadClock>,
-    thread: JoinHandle<Recorded>,
+    thread: JoinHandle<Taken>,
+}
+
+/// A profile that was taken.
+#[derive(Debug)]
+pub struct Recorded {
+    /// How; without how it was recorded what waited.
+    pub profile: Profiled,
+    /// Samples by role.
+    pub stacks: Vec<Stacks>,
+    /// How it was recorded what waited, and for how long by role; none where that was not asked for, or why it could not be.
+    pub off_cpu: Option<Result<(OffCpu, Vec<Stacks>), String>>,
 }
 
 /// What a thread comes back with.
-struct Recorded {
-    recording: Recording,
+struct Taken {
     roster: Roster,
+    running: Recording,
     /// None where no load began.
     sampled: Option<Result<Sampled, String>>,
+    waiting: Option<Result<(File, Sampled), String>>,
 }
 
 struct Sampled {
@@ -53,6 +68,13 @@ struct Sampled {
     cpu_us: Option<u64>,
 }
 
+impl Sampled {
+    /// On `CLOCK_MONOTONIC`.
+    fn between_us(&self) -> [i64; 2] {
+        [self.origin_us + self.from_us, self.origin_us + self.to_us]
+    }
+}
+
 impl Profiler {
     /// Has perf get ready, before the load's clients are connected.
     ///
@@ -60,24 +82,26 @@ impl Profiler {
     /// perf does not do it.
     pub fn start(profile: Profile, perf: &Perf, of: Watched) -> Result<Self, String> {
         let (unwinding, reason) = unwinding(profile, of.postmaster);
+        let profilers = Arc::clone(&of.profilers);
         let mut roster = Roster::new(of);
         roster.look();
+        let what = What::Running { hz: profile.hz };
         let processes: Vec<u32> = roster.watched().collect();
-        let recording = Recording::start(perf, profile.hz, unwinding, &processes)?;
+        let running = Recording::start(perf, what, unwinding, &processes, &profilers)?;
         let clock = Arc::new(LoadClock::default());
-        let recorder = recording.pid();
         let thread = {
-            let clock = Arc::clone(&clock);
-            let record = move || record(recording, roster, &clock, profile, unwinding);
+            let (perf, clock) = (perf.clone(), Arc::clone(&clock));
+            let record = move || {
+                let mut taken = Taken { roster, running, sampled: None, waiting: None };
+                if let Some(window) = clock.beginning() {
+                    taken.record(&Recorder { profile, perf, unwinding, profilers, clock, window });
+                }
+                taken
+            };
             thread::Builder::new().name("collect profile".to_owned()).spawn(record)
         };
         let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
-        Ok(Self { profile, perf: perf.clone(), unwinding, reason, recorder, clock, thread })
-    }
-
-    /// The process that records.
-    pub fn pid(&self) -> u32 {
-        self.recorder
+        Ok(Self { profile, perf: perf.clone(), unwinding, reason, clock, thread })
     }
 
     /// The load has begun.
@@ -89,39 +113,69 @@ impl Profiler {
     ///
     /// # Errors
     /// There is no profile, and why; none where no load began.
-    pub fn finish(self, interrupt: &AtomicBool) -> Result<Option<(Profiled, Vec<Stacks>)>, String> {
+    pub fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, String> {
         self.clock.end();
-        let Ok(Recorded { recording, mut roster, sampled }) = self.thread.join() else {
+        let Ok(Taken { mut roster, running, sampled, waiting }) = self.thread.join() else {
             return Err("its thread panicked".to_owned());
         };
         let Some(sampled) = sampled else { return Ok(None) };
-        let Sampled { origin_us, from_us, to_us, cpu_us } = sampled?;
+        let sampled = sampled?;
         if interrupt.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());
         }
-        let raw = recording.finish()?;
-        let between_us = [origin_us + from_us, origin_us + to_us];
-        let script = Script::start(&self.perf, &raw, between_us, interrupt)?;
-        let mut script = BufReader::with_capacity(1 << 16, script);
-        let folded =
-            Folded::read(&mut script, &mut roster).map_err(|error| format!("perf script: {error}"))?;
-        script.into_inner().finish()?;
-        let profiled = Profiled {
+        let (perf, what) = (&self.perf, What::Running { hz: self.profile.hz });
+        let folded = read(perf, what, &running.finish()?, sampled.between_us(), interrupt, |script| {
+            Folded::read(script, &mut roster)
+        })?;
+        let profile = Profiled {
             event: folded.event.clone(),
             hz: self.profile.hz,
             callgraph: self.unwinding,
             callgraph_reason: self.reason,
-            scope: self.perf.scope,
-            from_us,
-            to_us,
+            scope: perf.scope,
+            from_us: sampled.from_us,
+            to_us: sampled.to_us,
             samples: folded.samples,
             lost: folded.lost,
             nameless: folded.nameless.clone(),
-            perf_version: self.perf.version,
-            perf_cpu_us: cpu_us,
+            perf_version: perf.version.clone(),
+            perf_cpu_us: sampled.cpu_us,
+            off_cpu: None,
         };
-        Ok(Some((profiled, folded.into_stacks())))
+        let off_cpu = waiting.map(|recorded| {
+            let (raw, during) = recorded?;
+            let between_us = during.between_us();
+            let waiting = read(perf, What::Waiting { hz: 1 }, &raw, between_us, interrupt, |script| {
+                Waiting::read(script, &mut roster, between_us)
+            })?;
+            let off_cpu = OffCpu {
+                from_us: during.from_us,
+                to_us: during.to_us,
+                switches: waiting.switches,
+                sampled: waiting.sampled,
+                lost: waiting.lost,
+                perf_cpu_us: during.cpu_us,
+            };
+            Ok((off_cpu, waiting.into_stacks()))
+        });
+        Ok(Some(Recorded { profile, stacks: folded.into_stacks(), off_cpu }))
     }
+}
+
+/// Reads what was recorded between two moments.
+fn read<T>(
+    perf: &Perf,
+    what: What,
+    raw: &File,
+    between_us: [i64; 2],
+    interrupt: &AtomicBool,
+    fold: impl FnOnce(&mut BufReader<Script<'_>>) -> std::io::Result<T>,
+) -> Result<T, String> {
+    let script = Script::start(perf, what, raw, between_us, interrupt)?;
+    let mut script = BufReader::with_capacity(1 << 16, script);
+    let folded = fold(&mut script).map_err(|error| format!("perf script: {error}"))?;
+    script.into_inner().finish()?;
+    Ok(folded)
 }
 
 /// How callers are found, and why so.
@@ -139,51 +193,81 @@ fn unwinding(profile: Profile, postmaster: Option<u32>) -> (Unwinding, String) {
     }
 }
 
-fn record(
-    mut recording: Recording,
-    mut roster: Roster,
-    clock: &LoadClock,
+/// What it takes to record beside a load that has begun.
+struct Recorder {
     profile: Profile,
+    perf: Perf,
     unwinding: Unwinding,
-) -> Recorded {
-    let sampled = clock.beginning().map(|window| {
-        let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let measured = Span::from_us(u64::try_from(window.to_us - window.from_us).unwrap_or_default());
-        let length_us = profile.window(measured, unwinding, cpus).us();
-        let to_us = window.from_us + i64::try_from(length_us).unwrap_or(i64::MAX / 4);
-        sample(&mut recording, &mut roster, clock, window, to_us)
-    });
-    Recorded { recording, roster, sampled }
+    profilers: Arc<Mutex<Vec<u32>>>,
+    clock: Arc<LoadClock>,
+    window: Window,
 }
 
-/// Samples from the window's beginning to `until_us`, or to the load's end.
-fn sample(
-    recording: &mut Recording,
-    roster: &mut Roster,
-    clock: &LoadClock,
-    window: Window,
-    until_us: i64,
-) -> Result<Sampled, String> {
-    let after_start_us = || now().monotonic_us - window.origin_us;
-    roster.look();
-    if matches!(clock.wait_until(window, window.from_us), Tick::Ended) {
-        return Err("the load ended before its window began".to_owned());
+impl Taken {
+    /// What runs, from the window's beginning; then what waits, to its end.
+    fn record(&mut self, by: &Recorder) {
+        let Recorder { profile, unwinding, window, .. } = by;
+        let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let span_us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
+        let measured = Span::from_us(u64::try_from(window.to_us - window.from_us).unwrap_or_default());
+        let until_us = window.from_us + span_us(profile.window(measured, *unwinding, cpus));
+        self.roster.look();
+        let sampled = by.sample(&mut self.running, &mut self.roster, window.from_us, until_us);
+        let is_sampled = sampled.is_ok();
+        self.sampled = Some(sampled);
+        let Some(length) = profile.off_cpu.filter(|_| is_sampled) else { return };
+        let from_us = window.to_us - span_us(length);
+        let what = What::Waiting { hz: profile.switches_hz(cpus) };
+        self.waiting = Some(by.wait(&mut self.roster, what, from_us));
     }
-    let pid = recording.pid();
-    let before_us = roster.cpu_us(pid);
-    recording.enable()?;
-    let from_us = after_start_us();
-    let mut at_us = from_us;
-    while at_us < until_us {
-        roster.look();
-        at_us = (at_us + LOOK_EVERY_US).min(until_us);
-        if matches!(clock.wait_until(window, at_us), Tick::Ended) {
-            break;
+}
+
+impl Recorder {
+    /// Records what waits, to the window's end. perf writes down switches as soon as it is there, so that it is started
+    /// shortly before.
+    fn wait(&self, roster: &mut Roster, what: What, from_us: i64) -> Result<(File, Sampled), String> {
+        let ready_us = from_us - AROUND_OFF_CPU_US as i64;
+        if matches!(self.clock.wait_until(self.window, ready_us), Tick::Ended) {
+            return Err("the load ended before".to_owned());
         }
+        roster.look();
+        let processes: Vec<u32> = roster.watched().collect();
+        let mut recording = Recording::start(&self.perf, what, self.unwinding, &processes, &self.profilers)?;
+        let sampled = self.sample(&mut recording, roster, from_us, self.window.to_us)?;
+        // It would end with this thread.
+        Ok((recording.finish()?, sampled))
     }
-    recording.disable()?;
-    let to_us = after_start_us();
-    let cpu_us = before_us.zip(roster.cpu_us(pid)).map(|(before, after)| (after - before).max(0.0) as u64);
-    roster.look();
-    Ok(Sampled { origin_us: window.origin_us, from_us, to_us, cpu_us })
+
+    /// Samples between two moments, or to the load's end.
+    fn sample(
+        &self,
+        recording: &mut Recording,
+        roster: &mut Roster,
+        from_us: i64,
+        until_us: i64,
+    ) -> Result<Sampled, String> {
+        let Self { window, clock, .. } = self;
+        let after_start_us = || now().monotonic_us - window.origin_us;
+        if matches!(clock.wait_until(*window, from_us), Tick::Ended) {
+            return Err("the load ended before its window began".to_owned());
+        }
+        let pid = recording.pid();
+        let before_us = roster.cpu_us(pid);
+        recording.enable()?;
+        let from_us = after_start_us();
+        let mut at_us = from_us;
+        while at_us < until_us {
+            roster.look();
+            at_us = (at_us + LOOK_EVERY_US).min(until_us);
+            if matches!(clock.wait_until(*window, at_us), Tick::Ended) {
+                break;
+            }
+        }
+        recording.disable()?;
+        let to_us = after_start_us();
+        let cpu_us =
+            before_us.zip(roster.cpu_us(pid)).map(|(before, after)| (after - before).max(0.0) as u64);
+        roster.look();
+        Ok(Sampled { origin_us: window.origin_us, from_us, to_us, cpu_us })
+    }
 }

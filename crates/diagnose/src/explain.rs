@@ -199,6 +199,7 @@ mod tests {
             ],
             statements: Vec::new(),
             stacks: Vec::new(),
+            off_cpu: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
         }

@@ -166,6 +166,7 @@ impl Import {
             waits: Vec::new(),
             statements: Vec::new(),
             stacks: Vec::new(),
+            off_cpu: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
         })

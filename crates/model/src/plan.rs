@@ -545,7 +545,7 @@ mod tests {
     fn profiles_are_taken_only_where_they_are_asked_for() {
         let with = |table: &str| plan(&format!("{SWEEP}{table}"));
         assert_eq!(with("").unwrap().profile, None);
-        let usual = Profile { hz: 99, callgraph: None, window: None };
+        let usual = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
         assert_eq!(with("[profile]\n").unwrap().profile, Some(usual));
         let fp = with("[profile]\ncallgraph = 'fp'\nhz = 49\nwindow = '5s'\n").unwrap().profile.unwrap();
         assert_eq!((fp.hz, fp.callgraph), (49, Some(Unwinding::FramePointers)));
@@ -555,6 +555,7 @@ mod tests {
             ("callgraph = 'lbr'", "there is no call graph \"lbr\"", "\"auto\", \"fp\", \"dwarf\""),
             ("window = '11s'", "11s are to be profiled of a measured window of 10s", "no more than"),
             ("window = '1ms'", "too short", "100ms"),
+            ("off_cpu = '5s'", "5s are to be recorded off CPU of a measured window of 10s", "less than half"),
         ] {
             let error = with(&format!("[profile]\n{key}\n")).unwrap_err();
             assert!(error.message.contains(message), "{error}");

@@ -16,6 +16,8 @@ pub struct Profile {
     pub callgraph: Option<Unwinding>,
     /// How much of the measured window, from its beginning; none for as much as is sensible ([`Profile::window`]).
     pub window: Option<Span>,
+    /// How much of the measured window's end is for stacks of what waits, in place of what runs; none for nothing.
+    pub off_cpu: Option<Span>,
 }
 
 impl Profile {
@@ -33,9 +35,24 @@ impl Profile {
                 Span::from_us(MOST_COPIES * 1_000_000 / (u64::from(self.hz) * cpus.max(1) as u64))
             }
         };
-        Span::from_us(measured.us().min(most.us()))
+        let ended = self.off_cpu.map_or(0, |length| length.us() + AROUND_OFF_CPU_US);
+        Span::from_us(measured.us().saturating_sub(ended).min(most.us()))
+    }
+
+    /// How often a second a processor's switches between threads are taken with a stack, at most, while it is recorded
+    /// what waits: so that there are no more than [`MOST_SWITCHES`].
+    pub fn switches_hz(&self, cpus: usize) -> u32 {
+        let us = self.off_cpu.map_or(0, Span::us).max(1) * cpus.max(1) as u64;
+        u32::try_from(MOST_SWITCHES * 1_000_000 / us).unwrap_or(u32::MAX).clamp(1, MOST_SWITCHES_HZ)
     }
 }
+
+/// Switches between threads that a trial takes with a stack.
+pub const MOST_SWITCHES: u64 = 8192;
+/// More samples a second than this of one processor the kernel may refuse to take.
+const MOST_SWITCHES_HZ: u32 = 20_000;
+/// How long getting ready for what waits takes, in which what runs is not sampled any more.
+pub const AROUND_OFF_CPU_US: u64 = 1_000_000;
 
 /// Samples with a copy of the stack that a trial takes where nothing is said: 256 MiB of raw data. A share of 1 % of so
 /// many is known to a twentieth of a percent.
@@ -128,7 +145,32 @@ pub struct Profiled {
     /// Processor time that perf took while it sampled, in microseconds; without that of the samples themselves, which is
     /// part of the time of what they interrupt. None where it could not be read.
     pub perf_cpu_us: Option<u64>,
+    /// How it was recorded what waits; none where it was not.
+    pub off_cpu: Option<OffCpu>,
 }
+
+/// How it was recorded where threads were when they left their processor, and for how long; the stacks are a record's
+/// `off_cpu`, in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OffCpu {
+    /// When it began, in microseconds after the load's start.
+    pub from_us: i64,
+    /// When it ended.
+    pub to_us: i64,
+    /// How often a thread left its processor.
+    pub switches: u64,
+    /// How many of these have a stack.
+    pub sampled: u64,
+    /// Records that the kernel had no room for.
+    pub lost: u64,
+    /// Processor time that perf took meanwhile, in microseconds; none where it could not be read.
+    pub perf_cpu_us: Option<u64>,
+}
+
+/// What stands at the end of the stack of a thread that had to leave its processor to another, and would have gone on.
+pub const PREEMPTED: &str = "[preempted]";
+/// What stands for the stack of a thread that waited when the recording began, or of which no switch was sampled.
+pub const NO_STACK: &str = "[no stack]";
 
 impl Profiled {
     /// Processor time that one sample stands for, in microseconds.
@@ -147,12 +189,12 @@ impl Profiled {
 /// How a frame of the kernel ends in folded stacks, as flame graphs know it.
 pub const KERNEL_SUFFIX: &str = "_[k]";
 
-/// The samples of the processes that have one part in a trial.
+/// The samples of the processes that have one part in a trial, or how long these waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
     /// Their role, as in the metrics `role.*`; `foreign` are all that have none.
     pub role: String,
-    /// Samples by folded stack: the process's name, then functions from the outermost to the innermost, with semicolons
+    /// Samples, or of what waits microseconds, by folded stack: the process's name, then functions from the outermost to the innermost, with semicolons
     /// between them.
     pub samples: BTreeMap<String, u64>,
 }
@@ -189,7 +231,7 @@ mod tests {
 
     #[test]
     fn copies_of_stacks_are_taken_for_a_part_of_a_long_window_unless_it_is_said() {
-        let profile = Profile { hz: 99, callgraph: None, window: None };
+        let profile = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
         let hour = Span::from_us(3_600_000_000);
         assert_eq!(profile.window(hour, Unwinding::FramePointers, 64), hour);
         assert_eq!(profile.window(hour, Unwinding::Dwarf, 2).us(), 165_494_949);
@@ -198,6 +240,18 @@ mod tests {
         let asked = Profile { window: Some(Span::from_us(60_000_000)), ..profile };
         assert_eq!(asked.window(hour, Unwinding::Dwarf, 64).us(), 60_000_000);
         assert_eq!(asked.window(short, Unwinding::Dwarf, 64), short);
+    }
+
+    #[test]
+    fn the_end_of_the_window_is_for_what_waits() {
+        let off_cpu = Some(Span::from_us(2_000_000));
+        let profile = Profile { hz: 99, callgraph: None, window: None, off_cpu };
+        let measured = Span::from_us(10_000_000);
+        assert_eq!(profile.window(measured, Unwinding::FramePointers, 2).us(), 7_000_000);
+        assert_eq!(profile.switches_hz(2), 2048);
+        assert_eq!(profile.switches_hz(64), 64);
+        let short = Profile { off_cpu: Some(Span::from_us(100_000)), ..profile };
+        assert_eq!(short.switches_hz(1), MOST_SWITCHES_HZ);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct TrialRecord {
     pub statements: Vec<StatementUse>,
     /// Which functions processors were in, by role; empty where there was no profile.
     pub stacks: Vec<Stacks>,
+    /// How long threads waited, in microseconds, by role and by where; as [`crate::profile::OffCpu`] says.
+    pub off_cpu: Vec<Stacks>,
     /// What happened beside the load, in order of time.
     pub events: Vec<Event>,
     /// Texts kept whole: the server's log, the driver's standard error.

@@ -350,6 +350,8 @@ pub struct Profile {
     /// How much of the measured window, from its beginning (default all of it; with `dwarf` as much as gives 32,768 samples
     /// on processors that are all busy).
     pub window: Option<Spanned<Span>>,
+    /// How much of the measured window's end is for stacks of what waits (default nothing).
+    pub off_cpu: Option<Spanned<Span>>,
 }
 
 /// Shell commands. Each is run with the trial's factors in its environment.

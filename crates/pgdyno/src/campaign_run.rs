@@ -72,6 +72,19 @@ pub(crate) fn here() -> Here {
     }
 }
 
+/// A new run of a campaign; `tags` are more than it has itself.
+pub(crate) fn new_run(file: &CampaignFile, tags: &[String]) -> Run {
+    Run {
+        id: store::new_id(),
+        campaign: file.plan.campaign.clone(),
+        campaign_toml: file.text.clone(),
+        seed: Some(file.plan.run.seed),
+        pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+        tags: file.plan.tags.iter().chain(tags).cloned().collect(),
+        notes: file.plan.notes.clone(),
+    }
+}
+
 impl CampaignRun<'_> {
     /// Runs what is still to be run, and prints the tables.
     ///
@@ -79,10 +92,7 @@ impl CampaignRun<'_> {
     /// As [`Campaign::execute`]; another pgdyno runs the same.
     pub(crate) fn execute(&self, format: Format) -> anyhow::Result<Exit> {
         match self.measure() {
-            Ok(Outcome::Interrupted) => {
-                note("interrupted before the first trial\n");
-                Ok(Exit::Interrupted)
-            }
+            Ok(Outcome::Interrupted) => Ok(interrupted()),
             Err(error) => {
                 self.print_tables(format)?;
                 Err(error)
@@ -152,7 +162,14 @@ fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(interrupt)
 }
 
-fn exit(executed: &Executed) -> Exit {
+/// The user has ended it before its first trial.
+pub(crate) fn interrupted() -> Exit {
+    note("interrupted before the first trial\n");
+    Exit::Interrupted
+}
+
+/// What a run of a campaign comes to.
+pub(crate) fn exit(executed: &Executed) -> Exit {
     match executed {
         Executed { interrupted: true, .. } => Exit::Interrupted,
         Executed { standing: Standing { invalid: 0, ahead: 0, elsewhere: 0, .. }, .. } => Exit::Ok,

@@ -1,4 +1,5 @@
-//! `--set`: other values than the campaign file has, put into its text, so that what is stored is what was run.
+//! Campaigns by the command line: `--set`, other values than the campaign file has, put into its text, so that what is stored
+//! is what was run; and the text of a campaign that is one cell.
 
 use model::factor::Factor;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
@@ -25,6 +26,31 @@ pub(crate) fn apply(text: &str, settings: &[String]) -> Result<String, Usage> {
         set(&mut document, name, value).map_err(|why| Usage(format!("error: --set {setting}: {why}")))?;
     }
     Ok(document.to_string())
+}
+
+/// The text of a campaign of one trial with a profile: of the cell that is named as `FACTOR=LEVEL,…`.
+///
+/// # Errors
+/// [`Usage`]: what is named is no cell.
+pub(crate) fn profiled_cell(levels: &str) -> Result<String, Usage> {
+    let known = || Factor::ALL.map(Factor::name).join(", ");
+    let mut named: Vec<&str> = Vec::new();
+    let mut settings = Vec::new();
+    for level in levels.split(',').map(str::trim) {
+        let refuse = |why: String| Usage(format!("error: --measure {levels}: {why}"));
+        let Some((factor, _)) = level.split_once('=').filter(|(_, level)| !level.is_empty()) else {
+            return Err(refuse(format!("\"{level}\" is no FACTOR=LEVEL, such as clients=8")));
+        };
+        if Factor::by_name(factor).is_none() {
+            return Err(refuse(format!("there is no factor \"{factor}\"; there are {}", known())));
+        }
+        if named.contains(&factor) {
+            return Err(refuse(format!("{factor} has two levels: one trial has one of each factor")));
+        }
+        named.push(factor);
+        settings.push(level.to_owned());
+    }
+    apply("name = \"profile\"\n\n[factors]\n\n[run]\nrepeats = 1\n\n[profile]\n", &settings)
 }
 
 fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), String> {
@@ -79,7 +105,7 @@ fn value(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::apply;
+    use super::{apply, profiled_cell};
 
     const TEXT: &str = "name = 'n' # kept\n[factors]\nscale = [1]\n[run]\nrepeats = 3\n";
 
@@ -122,6 +148,23 @@ mod tests {
         let text = "[[matrix]]\nscale = [1]\n[[matrix]]\nclients = [1]\n";
         let text = apply(text, &["scale=7".to_owned()]).unwrap();
         assert_eq!(text, "[[matrix]]\nscale = [7]\n[[matrix]]\nclients = [1]\n");
+    }
+
+    #[test]
+    fn a_cell_becomes_a_campaign_of_one_trial() {
+        let text = profiled_cell("server=18, workload=select-only,clients=8,duration=20s").unwrap();
+        for part in ["server = [\"18\"]", "clients = [8]", "repeats = 1\nduration = \"20s\"", "[profile]"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        for (wrong, why) in [
+            ("sever=18", "there is no factor \"sever\"; there are server, settings,"),
+            ("server=18,clients", "\"clients\" is no FACTOR=LEVEL"),
+            ("clients=4,clients=8", "clients has two levels"),
+            ("server=", "is no FACTOR=LEVEL"),
+        ] {
+            let error = profiled_cell(wrong).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

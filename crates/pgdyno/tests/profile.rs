@@ -9,11 +9,12 @@ use std::fs;
 use collect::Perf;
 use model::profile::{Profile, Stacks, Unwinding};
 use model::record::{Status, TrialRecord};
+use model::units::Span;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 /// Whether it can be tried here; says why not.
 fn can_profile() -> bool {
-    let profile = Profile { hz: Profile::USUAL_HZ, callgraph: None, window: None };
+    let profile = Profile { hz: Profile::USUAL_HZ, callgraph: None, window: None, off_cpu: None };
     Perf::find(&profile).map_err(|why| eprintln!("not tried: {why}")).is_ok()
 }
 
@@ -81,6 +82,15 @@ fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
     for part in ["load by group", "executor", "protocol", "load by function", "callers by DWARF"] {
         assert!(text(&shown).contains(part), "{part}: {}", text(&shown));
     }
+    let stored = text(&pgdyno(&bench, &["store", "show", &trial.id]));
+    let words = stored.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [&format!("Profile samples {}", profile.samples), "at 299 Hz", "callers by DWARF", "own CPU"]
+    {
+        assert!(words.contains(part), "{part}: {stored}");
+    }
+    let json = pgdyno(&bench, &["store", "show", &trial.id, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["trial"]["profile"]["callgraph"], "dwarf");
     let function = pgdyno(&bench, &["profile", "clients=4", "--function", "PostgresMain"]);
     assert_eq!(function.status.code(), Some(0), "{}", text(&function));
     let drawn = pgdyno(&bench, &["profile", "--role", "load", "--svg", "load.svg"]);
@@ -112,6 +122,88 @@ fn a_part_of_the_window_is_profiled_where_it_is_asked_for() {
     // A busy machine may be late at both ends.
     let length_us = profile.to_us - profile.from_us;
     assert!(profile.from_us >= 300_000 && (400_000..1_500_000).contains(&length_us), "{profile:?}");
+}
+
+#[test]
+fn a_cell_is_measured_and_its_profile_shown() {
+    let bench = bench("1s", "");
+    let wrong = |args: &[&str], why: &str| {
+        let output = pgdyno(&bench, args);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(why), "{why}: {}", text(&output));
+        assert!(!bench.path().join(".pgdyno").exists());
+    };
+    wrong(&["profile", "--measure", "sever=18"], "there is no factor \"sever\"; there are server,");
+    wrong(&["profile", "--measure", "server=18,workload=tpcc,clients=2"], "there is no workload \"tpcc\"");
+    wrong(&["profile", "--measure", "server=18,workload=select-only"], "clients");
+    if !can_profile() {
+        return;
+    }
+    let cell = "server=18,workload=select-only,clients=2,duration=2s";
+    let args =
+        ["profile", "--measure", cell, "--set", "profile.hz=499", "--role", "load", "--format", "json"];
+    let output = pgdyno(&bench, &args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let profile = &json["profiles"][0];
+    assert_eq!((&profile["taken"][0]["hz"], &profile["roles"][0]["role"]), (&499.into(), &"load".into()));
+    let trials = bench.trials();
+    assert_eq!((trials.len(), trials[0].cell.clients), (1, 2));
+    assert!(trials[0].run.campaign_toml.contains("hz = 499"), "{}", trials[0].run.campaign_toml);
+}
+
+#[test]
+fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
+    let profile = Profile {
+        hz: Profile::USUAL_HZ,
+        callgraph: None,
+        window: None,
+        off_cpu: Some(Span::from_us(1_000_000)),
+    };
+    if let Err(why) = Perf::find(&profile) {
+        eprintln!("not tried: {why}");
+        return;
+    }
+    // All clients update one row, and keep it for 20 ms: seven of eight wait for it.
+    let bench = Bench::new(
+        "name = 'off-cpu'\n[factors]\nserver = ['18']\nworkload = ['row.sql']\nclients = [8]\n\
+         [run]\nduration = '5s'\nwarmup = '300ms'\nrepeats = 1\n[profile]\noff_cpu = '1s'\n",
+    );
+    fs::create_dir(bench.path().join("tmp")).unwrap();
+    let script = "BEGIN;\nUPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n\
+                  SELECT pg_sleep(0.02);\nEND;\n";
+    fs::write(bench.path().join("row.sql"), script).unwrap();
+    let output = pgdyno(&bench, &["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(temporary_files(&bench), 0);
+    let record = bench.store().load(&bench.trials()[0].id).unwrap();
+    let taken = record.trial.profile.as_ref().unwrap_or_else(|| panic!("{:?}", record.events));
+    let off_cpu = taken.off_cpu.as_ref().unwrap_or_else(|| panic!("{:?}", record.events));
+    assert!(off_cpu.switches > 0 && off_cpu.sampled > 0, "{off_cpu:?}");
+    assert!(taken.to_us <= off_cpu.from_us && off_cpu.to_us > off_cpu.from_us, "{taken:?}");
+    let load = record.off_cpu.iter().find(|stacks| stacks.role == "load");
+    let load = load.unwrap_or_else(|| panic!("{:?}", record.off_cpu));
+    // Eight sessions, which do next to nothing else.
+    let waited = load.total() as f64 / (8 * (off_cpu.to_us - off_cpu.from_us)) as f64;
+    assert!((0.8..1.01).contains(&waited), "{waited}: {}", load.folded());
+    let locks = share(load, |function| function.starts_with("LockAcquire"));
+    let sleeps = share(load, |function| function == "pg_sleep");
+    assert!(locks > 0.6 && sleeps > 0.02 && locks > sleeps, "{locks}, {sleeps}: {}", load.folded());
+
+    let shown = pgdyno(&bench, &["profile", "--off-cpu"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+    let first =
+        text(&shown).lines().skip_while(|line| !line.starts_with("load by group")).nth(1).unwrap().to_owned();
+    assert!(first.starts_with("lock "), "{}", text(&shown));
+    let function = pgdyno(&bench, &["profile", "--off-cpu", "--function", "ProcSleep"]);
+    assert_eq!(function.status.code(), Some(0), "{}", text(&function));
+    let drawn = pgdyno(&bench, &["profile", "--off-cpu", "--role", "load", "--svg", "waits.svg"]);
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn));
+    assert!(fs::read_to_string(bench.path().join("waits.svg")).unwrap().contains("ProcSleep ("));
+    let stored = text(&pgdyno(&bench, &["store", "show", &record.trial.id]));
+    assert!(stored.contains(&format!("{} switches", off_cpu.switches)), "{stored}");
+    let check = pgdyno(&bench, &["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
 }
 
 #[test]
@@ -169,6 +261,17 @@ fn a_perf_that_is_refused_says_what_would_let_it() {
     let run = bench.command(&["run", "campaign.toml"]).env("PATH", bench.path()).output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{}", text(&run));
     for part in ["perf may not take 99 samples a second", "kernel.perf_event_paranoid=1", "is limited"] {
+        assert!(text(&run).contains(part), "{part}: {}", text(&run));
+    }
+    let only_running = script
+        .replace("echo 'Access", "case \"$*\" in *context-switches*) ;; *) exit 0 ;; esac\necho 'Access");
+    fs::write(&perf, only_running).unwrap();
+    let args = ["run", "campaign.toml", "--set", "duration=10s", "--set", "profile.off_cpu=2s"];
+    let run = bench.command(&args).env("PATH", bench.path()).output().unwrap();
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run));
+    for part in
+        ["perf may not record switches", "kernel.perf_event_paranoid=1", "leave off_cpu out", "is limited"]
+    {
         assert!(text(&run).contains(part), "{part}: {}", text(&run));
     }
     let old = script.replace("6.1.0", "4.19.1");

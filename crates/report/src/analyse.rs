@@ -7,7 +7,7 @@ use diagnose::{Confound, Facts};
 use model::cell::{Cell, Pin, SettingsVariant};
 use model::factor::Factor;
 use model::plan::Plan;
-use model::record::{Environment, Setting, Trial};
+use model::record::{Environment, Setting, Status, Trial};
 use model::spec::Campaign;
 use model::units::Rate;
 use model::workload::{Custom, Workloads};
@@ -17,6 +17,7 @@ use crate::beside::beside;
 use crate::compare::figures;
 use crate::environment;
 use crate::metric::Metric;
+use crate::profile::{Kind, Profile, TrialProfile, tree, way, way_off_cpu};
 use crate::scalability;
 use crate::spans::{lone_us, raw_read};
 use crate::verdicts::judge_columns;
@@ -29,6 +30,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings.
     pub settings: Vec<Setting>,
+    /// Its profiles.
+    pub profiles: Vec<TrialProfile>,
     /// Its transactions one by one, where they were kept.
     pub spans: Option<Spans>,
 }
@@ -54,6 +57,7 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
         columns: unique_labels(columns),
         comparisons,
+        profiles: profiles(&panels, surroundings),
         panels,
         environment: view::Environment {
             confounds,
@@ -360,6 +364,45 @@ fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
         scalability: (0..layout.columns.len()).map(sweep).collect(),
         rows,
     }
+}
+
+fn profiles(panels: &[view::Panel], surroundings: &BTreeMap<String, Surroundings>) -> Vec<view::Profile> {
+    let mut profiles = Vec::new();
+    for (panel, rows) in panels.iter().map(|panel| &panel.rows).enumerate() {
+        for row in rows {
+            for (column, point) in row.points.iter().enumerate() {
+                for kind in Kind::ALL {
+                    let parts: Vec<TrialProfile> = point
+                        .iter()
+                        .flat_map(|point| &point.runs)
+                        .filter(|run| run.validity != Status::Invalid.name())
+                        .filter_map(|run| surroundings.get(&run.id))
+                        .flat_map(|known| known.profiles.iter().filter(|profile| profile.kind == kind))
+                        .cloned()
+                        .collect();
+                    let Some(profile) = Profile::of(&parts) else { continue };
+                    let first = profile.taken.first();
+                    let taken = match kind {
+                        Kind::OnCpu => first.map(|taken| way(taken, taken.lost)),
+                        Kind::OffCpu => first.and_then(way_off_cpu),
+                    };
+                    profiles.push(view::Profile {
+                        kind: kind.name(),
+                        panel,
+                        clients: row.clients,
+                        column,
+                        taken: taken.unwrap_or_default(),
+                        us_per_sample: profile.us_per_sample,
+                        transactions: profile.transactions,
+                        reservations: profile.reservations(),
+                        roles: profile.stacks.iter().map(tree).collect(),
+                        trials: profile.trials,
+                    });
+                }
+            }
+        }
+    }
+    profiles
 }
 
 fn clients_of(trial: &Trial) -> Option<u32> {

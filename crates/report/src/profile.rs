@@ -1,22 +1,26 @@
-//! Profiles of stored trials: which functions processors were in, with their shares, flame graphs and differences.
+//! Profiles of stored trials: which functions processors were in, or threads waited in, with their shares, flame graphs and
+//! differences.
 
 mod difference;
 mod document;
 mod flame;
 mod groups_file;
 mod text;
+mod tree;
 
 use std::collections::BTreeMap;
 
 pub use difference::{Change, Difference};
-pub use document::Document;
+pub use document::{Document, TakenDocument};
 pub use flame::{difference_svg, svg};
 pub use groups_file::groups_of;
-pub use text::{difference_text, function_text, text};
+pub use text::{difference_text, function_text, text, way, way_off_cpu};
+pub(crate) use tree::tree;
 
 use diagnose::profile::plainly;
-use model::message::Interval;
+use model::message::{Interval, Phase};
 use model::profile::{Profiled, Stacks};
+use model::record::TrialRecord;
 use store::{Store, StoreError};
 
 use crate::explained::{ExplainError, selected};
@@ -38,6 +42,17 @@ pub enum ProfileError {
          notes of that)"
     )]
     None {
+        /// Whose.
+        trials: String,
+        /// The last of them.
+        id: String,
+    },
+    /// There is none of what waited.
+    #[error(
+        "{trials} no off-CPU stacks: [profile] had no off_cpu, or they could not be had (`pgdyno store show {id}` has notes \
+         of that)"
+    )]
+    NoneWaiting {
         /// Whose.
         trials: String,
         /// The last of them.
@@ -86,9 +101,37 @@ pub enum ProfileError {
 /// The role that is shown where none is asked for: the backends that serve the load.
 pub const USUAL_ROLE: &str = "load";
 
+/// Less of a window says nothing of its throughput.
+const LEAST_BESIDE_S: f64 = 1.0;
+
+/// What a profile is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// What ran: samples of processors.
+    #[default]
+    OnCpu,
+    /// What waited: time without a processor, in microseconds in place of samples.
+    OffCpu,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::OnCpu, Self::OffCpu];
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OnCpu => "on-cpu",
+            Self::OffCpu => "off-cpu",
+        }
+    }
+}
+
 /// The profile of a trial, or of several of one cell together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
+    /// Of what.
+    pub kind: Kind,
     /// The cell, for people.
     pub cell: String,
     /// Ids of the trials.
@@ -97,7 +140,10 @@ pub struct Profile {
     pub taken: Vec<Profiled>,
     /// Transactions that ended while it was taken; none where that is not known.
     pub transactions: Option<f64>,
-    /// Processor time that a sample stands for, in microseconds.
+    /// Throughput in the rest of the measured window, in transactions per second: what it was without such a recording;
+    /// none where there is next to no rest.
+    pub tps_beside: Option<f64>,
+    /// Time that a sample stands for, in microseconds; 1 of what waited.
     pub us_per_sample: f64,
     /// By role, the most samples first; functions as `plainly` names them.
     pub stacks: Vec<Stacks>,
@@ -107,44 +153,95 @@ pub struct Profile {
 ///
 /// # Errors
 /// They are not there, or have none.
-pub fn profile(store: &Store, default: &Selection, what: &Selector) -> Result<Profile, ProfileError> {
+pub fn profile(
+    store: &Store,
+    default: &Selection,
+    what: &Selector,
+    kind: Kind,
+) -> Result<Profile, ProfileError> {
     let ids = selected(store, default, what)?;
-    let mut cell = String::new();
-    let (mut trials, mut taken) = (Vec::new(), Vec::new());
-    let mut transactions = Some(0.0);
-    let mut by_role: BTreeMap<String, Stacks> = BTreeMap::new();
+    let mut parts = Vec::new();
     for id in &ids {
-        let record = store.load(id)?;
-        let Some(profiled) = record.trial.profile else { continue };
-        cell = record.trial.cell.to_string();
-        let more = ended_between(&record.intervals, profiled.from_us, profiled.to_us);
-        transactions = transactions.zip(more).map(|(sum, more)| sum + more);
-        for stacks in record.stacks.iter().map(plainly) {
-            let sum = by_role
-                .entry(stacks.role.clone())
-                .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
-            for (stack, samples) in stacks.samples {
-                *sum.samples.entry(stack).or_default() += samples;
-            }
-        }
-        trials.push(record.trial.id);
-        taken.push(profiled);
+        parts.extend(TrialProfile::of(&store.load(id)?, kind));
     }
-    let Some(first) = taken.first() else {
+    let Some(profile) = Profile::of(&parts) else {
         let id = ids.last().cloned().unwrap_or_default();
         let trials = match ids.len() {
             1 => format!("trial {id} has"),
             _ => format!("the trials of {what} have"),
         };
-        return Err(ProfileError::None { trials, id });
+        return Err(match kind {
+            Kind::OnCpu => ProfileError::None { trials, id },
+            Kind::OffCpu => ProfileError::NoneWaiting { trials, id },
+        });
     };
-    if taken.iter().any(|other| other.hz != first.hz) {
+    let hz = |taken: &Profiled| taken.hz;
+    let is_one_rate = profile.taken.iter().map(hz).min() == profile.taken.iter().map(hz).max();
+    if kind == Kind::OnCpu && !is_one_rate {
         return Err(ProfileError::Rates { selector: what.to_string() });
     }
-    let us_per_sample = first.us_per_sample();
-    let mut stacks: Vec<Stacks> = by_role.into_values().collect();
-    stacks.sort_by(|a, b| (b.total(), &a.role).cmp(&(a.total(), &b.role)));
-    Ok(Profile { cell, trials, taken, transactions, us_per_sample, stacks })
+    Ok(profile)
+}
+
+/// The profile of one trial, as it is in its bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialProfile {
+    /// Of what.
+    pub kind: Kind,
+    /// The trial.
+    pub id: String,
+    /// Its cell, for people.
+    pub cell: String,
+    /// How it was taken.
+    pub taken: Profiled,
+    /// Transactions that ended while it was taken; none where that is not known.
+    pub transactions: Option<f64>,
+    /// Transactions in the rest of the measured window, and its length in seconds.
+    pub beside: (f64, f64),
+    /// By role.
+    pub stacks: Vec<Stacks>,
+}
+
+impl TrialProfile {
+    /// Of a trial that has one.
+    pub fn of(record: &TrialRecord, kind: Kind) -> Option<Self> {
+        let taken = record.trial.profile.as_ref()?;
+        let running = (taken.from_us, taken.to_us);
+        let waiting = taken.off_cpu.as_ref().map(|off_cpu| (off_cpu.from_us, off_cpu.to_us));
+        let ((from_us, to_us), stacks) = match kind {
+            Kind::OnCpu => (running, &record.stacks),
+            Kind::OffCpu => (waiting?, &record.off_cpu),
+        };
+        let recorded = match kind {
+            Kind::OnCpu => [Some(running), waiting],
+            Kind::OffCpu => [None, waiting],
+        };
+        Some(Self {
+            kind,
+            cell: record.trial.cell.to_string(),
+            id: record.trial.id.clone(),
+            transactions: ended_between(&record.intervals, from_us, to_us),
+            beside: beside(&record.intervals, recorded.into_iter().flatten()),
+            taken: taken.clone(),
+            stacks: stacks.clone(),
+        })
+    }
+}
+
+/// Transactions and seconds of what is measured, without these spans.
+fn beside(intervals: &[Interval], recorded: impl Iterator<Item = (i64, i64)>) -> (f64, f64) {
+    let measured = || intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+    let ends_us = measured().map(|interval| interval.start_us + interval.width_us);
+    let (Some(from), Some(to_us)) = (measured().next(), ends_us.max()) else { return (0.0, 0.0) };
+    let (from_us, to_us) = (from.start_us as i64, to_us as i64);
+    let mut rest =
+        (ended_between(intervals, from_us, to_us).unwrap_or_default(), (to_us - from_us) as f64 / 1e6);
+    for (start_us, end_us) in recorded {
+        let (start_us, end_us) = (start_us.max(from_us), end_us.min(to_us));
+        rest.0 -= ended_between(intervals, start_us, end_us).unwrap_or_default();
+        rest.1 -= (end_us - start_us).max(0) as f64 / 1e6;
+    }
+    rest
 }
 
 /// Transactions that ended in a span of the load, those of an interval that is only partly in it in proportion.
@@ -160,6 +257,39 @@ fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64
 }
 
 impl Profile {
+    /// Of trials of one cell, of one kind and sampled at one rate, together; none of no trial.
+    pub fn of(parts: &[TrialProfile]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut by_role: BTreeMap<&str, Stacks> = BTreeMap::new();
+        for stacks in parts.iter().flat_map(|part| &part.stacks) {
+            let sum = by_role
+                .entry(stacks.role.as_str())
+                .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
+            for (stack, samples) in plainly(stacks).samples {
+                *sum.samples.entry(stack).or_default() += samples;
+            }
+        }
+        let mut stacks: Vec<Stacks> = by_role.into_values().collect();
+        stacks.sort_by(|a, b| (b.total(), &a.role).cmp(&(a.total(), &b.role)));
+        Some(Self {
+            kind: first.kind,
+            cell: first.cell.clone(),
+            trials: parts.iter().map(|part| part.id.clone()).collect(),
+            taken: parts.iter().map(|part| part.taken.clone()).collect(),
+            transactions: parts.iter().map(|part| part.transactions).sum(),
+            tps_beside: {
+                let (transactions, seconds) =
+                    parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.beside.0, sum.1 + part.beside.1));
+                (seconds >= LEAST_BESIDE_S * parts.len() as f64).then(|| transactions / seconds)
+            },
+            us_per_sample: match first.kind {
+                Kind::OnCpu => first.taken.us_per_sample(),
+                Kind::OffCpu => 1.0,
+            },
+            stacks,
+        })
+    }
+
     /// Samples of all roles.
     pub fn samples(&self) -> u64 {
         self.stacks.iter().map(Stacks::total).sum()
@@ -215,6 +345,10 @@ impl Profile {
     /// What is to be kept in mind, each once.
     pub fn reservations(&self) -> Vec<String> {
         let mut said: Vec<String> = Vec::new();
+        // They are told from samples of what ran.
+        if self.kind == Kind::OffCpu {
+            return said;
+        }
         for reservation in self.taken.iter().flat_map(diagnose::profile::reservations) {
             if !said.contains(&reservation) {
                 said.push(reservation);

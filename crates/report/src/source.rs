@@ -6,6 +6,7 @@ use model::record::{Run, Trial};
 use store::{Store, StoreError};
 
 use crate::analyse::{Surroundings, analyse};
+use crate::profile::{Kind, TrialProfile};
 use crate::spans::spans;
 use crate::view::View;
 
@@ -77,7 +78,9 @@ fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
         let record = store.load(&trial.id)?;
         let spans = spans(&record);
-        let of_trial = Surroundings { environment: record.environment, settings: record.settings, spans };
+        let profiles = Kind::ALL.iter().filter_map(|kind| TrialProfile::of(&record, *kind)).collect();
+        let (environment, settings) = (record.environment, record.settings);
+        let of_trial = Surroundings { environment, settings, profiles, spans };
         surroundings.insert(trial.id.clone(), of_trial);
     }
     Ok(analyse(&trials, &surroundings))

@@ -22,6 +22,8 @@ pub struct View {
     pub comparisons: Vec<Comparison>,
     /// One for each combination of the factors that are neither column nor row.
     pub panels: Vec<Panel>,
+    /// One for each cell that was profiled, by panel, clients and column.
+    pub profiles: Vec<Profile>,
     /// Where it was measured.
     pub environment: Environment,
 }
@@ -379,6 +381,45 @@ pub struct Finding {
     pub threshold: Option<String>,
     /// What to do.
     pub advice: Option<String>,
+}
+
+/// Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Profile {
+    /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
+    pub kind: &'static str,
+    /// The cell's place in [`View::panels`].
+    pub panel: usize,
+    /// Its number of clients; null where that is not known.
+    pub clients: Option<u32>,
+    /// Its place in [`View::columns`].
+    pub column: usize,
+    /// Ids of the trials.
+    pub trials: Vec<String>,
+    /// How the first of them was profiled, for people.
+    pub taken: String,
+    /// Time that a sample stands for, in microseconds.
+    pub us_per_sample: f64,
+    /// Transactions that ended while it was profiled; null where that is not known.
+    pub transactions: Option<f64>,
+    /// What is to be kept in mind.
+    pub reservations: Vec<String>,
+    /// A tree for each role, the most samples first; of `foreign`, processes' names alone.
+    pub roles: Vec<Frame>,
+}
+
+/// A function where it was called, or what stands above all functions: a process's name, and above that a role.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Frame {
+    /// Its name; the kernel's end in `_[k]`.
+    pub name: String,
+    /// Samples in which it was running.
+    #[serde(rename = "self")]
+    pub own: u64,
+    /// Samples in which it was running, or waiting for what it had called.
+    pub total: u64,
+    /// What it called, the most samples first. Those with less than 0.1 % of the role are together in the last one.
+    pub children: Vec<Frame>,
 }
 
 /// Where it was measured.

@@ -7,11 +7,11 @@ mod bundles;
 use bundles::{Bundles, cell, record};
 use diagnose::profile::Groups;
 use model::message::ScriptInterval;
-use model::profile::{Profiled, Scope, Stacks, Unwinding};
+use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::TrialRecord;
 use report::profile::{
-    Difference, Document, Profile, ProfileError, difference_svg, difference_text, function_text, groups_of,
-    profile, svg, text,
+    Difference, Document, Kind, Profile, ProfileError, difference_svg, difference_text, function_text,
+    groups_of, profile, svg, text,
 };
 use report::table::Format;
 use report::{Selection, Selector};
@@ -41,6 +41,7 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
         nameless: [("[libc.so.6]".to_owned(), 12)].into(),
         perf_version: "6.1".to_owned(),
         perf_cpu_us: Some(50_000),
+        off_cpu: None,
     });
     record.stacks = vec![driver, load];
     record.intervals[0].scripts = vec![ScriptInterval {
@@ -54,7 +55,7 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
 }
 
 fn shown(bundles: &Bundles, what: &str) -> Result<Profile, ProfileError> {
-    profile(&bundles.store, &Selection::Latest, &what.parse::<Selector>().unwrap())
+    profile(&bundles.store, &Selection::Latest, &what.parse::<Selector>().unwrap(), Kind::OnCpu)
 }
 
 /// The cells of a table's row, without what is between them.
@@ -71,11 +72,16 @@ fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
     assert_eq!(profile.transactions, Some(2500.0), "half of the interval was profiled");
     let text = text(&profile, &Groups::default(), Format::Table);
     assert!(
-        text.contains("120 samples of the whole machine in 5.0 s, cycles at 100 Hz, none lost"),
+        text.contains("120 samples in 5.0 s of the whole machine, cycles at 100 Hz, none lost"),
         "{text}"
     );
     assert!(text.contains("callers by frame pointers (96% of 2000 functions"), "{text}");
-    assert!(text.contains("2,500 transactions; perf itself took 1.00% of a processor"), "{text}");
+    assert!(
+        text.contains(
+            "2,500 transactions, 500 a second (500 in the rest of the window); perf itself took 1.00%"
+        ),
+        "{text}"
+    );
     // 100 samples of 10 ms in 2500 transactions.
     assert_eq!(row(&text, "load  "), "load 100 83.3% 400.00");
     assert_eq!(row(&text, "protocol"), "protocol 50.0% 50.0% 200.00");
@@ -133,6 +139,61 @@ fn trials_of_a_cell_are_one_profile_and_those_without_one_are_left_out() {
     other.trial.profile.as_mut().unwrap().hz = 200;
     bundles.write(other);
     assert!(shown(&bundles, "server=18").unwrap_err().to_string().contains("at different rates"));
+}
+
+#[test]
+fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
+    let mut bundles = Bundles::new();
+    let mut record = profiled("18", LOAD);
+    record.trial.profile.as_mut().unwrap().off_cpu = Some(OffCpu {
+        from_us: 8_000_000,
+        to_us: 10_000_000,
+        switches: 700,
+        sampled: 500,
+        lost: 0,
+        perf_cpu_us: Some(100_000),
+    });
+    let text_of = "postgres;PostgresMain;LockAcquire;ProcSleep;schedule_[k] 6000000\n\
+                   postgres;PostgresMain;pq_getbyte;schedule_[k] 1500000\npostgres;PostgresMain;[preempted] 500000\n";
+    record.off_cpu = vec![Stacks::of_folded("load", text_of).unwrap()];
+    bundles.write(record);
+    bundles.write(profiled("17", LOAD));
+    let of = |what: &str| {
+        let what = what.parse::<Selector>().unwrap();
+        report::profile::profile(&bundles.store, &Selection::Latest, &what, Kind::OffCpu)
+    };
+    let profile = of("server=18").unwrap();
+    // Of 5000 in ten seconds, the last two.
+    assert_eq!((profile.transactions, profile.tps_beside), (Some(1000.0), Some(500.0)));
+    let table = text(&profile, &Groups::default(), Format::Table);
+    for part in [
+        "what waited: 700 switches in 2.0 s, 500 with a stack, none lost; perf itself took 5.00% of a processor",
+        "1,000 transactions, 500 a second (500 in the rest of the window)",
+        "Time of threads without a processor: of 8000.0 ms",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    assert_eq!(row(&table, "lock"), "lock 75.0% 75.0% 6000.00");
+    assert_eq!(row(&table, "ProcSleep"), "ProcSleep 0.0% 75.0% 0.00");
+    assert_eq!(row(&table, "[preempted]"), "[preempted] 6.2% 6.2% 500.00");
+    let load = profile.role("load").unwrap();
+    let one = function_text(&profile, load, "ProcSleep", Format::Table).unwrap();
+    assert!(one.contains("ProcSleep in 8000.0 ms of load"), "{one}");
+    assert_eq!(row(&one, "called by"), "called by LockAcquire 6000.0 75.0% 6000.00");
+    let csv = text(&profile, &Groups::default(), Format::Csv);
+    assert!(csv.starts_with("role,function,self_us,") && csv.contains("load,[preempted],500000,"), "{csv}");
+    let drawn = svg(&profile).unwrap();
+    assert!(
+        drawn.contains("8000.0 ms without a processor") && drawn.contains("ProcSleep (6,000,000 µs"),
+        "{drawn}"
+    );
+    let json = serde_json::to_value(Document::of(&[&profile], &Groups::default(), None)).unwrap();
+    assert_eq!(
+        (&json["profiles"][0]["kind"], &json["profiles"][0]["taken"][0]["off_cpu"]["switches"]),
+        (&"off-cpu".into(), &700.into())
+    );
+    let error = of("server=17").unwrap_err().to_string();
+    assert!(error.contains("no off-CPU stacks: [profile] had no off_cpu"), "{error}");
 }
 
 #[test]

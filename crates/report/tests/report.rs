@@ -6,12 +6,11 @@ mod fixture;
 
 use std::collections::BTreeMap;
 
-use model::metrics::Metrics;
-use model::record::{Status, Trial, TrialRecord};
+use model::record::{Status, Trial};
 use model::units::Rate;
 use report::table::Format;
-use report::view::Point;
-use report::{Selection, Surroundings, View, analyse, of_run, read, tables};
+use report::view::{Frame, Point};
+use report::{Selection, View, analyse, of_run, read, tables};
 use store::Store;
 
 /// The point of a panel's row at a column.
@@ -246,28 +245,38 @@ fn missing_is_null() {
 }
 
 #[test]
+fn cells_that_were_profiled_have_a_tree_for_each_role() {
+    let view = fixture::view();
+    let cells: Vec<(usize, Option<u32>, usize)> =
+        view.profiles.iter().map(|profile| (profile.panel, profile.clients, profile.column)).collect();
+    assert_eq!(
+        cells,
+        [(0, Some(8), 0), (0, Some(8), 1), (0, Some(8), 1), (0, Some(16), 0), (0, Some(16), 1)]
+    );
+    let kinds: Vec<&str> = view.profiles.iter().map(|profile| profile.kind).collect();
+    assert_eq!(kinds, ["on-cpu", "on-cpu", "off-cpu", "on-cpu", "on-cpu"]);
+    assert_eq!(view.profiles[2].roles[0].total, 3 * 7_600_000);
+    let profile = &view.profiles[1];
+    assert_eq!(profile.trials.len(), 3);
+    let transactions = point(&view, "select-only", 8, 1).unwrap().runs.iter().map(|run| run.transactions);
+    assert_eq!(profile.transactions, transactions.sum::<Option<u64>>().map(|sum| sum as f64));
+    assert!(profile.taken.starts_with("of the whole machine, cycles at 99 Hz"), "{}", profile.taken);
+    let [load, driver] = profile.roles.as_slice() else { panic!("{:?}", profile.roles) };
+    assert_eq!((load.name.as_str(), driver.name.as_str(), driver.total), ("load", "driver", 3 * 301));
+    fn own(frame: &Frame) -> u64 {
+        frame.own + frame.children.iter().map(own).sum::<u64>()
+    }
+    assert_eq!(own(load), load.total, "nothing is lost where small functions are taken together");
+}
+
+#[test]
 fn what_the_store_gives_back_makes_the_same_view() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let (trials, surroundings) = fixture::trials();
-    for trial in &trials {
-        let Surroundings { environment, settings, .. } = surroundings[&trial.id].clone();
-        let record = TrialRecord {
-            trial: trial.clone(),
-            environment,
-            settings,
-            intervals: Vec::new(),
-            spans: Vec::new(),
-            metrics: Metrics::default(),
-            waits: Vec::new(),
-            statements: Vec::new(),
-            stacks: Vec::new(),
-            events: Vec::new(),
-            logs: Vec::new(),
-        };
+    for record in fixture::records() {
         store.write(&record).unwrap();
     }
-    let run = &trials[0].run.id;
+    let run = &fixture::trials().0[0].run.id;
     assert_eq!(read(&store, &Selection::Latest).unwrap(), fixture::view());
     assert_eq!(of_run(&store, run).unwrap(), Some(fixture::view()));
     assert_eq!(of_run(&store, "01KAK3W8XQ5T2M9HC4ZP7VRB0F").unwrap(), None);

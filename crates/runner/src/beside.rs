@@ -9,7 +9,7 @@ use collect::postgres::{
     Commits, LoadSessions, Session, Statements, Statistics, Tables, WaitSampler, buffers,
 };
 use collect::{
-    Backends, Looked, Looker, Machine, Perf, Processes, Profiler, Sampler, Source, Watched, Window,
+    Backends, Looked, Looker, Machine, Perf, Processes, Profiler, Recorded, Sampler, Source, Watched, Window,
 };
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Collect;
@@ -53,6 +53,7 @@ pub(crate) struct Collected {
     pub(crate) statements: Vec<StatementUse>,
     pub(crate) profile: Option<Profiled>,
     pub(crate) stacks: Vec<Stacks>,
+    pub(crate) off_cpu: Vec<Stacks>,
     pub(crate) events: Vec<Event>,
     /// What went wrong, for people.
     pub(crate) troubles: Vec<String>,
@@ -71,16 +72,15 @@ impl Beside {
     ) -> Self {
         let mut beside = Self::default();
         let backends = Arc::clone(&beside.backends);
-        let mut watched = Watched {
+        let watched = Watched {
             driver: Some(driver),
             postmaster: serving.pid(),
-            profiler: None,
+            profilers: Arc::default(),
             backends: Arc::clone(&backends),
         };
         if let Some((profile, perf)) = profile {
             let begun = Profiler::start(profile, perf, watched.clone());
             beside.profiler = beside.noted("profile", begun);
-            watched.profiler = beside.profiler.as_ref().map(Profiler::pid);
         }
         if what.statements {
             let begun = for_statements(serving)
@@ -193,9 +193,14 @@ impl Beside {
         }
         if let Some(profiler) = self.profiler.take() {
             let profiled = profiler.finish(interrupt);
-            if let Some((profile, stacks)) = self.noted("profile", profiled).flatten() {
-                collected.profile = Some(profile);
+            if let Some(Recorded { mut profile, stacks, off_cpu }) = self.noted("profile", profiled).flatten()
+            {
                 collected.stacks = stacks;
+                if let Some((how, stacks)) = self.noted("profile off CPU", off_cpu.transpose()).flatten() {
+                    profile.off_cpu = Some(how);
+                    collected.off_cpu = stacks;
+                }
+                collected.profile = Some(profile);
             }
         }
         collected.commits = self.counted.iter().map(Commits::get).sum();

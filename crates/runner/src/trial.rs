@@ -269,6 +269,7 @@ pub(crate) fn run(
             waits: collected.waits,
             statements: collected.statements,
             stacks: collected.stacks,
+            off_cpu: collected.off_cpu,
             logs,
         },
         loaded,

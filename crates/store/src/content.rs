@@ -28,6 +28,7 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     let mut expected = record.clone();
     expected.logs.sort_by(|a, b| a.name.cmp(&b.name));
     expected.stacks.sort_by(|a, b| a.role.cmp(&b.role));
+    expected.off_cpu.sort_by(|a, b| a.role.cmp(&b.role));
     expected.metrics.0.retain(|series| !series.points.is_empty());
     if decode(files.clone()).map_err(not_storable)? != expected {
         // Such as a figure that is not a number, or a log that is there twice.
@@ -61,7 +62,8 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
         statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
-        stacks: stacks::read(&mut files)?,
+        stacks: stacks::read(stacks::STACKS, &mut files)?,
+        off_cpu: stacks::read(stacks::OFF_CPU, &mut files)?,
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
         logs: logs(files)?,
     })
@@ -106,7 +108,8 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     if !record.events.is_empty() {
         files.insert(event::FILE.to_owned(), event::write(&record.events)?);
     }
-    stacks::write(&record.stacks, &mut files)?;
+    stacks::write(stacks::STACKS, &record.stacks, &mut files)?;
+    stacks::write(stacks::OFF_CPU, &record.off_cpu, &mut files)?;
     for log in &record.logs {
         files.insert(log_file(&log.name)?, compress(&log.text)?);
     }

@@ -1,19 +1,22 @@
-//! `stacks/<role>.folded.zst`: folded stacks of each role, as flame-graph tools read them.
+//! `stacks/<role>.folded.zst` and `off-cpu/<role>.folded.zst`: folded stacks of each role, as flame-graph tools read them.
 
 use model::profile::Stacks;
 
 use crate::content::Files;
 use crate::error::Defect;
 
-const DIRECTORY: &str = "stacks/";
+/// Of what runs.
+pub(crate) const STACKS: &str = "stacks/";
+/// Of what waits.
+pub(crate) const OFF_CPU: &str = "off-cpu/";
 const ENDING: &str = ".folded.zst";
 /// zstd's own default.
 const LEVEL: i32 = 3;
 
-/// Adds the files of these stacks. A role's name has hyphens for its spaces there.
-pub(crate) fn write(stacks: &[Stacks], into: &mut Files) -> Result<(), Defect> {
+/// Adds the files of these stacks, in a directory. A role's name has hyphens for its spaces there.
+pub(crate) fn write(directory: &str, stacks: &[Stacks], into: &mut Files) -> Result<(), Defect> {
     for stacks in stacks {
-        let file = format!("{DIRECTORY}{}{ENDING}", stacks.role.replace(' ', "-"));
+        let file = format!("{directory}{}{ENDING}", stacks.role.replace(' ', "-"));
         let plain = |c: char| c.is_ascii_lowercase() || c == ' ';
         if stacks.role.is_empty() || !stacks.role.chars().all(plain) {
             return Err(Defect::damaged(&file, "a role's name is made of small letters and spaces"));
@@ -25,12 +28,12 @@ pub(crate) fn write(stacks: &[Stacks], into: &mut Files) -> Result<(), Defect> {
     Ok(())
 }
 
-/// Takes the stacks of every role from a bundle's files, by role.
-pub(crate) fn read(files: &mut Files) -> Result<Vec<Stacks>, Defect> {
-    let names: Vec<String> = files.keys().filter(|file| role(file).is_some()).cloned().collect();
+/// Takes the stacks of every role from a bundle's files in a directory, by role.
+pub(crate) fn read(directory: &str, files: &mut Files) -> Result<Vec<Stacks>, Defect> {
+    let names: Vec<String> = files.keys().filter(|file| role(directory, file).is_some()).cloned().collect();
     let mut all = Vec::new();
     for file in names {
-        let (Some(role), Some(content)) = (role(&file), files.remove(&file)) else { continue };
+        let (Some(role), Some(content)) = (role(directory, &file), files.remove(&file)) else { continue };
         let plain = zstd::decode_all(content.as_slice())
             .map_err(|error| Defect::damaged(&file, format!("it can't be decompressed: {error}")))?;
         let text = String::from_utf8(plain)
@@ -41,6 +44,6 @@ pub(crate) fn read(files: &mut Files) -> Result<Vec<Stacks>, Defect> {
     Ok(all)
 }
 
-fn role(file: &str) -> Option<String> {
-    Some(file.strip_prefix(DIRECTORY)?.strip_suffix(ENDING)?.replace('-', " "))
+fn role(directory: &str, file: &str) -> Option<String> {
+    Some(file.strip_prefix(directory)?.strip_suffix(ENDING)?.replace('-', " "))
 }

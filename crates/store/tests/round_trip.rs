@@ -54,6 +54,7 @@ fn files_without_content_are_not_there() {
             "latency.hlog",
             "logs",
             "metrics.parquet",
+            "off-cpu",
             "series.parquet",
             "settings.json",
             "spans.parquet",

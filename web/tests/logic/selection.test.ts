@@ -7,6 +7,7 @@ test('a selection reads what it writes', () => {
     levels: { workload: 'tpcb-like', scale: '10' },
     hidden: ['18_default', '9.6_big & small'],
     trial: '01KAK3W8XQ5T2M9HC4ZP7V0001',
+    flame: { profile: '1', from: 'load;postgres;f (x) [k]' },
     theme: 'dark' as const,
   };
   expect(parseSelection(`#${formatSelection(selection)}`)).toEqual(selection);
@@ -17,7 +18,7 @@ test('nothing chosen leaves the address as it is', () => {
 });
 
 test('what the address can not mean is not chosen', () => {
-  expect(parseSelection('#theme=pink&x=1')).toEqual({ levels: {}, hidden: [], trial: null, theme: 'auto' });
+  expect(parseSelection('#theme=pink&x=1')).toEqual({ levels: {}, hidden: [], trial: null, flame: {}, theme: 'auto' });
 });
 
 test('a level chooses its panels, and one that no panel has chooses nothing', () => {

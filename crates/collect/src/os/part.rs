@@ -1,5 +1,7 @@
 //! What part a process has, by its parent and by what it is known to be.
 
+use std::sync::PoisonError;
+
 use super::proc_files::Stat;
 use super::processes::Watched;
 use super::role::Role;
@@ -14,11 +16,15 @@ pub(super) enum Part {
 }
 
 impl Watched {
+    fn is_profiler(&self, pid: u32) -> bool {
+        self.profilers.lock().unwrap_or_else(PoisonError::into_inner).contains(&pid)
+    }
+
     /// What a process is; `parent` is what its parent is, where that is ours, and `own` is this process.
     pub(super) fn part(&self, own: u32, pid: u32, stat: &Stat, parent: Option<Option<Role>>) -> Part {
         let role = if self.driver == Some(pid) {
             Some(Role::Driver)
-        } else if pid == own || self.profiler == Some(pid) {
+        } else if pid == own || self.is_profiler(pid) {
             Some(Role::Pgdyno)
         } else if self.postmaster == Some(pid) {
             Some(Role::Postmaster)

@@ -22,8 +22,8 @@ pub struct Watched {
     pub driver: Option<u32>,
     /// Process id of the server's first process; none where it runs elsewhere.
     pub postmaster: Option<u32>,
-    /// Process id of the program that profiles beside the load; it counts as pgdyno.
-    pub profiler: Option<u32>,
+    /// Process ids of the programs that profile beside the load; they count as pgdyno.
+    pub profilers: Arc<Mutex<Vec<u32>>>,
     /// Which of the server's backends are none of the load's. They may come and go.
     pub backends: Arc<Mutex<Backends>>,
 }
@@ -366,7 +366,7 @@ mod tests {
             let of = Watched {
                 driver: None,
                 postmaster: Some(POSTMASTER),
-                profiler: None,
+                profilers: Arc::default(),
                 backends: Arc::clone(&backends),
             };
             (Processes::at(&Root::new(self.0.path()), of, OWN), backends)

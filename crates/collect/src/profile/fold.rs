@@ -6,11 +6,11 @@ use std::io::{self, BufRead};
 
 use model::profile::{KERNEL_SUFFIX, Stacks};
 
-use super::script::{Frame, Line};
+use super::script::{Frame, Line, Thread};
 use crate::os::Roster;
 
 /// The role of processes that have none.
-const FOREIGN: &str = "foreign";
+pub(super) const FOREIGN: &str = "foreign";
 
 /// What came of all samples.
 #[derive(Debug, Default)]
@@ -27,14 +27,14 @@ pub(super) struct Folded {
 
 /// One sample while it is read; its parts are used again for the next.
 #[derive(Default)]
-struct Sample {
+pub(super) struct Sample {
     pid: u32,
     comm: String,
     /// The innermost first.
     frames: Vec<String>,
     /// The file of the innermost, where that has no name.
     nameless: Option<String>,
-    is_open: bool,
+    pub(super) is_open: bool,
 }
 
 impl Folded {
@@ -54,12 +54,15 @@ impl Folded {
             }
             match line {
                 // A processor without work runs the kernel's process 0.
-                Line::Sample { pid: 0, .. } | Line::Other | Line::End => {}
-                Line::Sample { comm, pid, event, only } => {
+                Line::Sample { of: Thread { pid: 0, .. }, .. }
+                | Line::Switch { .. }
+                | Line::Other
+                | Line::End => {}
+                Line::Sample { of, event, only, .. } => {
                     if folded.event.is_none() {
                         folded.event = Some(event.to_owned());
                     }
-                    sample.open(comm, pid);
+                    sample.open(of);
                     only.iter().for_each(|frame| sample.push(frame));
                 }
                 Line::Frame(frame) if sample.is_open => sample.push(&frame),
@@ -84,17 +87,11 @@ impl Folded {
             return;
         }
         sample.is_open = false;
-        let outermost_first = || sample.frames.iter().rev().map(String::as_str);
-        let role = roster.role(sample.pid, outermost_first()).unwrap_or(FOREIGN);
+        let role = sample.role(roster);
         if let (Some(file), true) = (&sample.nameless, role != FOREIGN) {
             *self.nameless.entry(file.clone()).or_default() += 1;
         }
-        stack.clear();
-        stack.push_str(&sample.comm);
-        for frame in outermost_first() {
-            stack.push(';');
-            stack.push_str(frame);
-        }
+        sample.write(stack);
         self.samples += 1;
         let stacks = self.stacks.entry(role).or_default();
         match stacks.get_mut(stack.as_str()) {
@@ -107,17 +104,34 @@ impl Folded {
 }
 
 impl Sample {
-    fn open(&mut self, comm: &str, pid: u32) {
-        // Kernel threads are named after what they work at, such as `kworker/0:1-events`.
-        let comm = comm.split('/').next().unwrap_or(comm);
-        self.comm = comm.replace(';', ":");
-        self.pid = pid;
+    pub(super) fn open(&mut self, of: Thread<'_>) {
+        self.comm = process(of.comm);
+        self.pid = of.pid;
         self.frames.clear();
         self.nameless = None;
         self.is_open = true;
     }
 
-    fn push(&mut self, frame: &Frame) {
+    /// The role of its process.
+    pub(super) fn role(&self, roster: &Roster) -> &'static str {
+        roster.role(self.pid, self.outermost_first()).unwrap_or(FOREIGN)
+    }
+
+    /// Writes it as a folded stack.
+    pub(super) fn write(&self, stack: &mut String) {
+        stack.clear();
+        stack.push_str(&self.comm);
+        for frame in self.outermost_first() {
+            stack.push(';');
+            stack.push_str(frame);
+        }
+    }
+
+    fn outermost_first(&self) -> impl Iterator<Item = &str> {
+        self.frames.iter().rev().map(String::as_str)
+    }
+
+    pub(super) fn push(&mut self, frame: &Frame) {
         if frame.is_end_mark() {
             return;
         }
@@ -141,6 +155,12 @@ impl Sample {
         };
         self.frames.push(name);
     }
+}
+
+/// A process's name as it is in stacks.
+pub(super) fn process(comm: &str) -> String {
+    // Kernel threads are named after what they work at, such as `kworker/0:1-events`.
+    comm.split('/').next().unwrap_or(comm).replace(';', ":")
 }
 
 #[cfg(test)]

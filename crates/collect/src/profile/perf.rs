@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::profile::{COPY_BYTES, Profile, Scope, Unwinding};
@@ -20,6 +21,8 @@ use super::script;
 
 /// The event that is asked for; where there is no such counter, as in most virtual machines, perf takes `cpu-clock`.
 const EVENT: &str = "cycles";
+/// The event of a thread that leaves its processor, which is the kernel's; so said, perf does not go on without its side.
+const SWITCH: &str = "context-switches:k";
 /// Room for samples of one processor, where stacks are copied: five seconds of it, for perf has to wait for a processor.
 const COPIES_ROOM: &str = "4M";
 /// The first release that can be told to begin and to end, and be asked whether it is ready.
@@ -29,6 +32,21 @@ const OBEYS_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may say nothing while it reads a recording.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_AROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Where processors are, so many times a second.
+    Running {
+        /// Of each one.
+        hz: u32,
+    },
+    /// Every switch between threads, and where they left their processor so many times a second.
+    Waiting {
+        /// Of each one.
+        hz: u32,
+    },
+}
 
 /// The program, and what it may do here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,20 +77,24 @@ impl Perf {
             ));
         }
         let mut why = String::new();
+        let unwinding = profile.callgraph.unwrap_or(Unwinding::Dwarf);
         for scope in [Scope::Machine, Scope::Processes] {
             perf.scope = scope;
-            match perf.tries(profile) {
-                Ok(()) => return Ok(perf),
+            match perf.tries(What::Running { hz: profile.hz }, unwinding) {
+                Ok(()) if profile.off_cpu.is_none() => return Ok(perf),
+                Ok(()) => {
+                    let tried = perf.tries(What::Waiting { hz: 1 }, unwinding);
+                    return tried.map(|()| perf).map_err(|said| no_switches(&said));
+                }
                 Err(said) => why = said,
             }
         }
-        let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
         Err(format!(
             "perf may not take {} samples a second here (kernel.perf_event_paranoid = {}): as root, `sysctl \
              kernel.perf_event_paranoid=1` lets it, `=-1` for the whole machine, or CAP_PERFMON for this user; in a \
              container, its seccomp profile has to allow perf_event_open. perf says: {why}",
             profile.hz,
-            paranoid.trim()
+            paranoid()
         ))
     }
 
@@ -83,8 +105,8 @@ impl Perf {
     }
 
     /// Records nothing in particular.
-    fn tries(&self, profile: &Profile) -> Result<(), String> {
-        let mut command = self.record(profile.hz, profile.callgraph.unwrap_or(Unwinding::Dwarf));
+    fn tries(&self, what: What, unwinding: Unwinding) -> Result<(), String> {
+        let mut command = self.record(what, unwinding);
         command.args(["-o", "/dev/null", "--", "true"]);
         let output = command.output().map_err(|error| error.to_string())?;
         match output.status.success() {
@@ -102,22 +124,40 @@ impl Perf {
     }
 
     /// `perf record`, without where to and of what. It keeps nothing of programs in the user's home.
-    fn record(&self, hz: u32, unwinding: Unwinding) -> Command {
+    fn record(&self, what: What, unwinding: Unwinding) -> Command {
         let mut command = self.command("record");
-        command.args(["--quiet", "--no-buildid", "--no-buildid-cache", "--strict-freq", "-e", EVENT, "-F"]);
-        command.arg(hz.to_string());
+        command.args(["--quiet", "--no-buildid", "--no-buildid-cache"]);
+        match what {
+            What::Running { hz } => command.args(["--strict-freq", "-e", EVENT, "-F", &hz.to_string()]),
+            What::Waiting { hz } => command.args(["--switch-events", "-e", SWITCH, "-F", &hz.to_string()]),
+        };
         match unwinding {
             Unwinding::FramePointers => command.args(["--call-graph", "fp"]),
             Unwinding::Dwarf => command.arg("--call-graph").arg(format!("dwarf,{COPY_BYTES}")),
         };
         if self.scope == Scope::Machine {
             command.arg("--all-cpus");
-            if unwinding == Unwinding::Dwarf {
+            if unwinding == Unwinding::Dwarf || matches!(what, What::Waiting { .. }) {
                 command.args(["--mmap-pages", COPIES_ROOM]);
             }
         }
         command
     }
+}
+
+/// What perf may not do, and what would let it.
+fn no_switches(said: &str) -> String {
+    format!(
+        "perf may not record switches between threads here, which profile.off_cpu needs (kernel.perf_event_paranoid = {}): as \
+         root, `sysctl kernel.perf_event_paranoid=1` lets it, or CAP_PERFMON for this user; or leave off_cpu out. perf says: \
+         {said}",
+        paranoid()
+    )
+}
+
+fn paranoid() -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    paranoid.trim().to_owned()
 }
 
 /// The program, where it is installed.
@@ -157,19 +197,21 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Starts perf, and waits until it is ready. `processes` are what is sampled where not the whole machine is.
+    /// Starts perf, and waits until it is ready. `processes` are what is sampled where not the whole machine is; what it is
+    /// itself is put down in `profilers` before anybody can meet it.
     pub(super) fn start(
         perf: &Perf,
-        hz: u32,
+        what: What,
         unwinding: Unwinding,
         processes: &[u32],
+        profilers: &Mutex<Vec<u32>>,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("perf could not be started: {error}");
         let raw = tempfile::tempfile().map_err(failed)?;
         let said = tempfile::tempfile().map_err(failed)?;
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()));
         let ((commands, control), (answers, acknowledge)) = (pipe()?, pipe()?);
-        let mut command = perf.record(hz, unwinding);
+        let mut command = perf.record(what, unwinding);
         command
             .args(["--clockid", "CLOCK_MONOTONIC", "--control"])
             .arg(format!("fd:{},{}", commands.as_raw_fd(), acknowledge.as_raw_fd()))
@@ -182,7 +224,13 @@ impl Recording {
                 command.args(["--pid", &processes.join(",")])
             }
         };
-        let child = spawn(command, &[raw.as_fd(), commands.as_fd(), acknowledge.as_fd()]).map_err(failed)?;
+        let child = {
+            let mut profilers = profilers.lock().unwrap_or_else(PoisonError::into_inner);
+            let files = [raw.as_fd(), commands.as_fd(), acknowledge.as_fd()];
+            let child = spawn(command, &files).map_err(failed)?;
+            profilers.push(child.id());
+            child
+        };
         let mut recording = Self { child, raw, said, control, answers };
         recording.tell("ping\n")?;
         Ok(recording)
@@ -273,6 +321,7 @@ impl<'a> Script<'a> {
     /// Of what was sampled between two moments of `CLOCK_MONOTONIC`.
     pub(super) fn start(
         perf: &Perf,
+        what: What,
         raw: &File,
         between_us: [i64; 2],
         interrupt: &'a AtomicBool,
@@ -282,10 +331,16 @@ impl<'a> Script<'a> {
         let mut command = perf.command("script");
         command
             // Inlined functions would be looked up by another program, a minute for a second of samples.
-            .args(["--no-inline", "--show-task-events", "--show-lost-events", "-F", script::FIELDS])
+            .args(["--no-inline", "--show-task-events", "--show-lost-events"])
             .args(["-i", &path_of(raw), "--time", &between_us.map(seconds).join(",")])
             .stdout(Stdio::piped())
             .stderr(said.try_clone().map_err(failed)?);
+        match what {
+            What::Running { .. } => command.args(["-F", script::FIELDS]),
+            What::Waiting { .. } => {
+                command.args(["--show-switch-events", "-F", &format!("{},period", script::FIELDS)])
+            }
+        };
         let mut child = spawn(command, &[raw.as_fd()]).map_err(failed)?;
         let output = child.stdout.take().ok_or_else(|| failed(io::Error::other("it has no output")))?;
         Ok(Self { child, output, said, interrupt })

@@ -1,23 +1,48 @@
 //! What `perf script` prints, line by line. Source: perf-script(1), with the fields that [`FIELDS`] asks for.
 
-/// Fields to be asked for with `-F`.
+/// Fields to be asked for with `-F`; a sample's period may be beside them.
 pub(super) const FIELDS: &str = "comm,pid,tid,time,event,ip,sym,dso";
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// A sample begins. Where it has no callers, its only frame is on the same line.
-    Sample { comm: &'a str, pid: u32, event: &'a str, only: Option<Frame<'a>> },
+    /// A sample begins. Where it has no callers, its only frame is on the same line. It stands for as many events as its
+    /// period says, where that was asked for.
+    Sample { of: Thread<'a>, event: &'a str, period: u64, only: Option<Frame<'a>> },
     /// A function of the sample, the innermost first.
     Frame(Frame<'a>),
     /// The sample has ended.
     End,
     /// So many samples were lost.
     Lost(u64),
+    /// A thread got a processor, or left it.
+    Switch { of: Thread<'a>, way: Way },
     /// A process has started another.
     Fork { pid: u32, parent: u32 },
     /// Anything else.
     Other,
+}
+
+/// A thread at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Thread<'a> {
+    /// The process's name.
+    pub(super) comm: &'a str,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    /// On `CLOCK_MONOTONIC`.
+    pub(super) at_us: i64,
+}
+
+/// Which way a thread is switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It gets a processor.
+    In,
+    /// It leaves it, for it waits.
+    Out,
+    /// It leaves it to another one, and would have gone on.
+    Preempted,
 }
 
 /// A function that was not left yet.
@@ -76,26 +101,40 @@ fn head(line: &str) -> Option<Line<'_>> {
             continue;
         }
         let after = line[from..].trim_start_matches(|c: char| c.is_ascii_digit());
+        let tid = line[from..line.len() - after.len()].parse::<u32>();
         let Some((time, rest)) = after.trim_start().split_once(": ") else { continue };
-        if !after.starts_with(' ') || time.parse::<f64>().is_err() {
-            continue;
-        }
-        return Some(happened(before.trim(), pid, rest.trim_start()));
+        let (Ok(tid), Ok(time), true) = (tid, time.parse::<f64>(), after.starts_with(' ')) else { continue };
+        let of = Thread { comm: before.trim(), pid, tid, at_us: (time * 1e6).round() as i64 };
+        return Some(happened(of, rest.trim_start()));
     }
 }
 
-fn happened<'a>(comm: &'a str, pid: u32, what: &'a str) -> Line<'a> {
+fn happened<'a>(of: Thread<'a>, what: &'a str) -> Line<'a> {
     if let Some(task) = what.strip_prefix("PERF_RECORD_") {
-        return record(task).unwrap_or(Line::Other);
+        return switch(of, task).or_else(|| record(task)).unwrap_or(Line::Other);
     }
+    let period = what.split_once(' ').and_then(|(period, what)| Some((period.parse().ok()?, what)));
+    let (period, what) = period.map_or((1, what), |(period, what)| (period, what.trim_start()));
     let (event, rest) = match what.split_once(' ') {
         Some((event, rest)) => (event, frame(rest)),
         None => (what, None),
     };
     match event.strip_suffix(':') {
-        Some(event) => Line::Sample { comm, pid, event, only: rest },
+        Some(event) => Line::Sample { of, event, period, only: rest },
         None => Line::Other,
     }
+}
+
+/// `SWITCH_CPU_WIDE IN prev pid/tid: 1/1`, `SWITCH OUT`, `SWITCH_CPU_WIDE OUT preempt next pid/tid: 1/1`.
+fn switch<'a>(of: Thread<'a>, text: &str) -> Option<Line<'a>> {
+    let mut words = text.strip_prefix("SWITCH")?.split_whitespace().skip_while(|word| word.starts_with('_'));
+    let way = match (words.next()?, words.next()) {
+        ("IN", _) => Way::In,
+        ("OUT", Some("preempt")) => Way::Preempted,
+        ("OUT", _) => Way::Out,
+        _ => return None,
+    };
+    Some(Line::Switch { of, way })
 }
 
 /// `FORK(pid:tid):(parent:its thread)`, `LOST lost 3`, `LOST_SAMPLES lost 3`.
@@ -138,18 +177,54 @@ mod tests {
 
     #[test]
     fn samples_of_any_name_are_told_from_what_else_happened() {
-        let sample = |comm, pid, event| Line::Sample { comm, pid, event, only: None };
+        let thread = |comm, pid, tid, at_us| Thread { comm, pid, tid, at_us };
+        let sample = |of, event| Line::Sample { of, event, period: 1, only: None };
         for (line, read) in [
-            ("postgres 31480/31480 25520.528687: cpu-clock: \n", sample("postgres", 31480, "cpu-clock")),
-            ("driver-0 31465/31478 25523.838885:  cycles:u: ", sample("driver-0", 31465, "cycles:u")),
-            ("kworker/0:1-eve    9/9     12.5: cycles:", sample("kworker/0:1-eve", 9, "cycles")),
-            ("a 1/x b    7/8     12.5: cycles:P:", sample("a 1/x b", 7, "cycles:P")),
+            (
+                "postgres 31480/31480 25520.528687: cpu-clock: \n",
+                sample(thread("postgres", 31480, 31480, 25_520_528_687), "cpu-clock"),
+            ),
+            (
+                "driver-0 31465/31478 25523.838885:  cycles:u: ",
+                sample(thread("driver-0", 31465, 31478, 25_523_838_885), "cycles:u"),
+            ),
+            (
+                "kworker/0:1-eve    9/9     12.5: cycles:",
+                sample(thread("kworker/0:1-eve", 9, 9, 12_500_000), "cycles"),
+            ),
+            ("a 1/x b    7/8     12.5: cycles:P:", sample(thread("a 1/x b", 7, 8, 12_500_000), "cycles:P")),
             (
                 "perf 5997/5997  25894.391568: PERF_RECORD_FORK(5998:5998):(5997:5997)",
                 Line::Fork { pid: 5998, parent: 5997 },
             ),
             ("perf 5997/5997  25894.391568: PERF_RECORD_LOST lost 12", Line::Lost(12)),
             ("perf 5997/5997  25894.391568: PERF_RECORD_LOST_SAMPLES lost 3", Line::Lost(3)),
+            (
+                "postgres 7/8 12.5:         17 context-switches:k: ",
+                Line::Sample {
+                    of: thread("postgres", 7, 8, 12_500_000),
+                    event: "context-switches:k",
+                    period: 17,
+                    only: None,
+                },
+            ),
+            (
+                "rcu_preempt    15/15    36817.857353: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 3/3",
+                Line::Switch { of: thread("rcu_preempt", 15, 15, 36_817_857_353), way: Way::In },
+            ),
+            (
+                "a    1/2    1.5: PERF_RECORD_SWITCH_CPU_WIDE OUT preempt  next pid/tid:    15/15   ",
+                Line::Switch { of: thread("a", 1, 2, 1_500_000), way: Way::Preempted },
+            ),
+            (
+                "a    1/2    1.5: PERF_RECORD_SWITCH OUT          ",
+                Line::Switch { of: thread("a", 1, 2, 1_500_000), way: Way::Out },
+            ),
+            // A thread that has ended.
+            (
+                "a    1/-1    1.5: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:    15/15   ",
+                Line::Other,
+            ),
             ("perf 5997/5997  0.000000: PERF_RECORD_COMM: postgres:9/9", Line::Other),
             ("perf 5997/5997  0.000000: PERF_RECORD_FORK(x)", Line::Other),
             ("", Line::End),
@@ -160,7 +235,12 @@ mod tests {
         let only = Frame { address: 0x401000, symbol: Some("main"), file: "/bin/a" };
         assert_eq!(
             Line::read("a 1/1 1.0: cycles:   401000 main (/bin/a)"),
-            Line::Sample { comm: "a", pid: 1, event: "cycles", only: Some(only) }
+            Line::Sample {
+                of: Thread { comm: "a", pid: 1, tid: 1, at_us: 1_000_000 },
+                event: "cycles",
+                period: 1,
+                only: Some(only)
+            }
         );
     }
 
@@ -213,10 +293,8 @@ mod tests {
             file in "/[a-z0-9/._ -]{0,30}[a-z]",
         ) {
             let head = format!("{comm:>16} {pid:>7}/{pid:<7} 123.456789: cycles: ");
-            prop_assert_eq!(
-                Line::read(&head),
-                Line::Sample { comm: comm.trim(), pid, event: "cycles", only: None }
-            );
+            let of = Thread { comm: comm.trim(), pid, tid: pid, at_us: 123_456_789 };
+            prop_assert_eq!(Line::read(&head), Line::Sample { of, event: "cycles", period: 1, only: None });
             let line = format!("\t{address:16x} {symbol} ({file})");
             let frame = Frame { address, symbol: Some(symbol.as_str()), file: file.as_str() };
             prop_assert_eq!(Line::read(&line), Line::Frame(frame));

@@ -86,6 +86,7 @@ mod tests {
             nameless: [("[kernel]".to_owned(), 19)].into(),
             perf_version: String::new(),
             perf_cpu_us: None,
+            off_cpu: None,
         };
         assert_eq!(reservations(&profile), Vec::<String>::new());
         let nameless = [("[kernel]", 300), ("[libc.so.6]", 100), ("[postgres]", 50)];

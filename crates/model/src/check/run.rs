@@ -7,7 +7,7 @@ use super::value::{in_range, one_of, whole};
 use crate::cell::Cell;
 use crate::factor::Factor;
 use crate::plan::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
-use crate::profile::{Profile, Unwinding};
+use crate::profile::{AROUND_OFF_CPU_US, Profile, Unwinding};
 use crate::spec::{self, SpecError};
 use crate::units::Span;
 use crate::validity::Thresholds;
@@ -96,7 +96,7 @@ impl Checked<'_> {
     /// What is profiled beside each load of these cells.
     pub(crate) fn profile(&self, cells: &[Cell]) -> Result<Option<Profile>, SpecError> {
         let Some(table) = &self.campaign.profile else { return Ok(None) };
-        let spec::Profile { hz, callgraph, window } = table.get_ref();
+        let spec::Profile { hz, callgraph, window, off_cpu } = table.get_ref();
         if let Some(given) = window {
             let asked = self.window(given)?;
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
@@ -104,6 +104,17 @@ impl Checked<'_> {
                     given,
                     format!("{asked} are to be profiled of a measured window of {shorter}"),
                     "expected no more than the shortest window; left out, it is all of it",
+                ));
+            }
+        }
+        if let Some(given) = off_cpu {
+            let asked = self.window(given)?;
+            let too_short = |duration: &Span| duration.us() < 2 * (asked.us() + AROUND_OFF_CPU_US);
+            if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(too_short) {
+                return Err(SpecError::at(
+                    given,
+                    format!("{asked} are to be recorded off CPU of a measured window of {shorter}"),
+                    "expected less than half of the shortest window, and a second less for getting ready",
                 ));
             }
         }
@@ -120,6 +131,7 @@ impl Checked<'_> {
                 Some(given) => one_of(given, "call graph", &choices)?,
             },
             window: window.as_ref().map(|given| *given.get_ref()),
+            off_cpu: off_cpu.as_ref().map(|given| *given.get_ref()),
         }))
     }
 

@@ -7,15 +7,19 @@ use anyhow::Context;
 use clap::Args;
 use diagnose::profile::Groups;
 use report::profile::{
-    Difference, Document, Profile, ProfileError, difference_svg, difference_text, function_text, groups_of,
-    profile, svg, text,
+    Difference, Document, Kind, Profile, ProfileError, difference_svg, difference_text, function_text,
+    groups_of, profile, svg, text,
 };
 use report::table::Format;
 use report::{Selection, Selector};
 use store::Store;
 
+use crate::campaign_file::CampaignFile;
+use crate::campaign_run::{CampaignRun, Outcome, exit, has_servers, interrupted, new_run};
+use crate::commands::plan::headline;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
+use crate::overrides;
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Say which functions processors were in, by role, group and function
@@ -23,7 +27,8 @@ use crate::store_arg::{RunArg, StoreArg};
 /// Of trials whose campaign has [profile]: shares of samples by role (driver, the load's backends, checkpointer, …), and of
 /// one role by group of functions (protocol, parse and plan, executor, commit, buffer, WAL, lock) and by function, by itself
 /// and with all that it calls. Of a cell, its trials' samples are taken together. Of two, it says where a transaction
-/// takes more processor time in the second.
+/// takes more processor time in the second. With --measure the trial is run now. With --off-cpu it is told where threads
+/// waited.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,6 +38,9 @@ Examples:
   pgdyno profile --function ExecScan                a function, what calls it and what it calls
   pgdyno profile server=17 server=18                where the second takes more CPU time of a transaction
   pgdyno profile server=17 server=18 --svg diff.svg as a flame graph: red is more, blue is less
+  pgdyno profile --off-cpu --svg waits.svg          where threads waited, in trials with profile.off_cpu
+  pgdyno profile --measure server=18,workload=select-only,clients=8,duration=20s --set profile.hz=299
+                                                    measures it first, as a campaign of one trial
   pgdyno profile --role driver --folded | inferno-flamegraph > driver.svg
   pgdyno profile --format json | jq '.profiles[0].roles[] | {role, samples}'")]
 pub(crate) struct ProfileArgs {
@@ -40,6 +48,20 @@ pub(crate) struct ProfileArgs {
     /// [default: the latest trial]
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
     what: Vec<Selector>,
+
+    /// Of one profile, show where threads waited in place of what ran: time without a processor, of trials whose [profile]
+    /// has off_cpu
+    #[arg(long)]
+    off_cpu: bool,
+
+    /// Run a trial of this cell, into the store, and show its profile: FACTOR=LEVEL,… as in campaigns (server, workload and
+    /// clients at least; what is left out is at its default)
+    #[arg(long, value_name = "CELL", conflicts_with_all = ["what", "run", "campaign"])]
+    measure: Option<String>,
+
+    /// With --measure: another value for a key of the campaign, by its dotted name [example: --set profile.hz=299]
+    #[arg(long, value_name = "NAME=VALUE", requires = "measure")]
+    set: Vec<String>,
 
     /// Only this role: driver, load, checkpointer, "background writer", … [default: all; of groups and functions load]
     #[arg(long, value_name = "ROLE")]
@@ -73,26 +95,58 @@ pub(crate) struct ProfileArgs {
 
 impl ProfileArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let run = self.run.get();
-        let store = Store::existing(&self.store.root())?;
         let groups = match &self.groups {
             None => Groups::default(),
             Some(file) => read_groups(file)?,
         };
+        let Some(cell) = &self.measure else {
+            let run = self.run.get();
+            self.show(&Store::existing(&self.store.root())?, &run, &groups)?;
+            return Ok(Exit::Ok);
+        };
+        self.measure(cell, &groups)
+    }
+
+    /// Runs a trial of a cell, and shows its profile.
+    fn measure(&self, cell: &str, groups: &Groups) -> anyhow::Result<Exit> {
+        let text = overrides::apply(&overrides::profiled_cell(cell)?, &self.set)?;
+        let file = CampaignFile::of(Path::new("--measure"), text, None)?;
+        has_servers(&file)?;
+        let store = Store::open(&self.store.root())?;
+        let run = new_run(&file, &[]);
+        note(&headline(&file.plan));
+        for warning in file.plan.warnings() {
+            note(&format!("{warning}\n"));
+        }
+        let trials = CampaignRun { plan: &file.plan, run: &run, trials: &[], store: &store, strict: false };
+        let exit = match trials.measure()? {
+            Outcome::Interrupted => return Ok(interrupted()),
+            Outcome::Executed(executed) => exit(&executed),
+        };
+        match exit {
+            Exit::Ok => self.show(&store, &Selection::Run(run.id), groups)?,
+            _ => note(&format!("No usable trial, and no profile of one: pgdyno explain run:{}\n", run.id)),
+        }
+        Ok(exit)
+    }
+
+    fn show(&self, store: &Store, run: &Selection, groups: &Groups) -> anyhow::Result<()> {
+        if self.off_cpu && self.what.len() > 1 {
+            return Err(Usage("error: --off-cpu is of one profile, and two are named".to_owned()).into());
+        }
         let usual = Selector::default();
         let what = if self.what.is_empty() { std::slice::from_ref(&usual) } else { &self.what };
-        let found =
-            what.iter().map(|what| self.profile(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
+        let found = what.iter().map(|what| self.profile(store, run, what)).collect::<Result<Vec<_>, _>>()?;
         match found.as_slice() {
-            [first, second, ..] => self.difference(first, second, &groups)?,
-            [only] => self.one(only, &groups)?,
-            [] => {}
+            [first, second, ..] => self.difference(first, second, groups),
+            [only] => self.one(only, groups),
+            [] => Ok(()),
         }
-        Ok(Exit::Ok)
     }
 
     fn profile(&self, store: &Store, run: &Selection, what: &Selector) -> Result<Profile, ProfileError> {
-        let found = profile(store, run, what)?;
+        let kind = if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu };
+        let found = profile(store, run, what, kind)?;
         match &self.role {
             Some(role) => found.only(role),
             None => Ok(found),

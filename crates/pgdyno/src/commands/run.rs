@@ -1,11 +1,10 @@
 //! `pgdyno run`: runs a campaign and prints its tables.
 
 use clap::Args;
-use model::record::Run;
 use store::Store;
 
 use crate::campaign_file::CampaignArg;
-use crate::campaign_run::{CampaignRun, has_servers};
+use crate::campaign_run::{CampaignRun, has_servers, new_run};
 use crate::commands::plan::{foreseen_power, headline};
 use crate::exit::Exit;
 use crate::output::{FormatArg, note};
@@ -47,15 +46,7 @@ impl RunArgs {
         let file = self.campaign.read(None)?;
         has_servers(&file)?;
         let store = Store::open(&self.store.root_beside(self.campaign.directory()))?;
-        let run = Run {
-            id: store::new_id(),
-            campaign: file.plan.campaign.clone(),
-            campaign_toml: file.text.clone(),
-            seed: Some(file.plan.run.seed),
-            pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
-            tags: file.plan.tags.iter().chain(&self.tag).cloned().collect(),
-            notes: file.plan.notes.clone(),
-        };
+        let run = new_run(&file, &self.tag);
         note(&headline(&file.plan));
         let power = foreseen_power(&file.plan, store.root()).and_then(|power| power.warning());
         for warning in file.plan.warnings().into_iter().chain(power) {

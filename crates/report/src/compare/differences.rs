@@ -65,8 +65,11 @@ impl Known {
             let record = store.load(&trial.id)?;
             let mut facts = of_machine(&record.environment);
             facts.extend(of_trial(trial));
-            let surroundings =
-                Surroundings { environment: record.environment, settings: record.settings, spans: None };
+            let surroundings = Surroundings {
+                environment: record.environment,
+                settings: record.settings,
+                ..Surroundings::default()
+            };
             facts.extend(facts_of(trial, &surroundings));
             self.0.insert(place.clone(), facts);
         }

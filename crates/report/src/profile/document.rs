@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use diagnose::profile::{Groups, functions};
+use model::profile::{OffCpu, Profiled};
 use serde::Serialize;
 
 use super::Profile;
@@ -19,19 +20,24 @@ pub struct Document {
 
 #[derive(Debug, Serialize)]
 struct ProfileDocument {
+    /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
+    kind: &'static str,
     cell: String,
     trials: Vec<String>,
     /// How each was taken.
     taken: Vec<TakenDocument>,
     /// While it was taken; null where it is not known.
     transactions: Option<f64>,
+    /// Throughput in the rest of the measured window; null where there is next to no rest.
+    tps_beside: Option<f64>,
     us_per_sample: f64,
     roles: Vec<RoleDocument>,
     reservations: Vec<String>,
 }
 
+/// How a trial's profile was taken.
 #[derive(Debug, Serialize)]
-struct TakenDocument {
+pub struct TakenDocument {
     event: Option<String>,
     hz: u32,
     callgraph: &'static str,
@@ -43,6 +49,17 @@ struct TakenDocument {
     lost: u64,
     nameless: BTreeMap<String, u64>,
     perf_version: String,
+    perf_cpu_us: Option<u64>,
+    off_cpu: Option<OffCpuDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct OffCpuDocument {
+    from_us: i64,
+    to_us: i64,
+    switches: u64,
+    sampled: u64,
+    lost: u64,
     perf_cpu_us: Option<u64>,
 }
 
@@ -125,7 +142,24 @@ impl ProfileDocument {
                 functions: functions(stacks).into_iter().map(function).collect(),
             }
         };
-        let taken = |taken: &model::profile::Profiled| TakenDocument {
+        Self {
+            kind: profile.kind.name(),
+            cell: profile.cell.clone(),
+            trials: profile.trials.clone(),
+            taken: profile.taken.iter().map(TakenDocument::of).collect(),
+            transactions: profile.transactions,
+            tps_beside: profile.tps_beside,
+            us_per_sample: profile.us_per_sample,
+            roles: profile.stacks.iter().map(role).collect(),
+            reservations: profile.reservations(),
+        }
+    }
+}
+
+impl TakenDocument {
+    /// Of one trial.
+    pub fn of(taken: &Profiled) -> Self {
+        Self {
             event: taken.event.clone(),
             hz: taken.hz,
             callgraph: taken.callgraph.name(),
@@ -138,15 +172,16 @@ impl ProfileDocument {
             nameless: taken.nameless.clone(),
             perf_version: taken.perf_version.clone(),
             perf_cpu_us: taken.perf_cpu_us,
-        };
-        Self {
-            cell: profile.cell.clone(),
-            trials: profile.trials.clone(),
-            taken: profile.taken.iter().map(taken).collect(),
-            transactions: profile.transactions,
-            us_per_sample: profile.us_per_sample,
-            roles: profile.stacks.iter().map(role).collect(),
-            reservations: profile.reservations(),
+            off_cpu: taken.off_cpu.clone().map(
+                |OffCpu { from_us, to_us, switches, sampled, lost, perf_cpu_us }| OffCpuDocument {
+                    from_us,
+                    to_us,
+                    switches,
+                    sampled,
+                    lost,
+                    perf_cpu_us,
+                },
+            ),
         }
     }
 }

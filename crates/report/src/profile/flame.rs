@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use inferno::flamegraph::color::{MultiPalette, Palette};
 use inferno::flamegraph::{Options, from_lines};
 
-use super::{Profile, ProfileError};
+use super::{Kind, Profile, ProfileError};
 
 /// The flame graph of a profile: the kernel's functions are orange. With several roles each has a column of its own.
 ///
@@ -14,7 +14,14 @@ use super::{Profile, ProfileError};
 pub fn svg(profile: &Profile) -> Result<String, ProfileError> {
     let mut options = Options::default();
     options.title = title(profile);
-    options.subtitle = Some(format!("{} samples of CPU time", profile.samples()));
+    let (amount, of) = (profile.samples(), profile.kind);
+    options.subtitle = Some(match of {
+        Kind::OnCpu => format!("{amount} samples of CPU time"),
+        Kind::OffCpu => format!("{:.1} ms without a processor", amount as f64 / 1e3),
+    });
+    if of == Kind::OffCpu {
+        options.count_name = "µs".to_owned();
+    }
     options.colors = Palette::Multi(MultiPalette::Java);
     draw(options, &profile.folded())
 }

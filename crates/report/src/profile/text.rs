@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use diagnose::profile::{Groups, around, frames, functions};
-use model::profile::{Scope, Stacks, Unwinding};
+use model::profile::{NO_STACK, PREEMPTED, Profiled, Scope, Stacks, Unwinding};
 
 use super::difference::{Change, Difference};
-use super::{Profile, ProfileError};
+use super::{Kind, Profile, ProfileError};
 use crate::figures;
 use crate::table::{Format, Table};
 
@@ -53,12 +53,12 @@ pub fn function_text(
         known: similar(stacks, function),
     })?;
     let total = stacks.total();
-    let mut table = Table::new(["", "function", "#samples", "#share", "#µs/transaction"]);
+    let mut table = Table::new(["", "function", unit(profile.kind), "#share", "#µs/transaction"]);
     let mut row = |what: &str, name: &str, samples: u64| {
         table.push(vec![
             what.to_owned(),
             name.to_owned(),
-            samples.to_string(),
+            amount(profile.kind, samples),
             share(samples, total),
             us(profile.us_per_transaction(samples)),
         ]);
@@ -73,12 +73,11 @@ pub fn function_text(
     }
     Ok(match format {
         Format::Table => {
-            format!(
-                "{}\n\n{function} in {total} samples of {}\n{}",
-                heading(profile),
-                stacks.role,
-                table.render(format)
-            )
+            let of = match profile.kind {
+                Kind::OnCpu => format!("{total} samples"),
+                Kind::OffCpu => format!("{} ms", amount(profile.kind, total)),
+            };
+            format!("{}\n\n{function} in {of} of {}\n{}", heading(profile), stacks.role, table.render(format))
         }
         format => table.render(format),
     })
@@ -150,45 +149,104 @@ fn heading(profile: &Profile) -> String {
         [only] => format!("trial {only}"),
         several => figures::counted(several.len(), "trial"),
     };
-    let scope = match first.scope {
-        Scope::Machine => "the whole machine",
-        Scope::Processes => "the driver and the server",
-    };
-    let way = match first.callgraph {
-        Unwinding::FramePointers => "frame pointers",
-        Unwinding::Dwarf => "DWARF",
-    };
-    let seconds: f64 = profile.taken.iter().map(|taken| (taken.to_us - taken.from_us) as f64 / 1e6).sum();
-    let lost: u64 = profile.taken.iter().map(|taken| taken.lost).sum();
-    let mut out = format!(
-        "{} · {trials}\n{} samples of {scope} in {seconds:.1} s, {} at {} Hz, {}; callers by {way} ({})",
-        profile.cell,
-        profile.taken.iter().map(|taken| taken.samples).sum::<u64>(),
-        first.event.as_deref().unwrap_or("no event"),
-        first.hz,
-        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
-        first.callgraph_reason
-    );
-    let cpu_us: Option<u64> = profile.taken.iter().map(|taken| taken.perf_cpu_us).sum();
-    if let Some(transactions) = profile.transactions {
-        let _ = write!(out, "\n{} transactions", figures::tps(transactions));
+    let spans_us: Vec<(i64, i64)> = profile
+        .taken
+        .iter()
+        .filter_map(|taken| match profile.kind {
+            Kind::OnCpu => Some((taken.from_us, taken.to_us)),
+            Kind::OffCpu => taken.off_cpu.as_ref().map(|off_cpu| (off_cpu.from_us, off_cpu.to_us)),
+        })
+        .collect();
+    let seconds = seconds_of(spans_us.into_iter());
+    let mut out = format!("{} · {trials}\n", profile.cell);
+    match profile.kind {
+        Kind::OnCpu => {
+            let lost: u64 = profile.taken.iter().map(|taken| taken.lost).sum();
+            let samples: u64 = profile.taken.iter().map(|taken| taken.samples).sum();
+            let _ = write!(out, "{samples} samples in {seconds:.1} s {}", way(first, lost));
+        }
+        Kind::OffCpu => {
+            let ways: Vec<String> = profile.taken.iter().filter_map(way_off_cpu).collect();
+            let _ = write!(out, "what waited: {}", ways.join("\n"));
+        }
     }
-    if let Some(cpu_us) = cpu_us {
+    if let Some(transactions) = profile.transactions {
+        let tps = figures::tps(transactions / seconds.max(1e-6));
+        let _ = write!(out, "\n{} transactions, {tps} a second", figures::tps(transactions));
+        if let Some(beside) = profile.tps_beside {
+            let _ = write!(out, " ({} in the rest of the window)", figures::tps(beside));
+        }
+    }
+    let cpu_us: Option<u64> = profile.taken.iter().map(|taken| taken.perf_cpu_us).sum();
+    if let (Some(cpu_us), Kind::OnCpu) = (cpu_us, profile.kind) {
         let _ =
             write!(out, "; perf itself took {:.2}% of a processor", cpu_us as f64 / seconds.max(1e-6) / 1e4);
     }
     out
 }
 
+fn seconds_of(spans_us: impl Iterator<Item = (i64, i64)>) -> f64 {
+    spans_us.map(|(from_us, to_us)| (to_us - from_us) as f64 / 1e6).sum()
+}
+
+/// How it was recorded what waited; none where it was not.
+pub fn way_off_cpu(taken: &Profiled) -> Option<String> {
+    let off_cpu = taken.off_cpu.as_ref()?;
+    let seconds = seconds_of([(off_cpu.from_us, off_cpu.to_us)].into_iter());
+    let cpu = off_cpu
+        .perf_cpu_us
+        .map(|us| format!("; perf itself took {:.2}% of a processor", us as f64 / seconds.max(1e-6) / 1e4));
+    Some(format!(
+        "{} switches in {seconds:.1} s, {} with a stack, {}{}",
+        off_cpu.switches,
+        off_cpu.sampled,
+        if off_cpu.lost == 0 { "none lost".to_owned() } else { format!("{} records lost", off_cpu.lost) },
+        cpu.unwrap_or_default()
+    ))
+}
+
+/// How a profile was taken that lost so many samples.
+pub fn way(taken: &Profiled, lost: u64) -> String {
+    let scope = match taken.scope {
+        Scope::Machine => "the whole machine",
+        Scope::Processes => "the driver and the server",
+    };
+    let callers = match taken.callgraph {
+        Unwinding::FramePointers => "frame pointers",
+        Unwinding::Dwarf => "DWARF",
+    };
+    format!(
+        "of {scope}, {} at {} Hz, {}; callers by {callers} ({})",
+        taken.event.as_deref().unwrap_or("no event"),
+        taken.hz,
+        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
+        taken.callgraph_reason
+    )
+}
+
 fn roles(profile: &Profile) -> Table {
-    let mut table = Table::new(["role", "#samples", "#share", "#µs/transaction"]);
+    let mut table = Table::new(["role", unit(profile.kind), "#share", "#µs/transaction"]);
     let total = profile.samples();
     for stacks in &profile.stacks {
         let samples = stacks.total();
         let time = us(profile.us_per_transaction(samples));
-        table.push(vec![stacks.role.clone(), samples.to_string(), share(samples, total), time]);
+        table.push(vec![stacks.role.clone(), amount(profile.kind, samples), share(samples, total), time]);
     }
     table
+}
+
+fn unit(kind: Kind) -> &'static str {
+    match kind {
+        Kind::OnCpu => "#samples",
+        Kind::OffCpu => "#ms",
+    }
+}
+
+fn amount(kind: Kind, samples: u64) -> String {
+    match kind {
+        Kind::OnCpu => samples.to_string(),
+        Kind::OffCpu => format!("{:.1}", samples as f64 / 1e3),
+    }
 }
 
 fn by_group(profile: &Profile, stacks: &Stacks, groups: &Groups) -> Table {
@@ -210,7 +268,12 @@ fn by_function(profile: &Profile, stacks: &Stacks) -> Table {
     let name = format!("{} by function", stacks.role);
     let mut table = Table::new([name.as_str(), "#itself", "#with callees", "#µs/transaction"]);
     let total = stacks.total();
-    for function in functions(stacks).into_iter().take(SHOWN) {
+    let mut all = functions(stacks);
+    if profile.kind == Kind::OffCpu {
+        // What waits is innermost in the scheduler.
+        all.sort_by_key(|function| std::cmp::Reverse(function.inclusive));
+    }
+    for function in all.into_iter().take(SHOWN) {
         table.push(vec![
             function.name,
             share(function.own, total),
@@ -225,9 +288,9 @@ fn all_functions(profile: &Profile) -> Table {
     let mut table = Table::new([
         "role",
         "function",
-        "#self_samples",
+        if profile.kind == Kind::OnCpu { "#self_samples" } else { "#self_us" },
         "#self_share",
-        "#inclusive_samples",
+        if profile.kind == Kind::OnCpu { "#inclusive_samples" } else { "#inclusive_us" },
         "#inclusive_share",
         "#self_us_per_transaction",
         "#inclusive_us_per_transaction",
@@ -254,6 +317,14 @@ fn all_functions(profile: &Profile) -> Table {
 
 /// How sure shares are, and what is to be kept in mind.
 fn notes(profile: &Profile, stacks: &Stacks) -> String {
+    if profile.kind == Kind::OffCpu {
+        return format!(
+            "Time of threads without a processor: of {:.1} ms, a role's sum is counted, and where it went is estimated by \
+             samples.\n{PREEMPTED}: would have run, had there been a processor; {NO_STACK}: had begun to wait before. Who \
+             never ran is not in it.\n",
+            stacks.total() as f64 / 1e3
+        );
+    }
     let samples = stacks.total() as f64;
     // Of a share p among n independent samples the standard deviation is √(p(1−p)/n).
     let margin = 1.96 * (0.1 * 0.9 / samples).sqrt();

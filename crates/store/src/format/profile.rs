@@ -36,7 +36,28 @@ pub struct Profile {
     pub perf_version: String,
     /// Processor time of perf while it sampled, in microseconds; null where it is not known.
     pub perf_cpu_us: Option<u64>,
+    /// How it was recorded what waits; null where it was not, and in older bundles.
+    pub off_cpu: Option<OffCpu>,
 }
+
+/// How it was recorded what waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OffCpu {
+    /// When it began, in microseconds after the load's start.
+    pub from_us: i64,
+    /// When it ended.
+    pub to_us: i64,
+    /// How often a thread left its processor.
+    pub switches: u64,
+    /// How many of these have a stack.
+    pub sampled: u64,
+    /// Records that the kernel had no room for.
+    pub lost: u64,
+    /// Processor time of perf meanwhile, in microseconds; null where it is not known.
+    pub perf_cpu_us: Option<u64>,
+}
+
+mirrors!(OffCpu, profile::OffCpu { from_us, to_us, switches, sampled, lost, perf_cpu_us });
 
 impl From<&profile::Profiled> for Profile {
     fn from(profiled: &profile::Profiled) -> Self {
@@ -53,6 +74,7 @@ impl From<&profile::Profiled> for Profile {
             nameless: profiled.nameless.clone(),
             perf_version: profiled.perf_version.clone(),
             perf_cpu_us: profiled.perf_cpu_us,
+            off_cpu: profiled.off_cpu.clone().map(OffCpu::from),
         }
     }
 }
@@ -72,6 +94,7 @@ impl Profile {
             nameless: self.nameless,
             perf_version: self.perf_version,
             perf_cpu_us: self.perf_cpu_us,
+            off_cpu: self.off_cpu.map(profile::OffCpu::from),
         })
     }
 }

@@ -15,7 +15,7 @@ use model::factor::Factor;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
-use model::profile::{Profiled, Scope, Stacks, Unwinding};
+use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, BesideSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
     Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
@@ -133,6 +133,14 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 nameless: BTreeMap::from([("libc.so.6".to_owned(), 2)]),
                 perf_version: "6.1.1".to_owned(),
                 perf_cpu_us: Some(12_345),
+                off_cpu: Some(OffCpu {
+                    from_us: 3_000_300,
+                    to_us: 4_000_000,
+                    switches: 70,
+                    sampled: 60,
+                    lost: 0,
+                    perf_cpu_us: None,
+                }),
             }),
             database_bytes: Some(123_456_789),
             raw_read: Some(RawRead {
@@ -301,6 +309,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             Stacks::of_folded("background writer", "postgres;main;BackgroundWriterMain 1\n").unwrap(),
             Stacks::of_folded("load", "postgres;main;exec <x>_[k] 2\n").unwrap(),
         ],
+        off_cpu: vec![Stacks::of_folded("load", "postgres;main;ProcSleep 912000\n").unwrap()],
         statements: vec![
             statement(i64::MIN, "SELECT abalance FROM pgbench_accounts WHERE aid = $1", Some(0.0)),
             statement(-1, "", None),
@@ -379,6 +388,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
         waits: Vec::new(),
         statements: Vec::new(),
         stacks: Vec::new(),
+        off_cpu: Vec::new(),
         events: Vec::new(),
         logs: Vec::new(),
     }

@@ -52,6 +52,7 @@ fn sections(record: &TrialRecord) -> Vec<Section> {
         steadiness(trial),
         latency(trial),
         accounting(trial),
+        profile(trial),
     ];
     sections.push(machine(&record.environment));
     sections.push(settings(record));
@@ -268,6 +269,22 @@ fn accounting(trial: &Trial) -> Section {
     section.push_known("other commits of pgdyno", &trial.accounting.other_commits);
     section.push_known("server counted", &trial.accounting.server_commits);
     section.push_known("not explained", &trial.accounting.surplus());
+    section
+}
+
+/// What the samples say is `pgdyno profile`'s.
+fn profile(trial: &Trial) -> Section {
+    let mut section = Section::new("Profile");
+    let Some(taken) = &trial.profile else { return section };
+    let length_us = (taken.to_us - taken.from_us) as f64;
+    let (from, length) = (taken.from_us as f64 / 1e6, length_us / 1e6);
+    section.push("samples", taken.samples);
+    section.push("taken", format!("{length:.1} s long, {from:.1} s after the load's start"));
+    section.push("how", report::profile::way(taken, taken.lost));
+    let cpu = taken.perf_cpu_us.map(|us| format!("{:.2} % of a processor", us as f64 / length_us * 100.0));
+    section.push("perf", format!("version {}", taken.perf_version));
+    section.push_known("perf's own CPU while it sampled", &cpu);
+    section.push_known("off CPU", &report::profile::way_off_cpu(taken));
     section
 }
 

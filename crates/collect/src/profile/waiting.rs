@@ -1,0 +1,229 @@
+//! Where threads were when they left their processor, and for how long: by role, while it is read.
+//!
+//! Every switch is recorded, and with a stack as many as are asked for, so that how long a role waited is counted, and where it
+//! waited is an estimate by samples.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, BufRead};
+
+use model::profile::{NO_STACK, PREEMPTED, Stacks};
+
+use super::fold::{FOREIGN, Sample, process};
+use super::script::{Line, Thread, Way};
+use crate::os::Roster;
+
+/// What came of all switches.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// How often a thread left its processor.
+    pub(super) switches: u64,
+    /// How many of these have a stack.
+    pub(super) sampled: u64,
+    pub(super) lost: u64,
+    roles: BTreeMap<&'static str, Waits>,
+}
+
+/// How long a process, or a role, waited.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Since it was recorded that they began.
+    us: u64,
+    /// By stack, of those that have one: time, as often as their samples stand for.
+    weights: BTreeMap<String, f64>,
+    /// By process's name, of waits that had begun before.
+    before_us: BTreeMap<String, u64>,
+}
+
+/// A thread without a processor.
+struct Out {
+    at_us: i64,
+    pid: u32,
+    stack: Option<(String, u64)>,
+}
+
+#[derive(Default)]
+struct Reading {
+    of: Waiting,
+    /// By thread.
+    outs: HashMap<u32, Out>,
+    /// Threads that were met.
+    met: HashSet<u32>,
+    /// The latest sample of a thread, which is about to leave its processor.
+    sampled: HashMap<u32, (String, u64)>,
+    /// By process, with what its first sample said of its role: some are known by their functions alone.
+    processes: HashMap<u32, (Option<&'static str>, Waits)>,
+}
+
+impl Waiting {
+    /// Reads what `perf script` prints of a recording between two moments of `CLOCK_MONOTONIC`.
+    pub(super) fn read(
+        mut script: impl BufRead,
+        roster: &mut Roster,
+        [from_us, to_us]: [i64; 2],
+    ) -> io::Result<Self> {
+        let mut reading = Reading::default();
+        let mut sample = Sample::default();
+        let mut of_sample = (0, 0, 0);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            let is_end = script.read_until(b'\n', &mut bytes)? == 0;
+            let line = String::from_utf8_lossy(&bytes);
+            let line = Line::read(&line);
+            if !matches!(line, Line::Frame(_)) && sample.is_open {
+                sample.is_open = false;
+                let mut stack = String::new();
+                sample.write(&mut stack);
+                let (pid, tid, period) = of_sample;
+                reading.processes.entry(pid).or_default().0.get_or_insert_with(|| sample.role(roster));
+                reading.sampled.insert(tid, (stack, period));
+            }
+            match line {
+                Line::Sample { of, period, only, .. } if of.pid != 0 => {
+                    sample.open(of);
+                    of_sample = (of.pid, of.tid, period);
+                    only.iter().for_each(|frame| sample.push(frame));
+                }
+                Line::Frame(frame) if sample.is_open => sample.push(&frame),
+                Line::Switch { of, way } if of.pid != 0 && (from_us..=to_us).contains(&of.at_us) => {
+                    reading.switched(of, way, from_us);
+                }
+                Line::Lost(lost) => reading.of.lost += lost,
+                Line::Fork { pid, parent } => roster.forked(pid, parent),
+                _ => {}
+            }
+            if is_end {
+                return Ok(reading.end(roster, to_us));
+            }
+        }
+    }
+
+    /// Microseconds of every role, by name.
+    pub(super) fn into_stacks(self) -> Vec<Stacks> {
+        let us = |us: f64| us.round() as u64;
+        let of_role = |(name, role): (&str, Waits)| {
+            let sampled: f64 = role.weights.values().sum();
+            let scale = role.us as f64 / sampled;
+            let mut samples: BTreeMap<String, u64> = match sampled > 0.0 {
+                true => role.weights.into_iter().map(|(stack, weight)| (stack, us(weight * scale))).collect(),
+                false => BTreeMap::from([(format!("{name};{NO_STACK}"), role.us)]),
+            };
+            for (comm, before_us) in role.before_us {
+                *samples.entry(format!("{comm};{NO_STACK}")).or_default() += before_us;
+            }
+            samples.retain(|_, us| *us > 0);
+            Stacks { role: name.to_owned(), samples }
+        };
+        let all = self.roles.into_iter().map(of_role);
+        all.filter(|stacks| !stacks.samples.is_empty()).collect()
+    }
+}
+
+impl Reading {
+    fn switched(&mut self, of: Thread<'_>, way: Way, from_us: i64) {
+        let is_new = self.met.insert(of.tid);
+        if way == Way::In {
+            match self.outs.remove(&of.tid) {
+                Some(out) => self.waited(out, of.at_us),
+                None if is_new => {
+                    let waits = &mut self.processes.entry(of.pid).or_default().1;
+                    *waits.before_us.entry(process(of.comm)).or_default() += length_us(from_us, of.at_us);
+                }
+                None => {}
+            }
+            return;
+        }
+        self.of.switches += 1;
+        let stack = self.sampled.remove(&of.tid).map(|(mut stack, period)| {
+            self.of.sampled += 1;
+            if way == Way::Preempted {
+                stack.push(';');
+                stack.push_str(PREEMPTED);
+            }
+            (stack, period)
+        });
+        self.outs.insert(of.tid, Out { at_us: of.at_us, pid: of.pid, stack });
+    }
+
+    fn waited(&mut self, out: Out, until_us: i64) {
+        let us = length_us(out.at_us, until_us);
+        let waits = &mut self.processes.entry(out.pid).or_default().1;
+        waits.us += us;
+        if let Some((stack, period)) = out.stack {
+            *waits.weights.entry(stack).or_default() += us as f64 * period as f64;
+        }
+    }
+
+    /// Who still waits has waited until the end.
+    fn end(mut self, roster: &Roster, to_us: i64) -> Waiting {
+        for (_, out) in std::mem::take(&mut self.outs) {
+            self.waited(out, to_us);
+        }
+        for (pid, (sampled, waits)) in self.processes {
+            let role = sampled.or_else(|| roster.role(pid, std::iter::empty())).unwrap_or(FOREIGN);
+            let role = self.of.roles.entry(role).or_default();
+            role.us += waits.us;
+            for (stack, weight) in waits.weights {
+                *role.weights.entry(stack).or_default() += weight;
+            }
+            for (comm, us) in waits.before_us {
+                *role.before_us.entry(comm).or_default() += us;
+            }
+        }
+        self.of
+    }
+}
+
+fn length_us(from_us: i64, to_us: i64) -> u64 {
+    u64::try_from(to_us - from_us).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Watched;
+
+    /// A backend that waits for 300 ms with a stack and for 100 ms without; that has to wait for a processor for 50 ms, which
+    /// stands for two; and that still waits at the end. Another that had begun to before. The kernel's idle process.
+    const SCRIPT: &str = "\
+perf 90/90 1.0: PERF_RECORD_FORK(21:21):(10:10)
+perf 90/90 1.0: PERF_RECORD_FORK(22:22):(10:10)
+postgres 21/21 1.05: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid: 0/0
+postgres 22/22 1.2: PERF_RECORD_SWITCH_CPU_WIDE IN          prev pid/tid: 0/0
+postgres 21/21 1.3: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
+postgres 21/21 1.3: 1 context-switches:k: 
+\tffffffff81e29002 schedule ([kernel.kallsyms])
+\t  10a929 ProcSleep (/bin/postgres)
+\t  3f9c0a PostgresMain (/bin/postgres)
+
+postgres 21/21 1.3: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid: 0/0
+swapper 0/0 1.35: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid: 21/21
+postgres 21/21 1.6: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
+postgres 21/21 1.61: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid: 0/0
+postgres 21/21 1.71: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
+postgres 21/21 1.72: 2 context-switches:k: 
+\t  3f9c0a PostgresMain (/bin/postgres)
+
+postgres 21/21 1.72: PERF_RECORD_SWITCH_CPU_WIDE OUT preempt  next pid/tid: 22/22
+postgres 21/21 1.77: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 22/22
+postgres 21/21 1.8: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid: 0/0
+postgres 21/21 2.5: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
+";
+
+    #[test]
+    fn waits_are_counted_and_parted_by_samples() {
+        let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
+        let between_us = [1_100_000, 2_000_000];
+        let waiting = Waiting::read(SCRIPT.as_bytes(), &mut roster, between_us).unwrap();
+        assert_eq!((waiting.switches, waiting.sampled, waiting.lost), (4, 2, 0));
+        let text = |stacks: &Stacks| format!("{}: {}", stacks.role, stacks.folded());
+        // 300 + 100 + 50 + 200 ms, three parts of which are ProcSleep's, and one is that without a processor.
+        assert_eq!(
+            waiting.into_stacks().iter().map(text).collect::<String>(),
+            "load: postgres;PostgresMain;ProcSleep;schedule_[k] 487500\n\
+             postgres;PostgresMain;[preempted] 162500\n\
+             postgres;[no stack] 200000\n\
+             server other: postgres;[no stack] 100000\n"
+        );
+    }
+}

@@ -1,0 +1,118 @@
+/** The flame graph of a report, in a real browser. Screenshots are left in test-results/. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { chromium, type BrowserContext, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+
+const address = pathToFileURL(resolve(process.env.REPORT_HTML ?? 'test-results/report.html')).href;
+let browser: BrowserContext;
+let profile: string;
+
+beforeAll(async () => {
+  profile = mkdtempSync(join(tmpdir(), 'pgdyno-report-'));
+  browser = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    offline: true,
+    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
+  });
+});
+
+afterAll(async () => {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+});
+
+async function open(fragment = '', width = 1280): Promise<Page> {
+  const page = await browser.newPage();
+  onTestFinished(() => page.close());
+  await page.setViewportSize({ width, height: 900 });
+  await page.goto(`${address}${fragment}`);
+  await page.waitForSelector('.flame .bar');
+  return page;
+}
+
+/** The first bar of a function, which has its whole name. */
+function bar(page: Page, name: string) {
+  return page.locator(`.flame [data-function="${name}"]`).first();
+}
+
+async function widthOf(page: Page, name: string): Promise<number> {
+  return (await bar(page, name).boundingBox())?.width ?? 0;
+}
+
+test('bars are as wide as their shares, which the table has too', async () => {
+  const page = await open();
+  const [whole, scan] = [await widthOf(page, 'load'), await widthOf(page, 'ExecScan')];
+  await bar(page, 'ExecScan').hover();
+  const told = /([\d.]+)% of load/.exec(await page.locator('.flames .what').innerText())?.[1];
+  expect(Math.abs((100 * scan) / whole - Number(told))).toBeLessThan(0.2);
+  await page.getByPlaceholder('a function').fill('ExecScan');
+  const row = page.locator('.flames .functions tbody tr').first();
+  expect(await row.innerText()).toContain(`${told ?? ''}%`);
+  expect(await page.locator('.flames label', { hasText: 'find' }).innerText()).toContain(`${told ?? ''}% of load`);
+  expect(await page.locator('.flame .bar.found').count()).toBe(1);
+  expect(page.url()).toContain('flame-find=ExecScan');
+});
+
+test('a function is shown alone by a click, and its address shows it again', async () => {
+  const page = await open();
+  const whole = await widthOf(page, 'load');
+  await bar(page, 'ExecScan').click();
+  expect(await widthOf(page, 'ExecScan')).toBeCloseTo(whole, 0);
+  expect(await bar(page, 'pq_getbyte').count()).toBe(0);
+  const again = await open(new URL(page.url()).hash);
+  expect(await widthOf(again, 'ExecScan')).toBeCloseTo(whole, 0);
+  await page.getByRole('button', { name: 'all functions' }).click();
+  expect(await bar(page, 'pq_getbyte').count()).toBe(1);
+});
+
+test('the keyboard goes from function to function', async () => {
+  const page = await open();
+  await page.locator('.flame').focus();
+  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
+  const first = await page.locator('.flames .what b').innerText();
+  await page.keyboard.press('ArrowRight');
+  const second = await page.locator('.flames .what b').innerText();
+  expect(second).not.toBe(first);
+  await page.keyboard.press('Enter');
+  expect(await widthOf(page, second)).toBeCloseTo(await widthOf(page, 'load'), 0);
+  await page.keyboard.press('Escape');
+  expect(await bar(page, first).count()).toBe(1);
+});
+
+test('another role and another profile are a choice away', async () => {
+  const page = await open();
+  await page.getByRole('group', { name: 'role' }).getByText('driver').click();
+  expect(await bar(page, 'event_loop::run').count()).toBe(1);
+  expect(await bar(page, 'ExecScan').count()).toBe(0);
+  await page.getByRole('group', { name: 'role' }).getByText('load').click();
+  await page.getByLabel('profile of').selectOption({ label: 'select-only, scale 10, 8 clients, PostgreSQL 18.1' });
+  await page.getByLabel('against').selectOption({ label: 'select-only, scale 10, 8 clients, PostgreSQL 13.23' });
+  expect(await page.locator('.flame .bar.less[data-function="AcquireExecutorLocks"]').count()).toBe(1);
+  expect(await page.locator('.flame .bar.more[data-function="BufTableLookup"]').count()).toBe(1);
+  const rows = page.locator('.flames .functions tbody tr');
+  expect(await rows.nth(0).innerText()).toMatch(/LockAcquireExtended.*−7\d/s);
+});
+
+test('what waits is shown in time', async () => {
+  const page = await open();
+  await page.getByLabel('profile of').selectOption({ label: 'select-only, scale 10, 8 clients, PostgreSQL 18.1: what waits' });
+  await page.waitForSelector('.flame [data-function="ProcSleep"]');
+  expect(await page.locator('.flames h2').innerText()).toMatch(/^Where threads wait.*22\.8 s without a processor/s);
+  expect(await page.getByLabel('against').count()).toBe(0);
+  await bar(page, 'ProcSleep').hover();
+  expect(await page.locator('.flames .what').innerText()).toContain('22.8% of load, itself 0.0% (5.19 s');
+  expect(await page.locator('.flames .functions tbody tr').first().innerText()).toContain('PostgresMain');
+});
+
+describe.each([1280, 390])('at %i pixels', (width) => {
+  test.each(['light', 'dark'])('in %s nothing is wider than the page', async (theme) => {
+    const page = await open(`#theme=${theme}&flame-profile=1&flame-against=0`, width);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    await page.locator('.flames').screenshot({ path: `test-results/flames-${width}-${theme}.png` });
+  });
+});
