@@ -122,8 +122,17 @@ export interface Trial {
   failed: number | null;
   latency: Latency | null;
   commit_surplus: number | null;
+  beside: Beside[];
   raw_read: RawRead | null;
   spans: Spans | null;
+}
+
+export interface Beside {
+  workload: string;
+  transactions: number;
+  failed: number;
+  tps: number;
+  latency: Latency | null;
 }
 
 export interface RawRead {
