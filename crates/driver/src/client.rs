@@ -51,6 +51,8 @@ pub(crate) struct Client {
     random_at_begin: RandomState,
     pub(crate) prepared: Prepared,
     pub(crate) tls: Option<Box<Tls>>,
+    /// What it takes to have its statement cancelled, where that may be wanted.
+    pub(crate) cancel_key: Option<Box<CancelKey>>,
     /// What only some clients have.
     pub(crate) pipeline: Option<Box<Pipeline>>,
     pub(crate) attempt: Option<Box<Attempt>>,
@@ -109,6 +111,14 @@ pub(crate) struct Prepared {
     words: Box<[u64]>,
     /// Whether an error leaves it open which of the others are.
     pub(crate) doubtful: bool,
+}
+
+/// What a cancel request has to say, and where.
+pub(crate) struct CancelKey {
+    /// The address of the session's server.
+    pub(crate) address: usize,
+    pub(crate) process_id: i32,
+    pub(crate) secret: Vec<u8>,
 }
 
 /// An open pipeline.
@@ -175,6 +185,7 @@ impl Client {
             random,
             prepared: Prepared::default(),
             tls: None,
+            cancel_key: None,
             pipeline: None,
             attempt: None,
             failure: None,
@@ -207,6 +218,7 @@ impl Client {
         self.answered = true;
         self.prepared = Prepared::default();
         self.tls = None;
+        self.cancel_key = None;
         self.pipeline = None;
         self.attempt = None;
     }

@@ -4,13 +4,18 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
 use model::message::{Connection, Endpoint};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt,
 };
-use wire::{ConnectParams, Given, ParamError, TlsContext, Transport};
+use wire::{ConnectParams, Given, ParamError, TlsContext, Transport, encode};
 
+use crate::client::CancelKey;
 use crate::error::LoadError;
+
+/// How long a server has until it takes a cancel request.
+const CANCEL_NS: i64 = 200_000_000;
 
 /// What a connection of the messages comes to. The environment and files count only for a connection string.
 ///
@@ -111,6 +116,22 @@ impl Server {
                 connected(socket, result)
             }
         }
+    }
+
+    /// Asks for a session's running statement to be cancelled, over a connection of its own. Whether it is, the statement's
+    /// answer says.
+    ///
+    /// # Errors
+    /// The server can't be reached within a moment.
+    pub(crate) fn cancel(&self, key: &CancelKey) -> Result<(), Errno> {
+        let socket = self.dial(&self.addresses[key.address])?;
+        let patience = Timespec { tv_sec: 0, tv_nsec: CANCEL_NS };
+        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&patience))? == 0 {
+            return Err(Errno::TIMEDOUT);
+        }
+        let mut request = Vec::new();
+        encode::cancel_request(key.process_id, &key.secret, &mut request);
+        rustix::io::write(&socket, &request).map(drop)
     }
 
     fn keep_alive(&self, socket: &OwnedFd) -> Result<(), Errno> {

@@ -158,13 +158,12 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 return Err(error);
             }
         }
-        // Who has no number of transactions to run has the load's end.
-        let is_over = self.is_over();
-        let planned =
-            self.clients.iter().all(|client| match self.program.groups[client.group as usize].transactions {
-                u64::MAX => is_over,
-                count => client.transactions >= count,
-            });
+        let groups = &self.program.groups;
+        let is_done = |client: &Client| client.transactions >= groups[client.group as usize].transactions;
+        let planned = match self.load.main.transactions {
+            None => self.is_over(),
+            Some(_) => self.clients.iter().all(is_done),
+        };
         let now_ns = clock::now_ns();
         self.recorder()?.finish(now_ns)?;
         if let Some(log) = self.log.take() {
@@ -452,13 +451,24 @@ impl<'a, I: Io> EventLoop<'a, I> {
         self.active -= 1;
     }
 
-    /// The load is over: clients that wait for the time of their next transaction need not.
+    /// The load is over: clients that wait for the time of their next transaction need not, and what runs beside the load is
+    /// cut short, for it may run for hours.
     fn release_waiting(&mut self) {
         for at in 0..self.clients.len() {
-            if matches!(self.clients[at].state, State::Throttled | State::Thinking) {
-                self.timers.cancel(at);
-                self.finish(at);
+            let client = &self.clients[at];
+            let is_beside = client.group > 0;
+            match client.state {
+                State::Throttled | State::Thinking => {}
+                State::Sleeping | State::BackingOff if is_beside => {}
+                State::Waiting(_) if is_beside => {
+                    // Where that can't be, it is cut off with the others.
+                    let _ = client.cancel_key.as_ref().map(|key| self.server.cancel(key));
+                    continue;
+                }
+                _ => continue,
             }
+            self.timers.cancel(at);
+            self.finish(at);
         }
     }
 

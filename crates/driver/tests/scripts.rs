@@ -500,3 +500,28 @@ fn a_time_limit_ends_those_who_have_not_done_their_transactions() {
         assert!(!outcome.stopped_early && outcome.window_ns < 290_000_000, "{outcome:?}");
     });
 }
+
+#[test]
+fn what_runs_beside_a_load_is_cut_short_at_its_end_and_has_not_failed() {
+    let bench = Bench::shared();
+    for (connection, protocol) in [(bench.unix(), Protocol::Prepared), (bench.tcp(), Protocol::Simple)] {
+        let mut load = load(&connection, &["select 1;"], 0);
+        (load.length, load.main.transactions) = (Some(Duration::from_millis(300)), None);
+        load.beside = vec![
+            beside("begin;\nselect pg_sleep(600);\ncommit;", None),
+            beside("begin;\nselect 1;\n\\sleep 600 s\ncommit;", None),
+            beside("\\startpipeline\nselect 2;\nselect pg_sleep(600);\n\\endpipeline", None),
+        ];
+        load.beside.truncate(if protocol == Protocol::Simple { 2 } else { 3 });
+        load.protocol = protocol;
+        load.seeds = Seeds::draw(7, load.clients() as usize, 1, false);
+        on_each_engine(&load, |told| {
+            let outcome = told.outcome.as_ref().unwrap();
+            assert_eq!((told.texts(), outcome.aborted), (Vec::<&str>::new(), 0));
+            assert!(!outcome.stopped_early && outcome.elapsed_ns < 60_000_000_000, "{outcome:?}");
+            let ended: Vec<_> =
+                told.total().scripts[1..].iter().map(|script| script.transactions()).collect();
+            assert!(ended.iter().all(|ended| *ended == 0), "{ended:?}");
+        });
+    }
+}

@@ -130,7 +130,7 @@ impl<'a> Checked<'a> {
                     return Err(SpecError::at(
                         given,
                         format!("it is not said what the workload \"{}\" does", given.get_ref()),
-                        "expected exactly one of `builtin`, `script`, `scripts` and `directory` in its table",
+                        "expected `builtin`, `directory`, `script` or `scripts` in its table",
                     ));
                 }
             },

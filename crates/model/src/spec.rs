@@ -238,7 +238,8 @@ pub struct Build {
     pub cflags: Option<String>,
 }
 
-/// A workload with a name of its own: exactly one of `builtin`, `script`, `scripts` and `directory`.
+/// A workload with a name of its own: `builtin` or `directory`, or else `script` or `scripts`; with both, these take the
+/// place of the workload's own.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {

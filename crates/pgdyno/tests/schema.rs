@@ -96,6 +96,8 @@ fn it_refuses_what_the_program_refuses() {
         "name = 'n'\n[disks.a]",
         "name = 'n'\n[servers.a]\nbin = '/x'\ndsn = 'y'",
         "name = 'n'\n[workloads.a]\nduration = '5s'",
+        "name = 'n'\n[workloads.a]\nbuiltin = 'scans'\ndirectory = 'x'",
+        "name = 'n'\n[workloads.a]\nscript = 'a.sql'\nscripts = ['b.sql']",
         "name = 'a b'",
         "[factors]\nclients = [1]",
     ] {

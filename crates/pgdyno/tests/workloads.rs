@@ -209,10 +209,11 @@ const BESIDE: &str = "name = 'beside'\n[factors]\nserver = ['9.6', '18']\nsettin
      [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\n\
      [workloads.alone]\nbuiltin = 'select-only'\nspans = false\n\
      [workloads.mixed]\nbuiltin = 'select-only'\n\
-     beside = [{ workload = 'busy', clients = 5, start = '200ms' }, { workload = 'once.sql' }]\n\
+     beside = [{ workload = 'busy', clients = 5, start = '200ms' }, { workload = 'once.sql' }, { workload = 'long.sql' }]\n\
      [workloads.busy]\nscript = 'scan.sql'\nwrites = false\nspans = true\nstagger = '100ms'\nparameters = { rounds = 20 }\n";
 
-const BESIDE_FILES: [(&str, &str); 2] = [
+const BESIDE_FILES: [(&str, &str); 3] = [
+    ("long.sql", "select pg_sleep(600);\n"),
     (
         "scan.sql",
         "select count(*) from pgbench_accounts a, generate_series(1, :rounds) where a.aid * 7 % 5 = :client_id;\n",
@@ -224,7 +225,8 @@ const BESIDE_FILES: [(&str, &str); 2] = [
 fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause() {
     let bench = bench(BESIDE, &BESIDE_FILES);
     let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
-    let beside = "mixed: beside it busy (clients: 5 from 200ms on), once.sql (clients: 1)";
+    let beside =
+        "mixed: beside it busy (clients: 5 from 200ms on), once.sql (clients: 1), long.sql (clients: 1)";
     assert!(planned.contains(beside), "{planned}");
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
@@ -240,7 +242,9 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
             assert!(summary.beside.is_empty());
             continue;
         }
-        let [busy, once] = summary.beside.as_slice() else { panic!("{told}") };
+        let [busy, once, long] = summary.beside.as_slice() else { panic!("{told}") };
+        // It is cut short at the load's end, and nothing of it counts.
+        assert_eq!((long.transactions, long.failed, &long.latency), (0, 0, &None));
         assert_eq!((busy.workload.as_str(), once.workload.as_str()), ("busy", "once.sql"));
         assert!(busy.transactions > 0 && once.transactions >= 2, "{summary:?}");
         // Their latency is not the lookups'.
@@ -250,14 +254,17 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
         // Counted second by second, apart.
         let scripts: Vec<&str> =
             record.intervals[0].beside.iter().map(|script| script.script.as_str()).collect();
-        assert_eq!(scripts, ["busy/scan.sql", "once.sql"]);
+        assert_eq!(scripts, ["busy/scan.sql", "once.sql", "long.sql"]);
         assert_eq!(record.intervals[0].scripts[0].script, "select-only");
         let cpu_us = record.metrics.growth("role.run_us", Some("beside"), 500_000, 3_500_000).unwrap();
         assert!(cpu_us > 300_000.0, "{cpu_us}");
         assert!(record.waits.iter().any(|waits| waits.session.name() == "beside"));
 
         let explained = text(&bench.pgdyno(&["explain", &trial.id]));
-        assert!(explained.contains("\nbeside: ") && explained.contains("busy, once.sql had "), "{explained}");
+        assert!(
+            explained.contains("\nbeside: ") && explained.contains("busy, once.sql, long.sql had "),
+            "{explained}"
+        );
         let shown = text(&bench.pgdyno(&["store", "show", &trial.id]));
         assert!(shown.contains("beside: busy"), "{shown}");
     }

@@ -20,7 +20,7 @@ const TABLE_FILE: &str = "workload.toml";
 /// What a table may say of any workload.
 const ANYWHERE: [&str; 7] = ["duration", "warmup", "description", "stagger", "iterations", "spans", "beside"];
 /// What it may say besides of one that is described elsewhere.
-const ELSEWHERE: &str = "parameters";
+const ELSEWHERE: [&str; 3] = ["parameters", "script", "scripts"];
 /// How a level ends that names a file of SQL.
 const SQL_FILE: &str = ".sql";
 
@@ -112,17 +112,13 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// None where it is one of pgbench's.
     fn of_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
-        let sources = [
-            table.builtin.is_some(),
-            table.script.is_some(),
-            table.scripts.is_some(),
-            table.directory.is_some(),
-        ];
-        if sources.into_iter().filter(|is_given| *is_given).count() != 1 {
+        let elsewhere = (table.builtin.is_some(), table.directory.is_some());
+        let here = (table.script.is_some(), table.scripts.is_some());
+        if elsewhere == (true, true) || here == (true, true) || (elsewhere, here) == Default::default() {
             return Err(self.wrong(
                 self.at.clone(),
                 format!("it is not said what the workload \"{}\" does", self.name),
-                "expected exactly one of `builtin`, `script`, `scripts` and `directory`",
+                "expected `builtin` or `directory`, or else `script` or `scripts`; with both, these in place of its own",
             ));
         }
         let as_pgbench_has_it = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
@@ -143,13 +139,13 @@ impl Reading<'_> {
                 let custom = self.of_scripts(&script)?;
                 return Ok(Some(Custom { writes: workload.writes(), ..custom }));
             }
-            self.only(table, "a workload that is described elsewhere", &[ELSEWHERE])?;
+            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
             // What there is, the plan says.
             let custom = of_shipped(builtin.get_ref(), Some((self, table)))?;
             return Ok(custom.map(|custom| self.described(custom, table)));
         }
         if let Some(directory) = &table.directory {
-            self.only(table, "a workload that is described elsewhere", &[ELSEWHERE])?;
+            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
             let place = match self.place {
                 Place::Directory(base) => Place::Directory(base.join(directory.get_ref())),
                 Place::Shipped(..) => self.place.clone(),
@@ -205,6 +201,8 @@ impl Reading<'_> {
     /// Whether a table says no more than it may, what any may say not counted.
     fn only(&self, table: &Table, what: &str, may: &[&str]) -> Result<(), WorkloadError> {
         let said = [
+            ("script", table.script.as_ref().map(Spanned::span)),
+            ("scripts", table.scripts.as_ref().map(Spanned::span)),
             ("parameters", table.parameters.keys().next().map(Spanned::span)),
             ("setup", table.setup.as_ref().map(Spanned::span)),
             ("teardown", table.teardown.as_ref().map(Spanned::span)),
@@ -229,12 +227,16 @@ impl Reading<'_> {
         if let Some((reading, changes)) = self.changed_by {
             parameters::replace(&mut parameters, &changes.parameters).map_err(|error| reading.told(error))?;
         }
-        let scripts = match (&table.script, &table.scripts) {
+        // The campaign's scripts go before the workload's own, too.
+        let has_scripts = |table: &Table| table.script.is_some() || table.scripts.is_some();
+        let (reading, told) =
+            self.changed_by.filter(|(_, changes)| has_scripts(changes)).unwrap_or((self, table));
+        let scripts = match (&told.script, &told.scripts) {
             (Some(script), _) => {
-                let (name, text) = self.script(script, script.get_ref())?;
+                let (name, text) = reading.script(script, script.get_ref())?;
                 vec![WeightedScript { name, weight: 1, text }]
             }
-            (None, Some(scripts)) => self.weighted(scripts, &parameters)?,
+            (None, Some(scripts)) => reading.weighted(scripts, &parameters)?,
             (None, None) => Vec::new(),
         };
         let pgbench_tables = match table.tables.as_ref().map(|tables| (tables.get_ref().as_str(), tables)) {

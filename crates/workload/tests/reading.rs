@@ -68,6 +68,20 @@ fn a_directory_and_a_level_that_is_a_file_are_workloads() {
 }
 
 #[test]
+fn scripts_of_the_campaign_take_the_place_of_a_workloads_own() {
+    let found = read(
+        "[workloads.sums]\nbuiltin = 'scans'\nscript = 'read.sql'\nparameters = { rows = 1000 }\n\
+         [workloads.q]\ndirectory = 'queue'\nscripts = ['write.sql@:jobs']\n",
+        &[FILES.as_slice(), &[("queue/take.sql", "select :jobs;\n")]].concat(),
+    )
+    .unwrap();
+    let (sums, q) = (&found.0["sums"], &found.0["q"]);
+    assert_eq!((sums.scripts.len(), sums.scripts[0].text.as_str()), (1, "select :rows;\n"));
+    assert!(!sums.setup.is_empty() && sums.spans && sums.parameters["rows"] == "1000");
+    assert_eq!((q.scripts[0].name.as_str(), q.scripts[0].weight), ("write.sql", 10));
+}
+
+#[test]
 fn workloads_run_beside_another() {
     let found = read(
         "[factors]\nworkload = ['mixed']\n[workloads.mixed]\nbuiltin = 'select-only'\nbeside = [{ workload = 'w' }, \
@@ -97,7 +111,9 @@ fn what_is_wrong_is_told_at_its_place() {
     for (tables, message, at) in [
         ("[workloads.a]\nscript = 'none.sql'\n", "none.sql can't be read: ", "'none.sql'"),
         ("[workloads.a]\nwrites = true\n", "it is not said what the workload \"a\" does", "a"),
-        ("[workloads.a]\nscript = 'read.sql'\nbuiltin = 'tpcb-like'\n", "it is not said what", "a"),
+        ("[workloads.a]\nscript = 'read.sql'\nscripts = ['read.sql']\n", "it is not said what", "a"),
+        ("[workloads.a]\ndirectory = 'queue'\nbuiltin = 'tpcb-like'\n", "it is not said what", "a"),
+        ("[workloads.a]\nscript = 'read.sql'\nbuiltin = 'tpcb-like'\n", "has no `script`", "'read.sql'"),
         ("[workloads.a]\nbuiltin = 'tpcb-like'\nsetup = 'make.sql'\n", "has no `setup`", "'make.sql'"),
         ("[workloads.a]\nscripts = ['read.sql@many']\n", "\"many\" is not a weight", "'read.sql@many'"),
         ("[workloads.a]\nscripts = ['read.sql@0']\n", "no script would ever be chosen", "['read.sql@0']"),

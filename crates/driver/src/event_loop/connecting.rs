@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use wire::{Handshake, LoginError, Reader};
 
 use super::EventLoop;
-use crate::client::{Attempt, State};
+use crate::client::{Attempt, CancelKey, State};
 use crate::clock;
 use crate::error::LoadError;
 use crate::io::{Chunk, Io};
@@ -232,8 +232,14 @@ impl<I: Io> EventLoop<'_, I> {
             Ok((_, None)) => Ok(()),
             // A server says nothing on its own between the login and the first query; see `connected` for TLS.
             Ok((_, Some(established))) => {
-                if self.connecting.before_load && client.group > 0 {
-                    self.connecting.beside.push(established.session.process_id);
+                if client.group > 0 {
+                    let process_id = established.session.process_id;
+                    if self.connecting.before_load {
+                        self.connecting.beside.push(process_id);
+                    }
+                    let secret = established.session.secret_key;
+                    let key = CancelKey { address: attempt.address, process_id, secret };
+                    client.cancel_key = Some(Box::new(key));
                 }
                 client.tls = established.tls;
                 self.connected(at)

@@ -12,6 +12,9 @@ use crate::observer::Level;
 use crate::program::Action;
 use crate::transaction_log::LoggedResult;
 
+/// SQLSTATE of a statement that was cancelled.
+const QUERY_CANCELED: &str = "57014";
+
 /// How often the pause before a repetition is doubled.
 const DOUBLINGS: u32 = 6;
 
@@ -109,6 +112,11 @@ impl<I: Io> EventLoop<'_, I> {
     ) -> Result<(), LoadError> {
         let Client { number, script, step, .. } = self.clients[at];
         let sqlstate = error.code().unwrap_or_default().to_owned();
+        if sqlstate == QUERY_CANCELED && self.is_over() && self.clients[at].group > 0 {
+            // By us: what it has begun is of no interest any more.
+            self.finish(at);
+            return Ok(());
+        }
         let action = self.load.errors.action(&sqlstate);
         let query_text = self.sent_text(at);
         if action == OnError::Abort {
