@@ -70,7 +70,9 @@ mod tests {
     use model::message::{Interval, Phase};
     use model::metrics::{Kind, Metrics, Point, Series};
     use model::plan::Plan;
-    use model::record::{Accounting, Event, Latency, Run, Setting, Status, Summary, Trial, Validity};
+    use model::record::{
+        Accounting, BesideSummary, Event, Latency, Run, Setting, Status, Summary, Trial, Validity,
+    };
     use model::spec::Campaign;
     use model::waits::{Session, Waits};
 
@@ -250,6 +252,34 @@ mod tests {
         assert_eq!((parts["I/O DataFileRead"], parts["server on CPU"]), (500.0, 900.0));
         assert_eq!(parts["network and wake-up"] + parts["driver CPU"], 400.0);
         assert_eq!(parts["unexplained"], 0.0);
+    }
+
+    #[test]
+    fn what_io_workers_read_is_of_those_who_wait_for_it() {
+        let mut record = record(("IO", "DataFileRead"));
+        let beside = BesideSummary {
+            workload: "scans".to_owned(),
+            transactions: 10_000,
+            failed: 0,
+            tps: 1000.0,
+            latency: None,
+        };
+        record.trial.summary.as_mut().unwrap().beside.push(beside);
+        record.metrics.0.push(counter("role.read_bytes", "load", 1e6));
+        record.metrics.0.push(counter("role.read_bytes", "io worker", 9e6));
+        // The driver's second was for twice as many transactions.
+        assert_eq!(parts(&explain(&record).unwrap())["driver CPU"], 50.0);
+        let cause = |record: &TrialRecord| {
+            explain(record).unwrap().causes.into_iter().find(|cause| cause.name == "beside")
+        };
+        assert_eq!(cause(&record), None, "nobody beside was seen to wait for the workers");
+        let waits =
+            Waits { session: Session::Beside, ..seen("active", Some(("IO", "AioIoCompletion")), 150) };
+        record.waits.push(waits);
+        let cause = cause(&record).unwrap();
+        // A quarter of the latency is waiting for reads, nine tenths of which are theirs.
+        assert!((cause.share - 0.225).abs() < 1e-9 && cause.of == Measure::Latency, "{cause:?}");
+        assert!(cause.sentence.contains("(scans): 90% of what was read from disk"), "{cause:?}");
     }
 
     #[test]

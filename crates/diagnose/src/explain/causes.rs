@@ -223,9 +223,18 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
     let cpu_us = case.growth("role.run_us", Some("beside"));
     let cpu = cpu_us.zip(machine(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
     let read = |role| case.growth("role.read_bytes", Some(role)).unwrap_or_default();
-    let of_reads = match read("beside") + read("load") {
+    // What I/O workers read is of those who wait for it.
+    let waits_for_worker = |who: &Session| {
+        case.sessions(|waits| {
+            waits.session == *who && waits.event.as_deref().is_some_and(|event| event.starts_with("Aio"))
+        })
+    };
+    let (theirs, ours) = (waits_for_worker(&Session::Beside), waits_for_worker(&Session::Load));
+    let by_workers = if theirs + ours > 0.0 { read("io worker") / (theirs + ours) } else { 0.0 };
+    let (their_bytes, our_bytes) = (read("beside") + by_workers * theirs, read("load") + by_workers * ours);
+    let of_reads = match their_bytes + our_bytes {
         0.0 => 0.0,
-        bytes => read("beside") / bytes,
+        bytes => their_bytes / bytes,
     };
     let waited = budget.share_of(&[Place::Io]);
     let by_disk = waited >= WORTH_NAMING && of_reads >= FELT;
@@ -237,7 +246,7 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
         evidence.push(format!(
             "{} of what sessions read from disk is theirs ({:.1} MB); I/O is {} of latency",
             percent(of_reads),
-            read("beside") / f64::from(1 << 20),
+            their_bytes / 1e6,
             percent(waited)
         ));
     }
