@@ -18,9 +18,9 @@ pub struct Task {
 /// Groups of tasks that end together, as places in `tasks`: in order of their ends, each of at least two tasks.
 ///
 /// Ends are together where each is at most 1% of the tasks' mean length after the one before. Such a group of *m* of *n*
-/// tasks is a clump where its tasks began apart, over more than that 1%, and where chance would hardly give it: tasks that do not meet keep the distances at which they began, and
-/// so their ends lie in a span that is at least as long as that of all beginnings. Of *n* points that are scattered evenly
-/// over a span, *m* chosen ones lie within its part *p* with probability m·pᵐ⁻¹ − (m−1)·pᵐ (the distribution of a sample's
+/// tasks is a clump where its tasks began apart, over more than that 1%, and where chance would hardly give it: tasks that do
+/// not meet keep the distances at which they began, and so their ends lie in a span that is at least as long as that of all
+/// beginnings. Of *n* points that are scattered evenly over a span, *m* chosen ones lie within its part *p* with probability m·pᵐ⁻¹ − (m−1)·pᵐ (the distribution of a sample's
 /// range: David and Nagaraja, "Order Statistics" (2003), 2.3), and any *m* of them with at most C(n, m) times that
 /// (Bonferroni; the tail of the scan statistic, Naus (1965), "The distribution of the size of the maximum cluster of points on
 /// a line"). Where that is at most 1%, the group is a clump. Of ten ends that are scattered evenly, 2% of all sets have one,
