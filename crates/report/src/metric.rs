@@ -78,7 +78,7 @@ impl Better {
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
      cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
-     blocks.writes, blocks.visited, each of the first five of a workload beside the measured one, such as
+     blocks.writes, blocks.visited, each of the first five of a workload beside the measured one, such as \
      beside.latency.p99{{scans}}, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
@@ -344,6 +344,7 @@ mod tests {
         );
         for text in ["", "tsp", "latency.p42", "blocks.reads", "a b.c", "disk.write_bytes{vda"] {
             let error = text.parse::<Metric>().unwrap_err().to_string();
+            assert!(!error.contains('\n'), "{error}");
             assert!(error.contains("there are tps, latency.mean"), "{error}");
         }
     }
