@@ -237,7 +237,7 @@ pub struct Summary {
 }
 
 /// What a workload brought that ran beside the one that is measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BesideSummary {
     /// Its name.
     pub workload: String,

@@ -2,11 +2,8 @@
 
 use model::record::BesideSummary;
 
-use crate::table::Table;
+use crate::table::{GAP, Table};
 use crate::view::{Beside, Column, Latency, Panel};
-
-/// Stands for what is not known.
-const GAP: &str = "–";
 
 /// A workload's figures, as views have them.
 pub(crate) fn beside(of: &BesideSummary) -> Beside {
@@ -33,28 +30,24 @@ pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
         "#p95 ms",
         "#p99 ms",
     ]);
-    for row in &panel.rows {
-        for (column, point) in columns.iter().zip(&row.points) {
-            for trial in point.iter().flat_map(|point| &point.runs) {
-                for of in &trial.beside {
-                    let ms = |figure: fn(&Latency) -> Option<f64>| {
-                        let us = of.latency.as_ref().and_then(figure);
-                        us.map_or(GAP.to_owned(), |us| format!("{:.3}", us / 1e3))
-                    };
-                    table.push(vec![
-                        of.workload.clone(),
-                        column.label.clone(),
-                        row.clients.map_or(GAP.to_owned(), |clients| clients.to_string()),
-                        trial.repeat.to_string(),
-                        of.transactions.to_string(),
-                        of.failed.to_string(),
-                        format!("{:.2}", of.tps),
-                        ms(|latency| latency.mean_us),
-                        ms(|latency| latency.p95_us),
-                        ms(|latency| latency.p99_us),
-                    ]);
-                }
-            }
+    for (row, at, trial) in panel.trials() {
+        for of in &trial.beside {
+            let ms = |figure: fn(&Latency) -> Option<f64>| {
+                let us = of.latency.as_ref().and_then(figure);
+                us.map_or(GAP.to_owned(), |us| format!("{:.3}", us / 1e3))
+            };
+            table.push(vec![
+                of.workload.clone(),
+                columns[at].label.clone(),
+                row.clients.map_or(GAP.to_owned(), |clients| clients.to_string()),
+                trial.repeat.to_string(),
+                of.transactions.to_string(),
+                of.failed.to_string(),
+                format!("{:.2}", of.tps),
+                ms(|latency| latency.mean_us),
+                ms(|latency| latency.p95_us),
+                ms(|latency| latency.p99_us),
+            ]);
         }
     }
     (!table.rows.is_empty()).then_some(table)

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// Stands for what is not known.
+pub(crate) const GAP: &str = "–";
+
 /// How a command prints its data (`--format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {

@@ -5,16 +5,13 @@ use crate::compare::text::wrapped;
 use crate::figures::{self, counted};
 use crate::scalability;
 use crate::spans;
-use crate::table::{Format, Table};
+use crate::table::{Format, GAP, Table};
 use crate::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
 
 /// Marks a cell that has a suspect trial among those used.
 const SUSPECT: &str = "†";
 /// Marks a cell that has a trial which is not used.
 const INVALID: &str = "‡";
-/// Stands where a cell has no trial, or none that may be used.
-const GAP: &str = "–";
-
 /// Prints the view: for people as a table or Markdown; `Csv` is the long form, one row a trial with full precision;
 /// `Json` is the view itself.
 pub fn tables(view: &View, format: Format) -> String {
@@ -203,14 +200,9 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
     for (validity, mark, what) in
         [("suspect", SUSPECT, "suspect, used"), ("invalid", INVALID, "invalid, not used")]
     {
-        for row in &panel.rows {
-            for (column, point) in view.columns.iter().zip(&row.points) {
-                let runs = point.iter().flat_map(|point| &point.runs);
-                for trial in runs.filter(|trial| trial.validity == validity) {
-                    let at = place(row, column);
-                    lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
-                }
-            }
+        for (row, column, trial) in panel.trials().filter(|(_, _, trial)| trial.validity == validity) {
+            let at = place(row, &view.columns[column]);
+            lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
         }
     }
     for row in &panel.rows {
@@ -282,39 +274,36 @@ fn long(view: &View) -> Table {
     ]);
     let campaign = |run: &str| view.runs.iter().find(|known| known.id == run).map(|run| run.campaign.clone());
     for panel in &view.panels {
-        for row in &panel.rows {
-            for (column, point) in view.columns.iter().zip(&row.points) {
-                for trial in point.iter().flat_map(|point| &point.runs) {
-                    let latency = trial.latency.as_ref();
-                    table.push(vec![
-                        campaign(&trial.run).unwrap_or_default(),
-                        trial.run.clone(),
-                        trial.id.clone(),
-                        trial.position.to_string(),
-                        or_empty(trial.started),
-                        or_empty(column.server.clone()),
-                        column.versions.join(" "),
-                        or_empty(column.settings.clone()),
-                        or_empty(panel.workload.clone()),
-                        or_empty(panel.scale),
-                        or_empty(panel.protocol.clone()),
-                        or_empty(panel.transport.clone()),
-                        or_empty(row.clients),
-                        trial.repeat.to_string(),
-                        trial.attempt.to_string(),
-                        trial.validity.to_owned(),
-                        if trial.validity == "valid" { String::new() } else { reasons(trial) },
-                        or_empty(trial.tps),
-                        or_empty(trial.transactions),
-                        or_empty(trial.failed),
-                        or_empty(latency.and_then(|latency| latency.mean_us)),
-                        or_empty(latency.and_then(|latency| latency.p50_us)),
-                        or_empty(latency.and_then(|latency| latency.p95_us)),
-                        or_empty(latency.and_then(|latency| latency.p99_us)),
-                        or_empty(trial.commit_surplus),
-                    ]);
-                }
-            }
+        for (row, at, trial) in panel.trials() {
+            let column = &view.columns[at];
+            let latency = trial.latency.as_ref();
+            table.push(vec![
+                campaign(&trial.run).unwrap_or_default(),
+                trial.run.clone(),
+                trial.id.clone(),
+                trial.position.to_string(),
+                or_empty(trial.started),
+                or_empty(column.server.clone()),
+                column.versions.join(" "),
+                or_empty(column.settings.clone()),
+                or_empty(panel.workload.clone()),
+                or_empty(panel.scale),
+                or_empty(panel.protocol.clone()),
+                or_empty(panel.transport.clone()),
+                or_empty(row.clients),
+                trial.repeat.to_string(),
+                trial.attempt.to_string(),
+                trial.validity.to_owned(),
+                if trial.validity == "valid" { String::new() } else { reasons(trial) },
+                or_empty(trial.tps),
+                or_empty(trial.transactions),
+                or_empty(trial.failed),
+                or_empty(latency.and_then(|latency| latency.mean_us)),
+                or_empty(latency.and_then(|latency| latency.p50_us)),
+                or_empty(latency.and_then(|latency| latency.p95_us)),
+                or_empty(latency.and_then(|latency| latency.p99_us)),
+                or_empty(trial.commit_surplus),
+            ]);
         }
     }
     table

@@ -164,6 +164,18 @@ pub struct Step {
     pub change: f64,
 }
 
+impl Panel {
+    /// Every trial with its row and the place of its column: by row, then by column, then by repeat.
+    pub(crate) fn trials(&self) -> impl Iterator<Item = (&Row, usize, &Trial)> {
+        self.rows.iter().flat_map(|row| {
+            row.points.iter().enumerate().flat_map(move |(at, point)| {
+                let trials = point.iter().flat_map(|point| &point.runs);
+                trials.map(move |trial| (row, at, trial))
+            })
+        })
+    }
+}
+
 /// Gunther's universal scalability law: with N clients, throughput is λN / (1 + σ(N − 1) + κN(N − 1)).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Usl {

@@ -216,10 +216,11 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
 const FELT: f64 = 0.10;
 
 fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
-    let names: Vec<&str> = case.summary.beside.iter().map(|beside| beside.workload.as_str()).collect();
-    if names.is_empty() {
+    if case.summary.beside.is_empty() {
         return None;
     }
+    let what =
+        case.summary.beside.iter().map(|beside| beside.workload.as_str()).collect::<Vec<_>>().join(", ");
     let cpu_us = case.growth("role.run_us", Some("beside"));
     let cpu = cpu_us.zip(machine(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
     let read = |role| case.growth("role.read_bytes", Some(role)).unwrap_or_default();
@@ -241,7 +242,7 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
     if cpu < FELT && !by_disk {
         return None;
     }
-    let mut evidence = vec![format!("{} had {} of the machine's CPU time", names.join(", "), percent(cpu))];
+    let mut evidence = vec![format!("{what} had {} of the machine's CPU time", percent(cpu))];
     if of_reads > 0.0 {
         evidence.push(format!(
             "{} of what sessions read from disk is theirs ({:.1} MB); I/O is {} of latency",
@@ -252,7 +253,6 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
     }
     let waits_for_cpu = budget.share_of(&[Place::ServerRunQueue]);
     evidence.push(format!("waiting for a CPU is {} of latency", percent(waits_for_cpu)));
-    let what = names.join(", ");
     let (share, of, took) = match by_disk && waited * of_reads > cpu {
         true => (
             waited * of_reads,

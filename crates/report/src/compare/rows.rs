@@ -9,14 +9,12 @@ use super::sentence::interval;
 use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
 use crate::figures;
 use crate::metric::Better;
-use crate::table::{Format, Table};
+use crate::table::{Format, GAP, Table};
 
 /// Marks a cell that has a suspect trial among those used.
 pub(super) const SUSPECT: &str = "†";
 /// Marks a cell that has a trial which is not used.
 pub(super) const INVALID: &str = "‡";
-const GAP: &str = "–";
-
 /// The rows of one pair in one metric.
 pub(super) struct Rows<'a> {
     pub(super) rows: Vec<&'a Row>,

@@ -12,11 +12,9 @@ use crate::compare::rows::{colour, figure, p};
 use crate::compare::text::wrapped;
 use crate::figures::{change, counted};
 use crate::metric::Better;
-use crate::table::{Format, Table};
+use crate::table::{Format, GAP, Table};
 
 const WIDTH: usize = 100;
-const GAP: &str = "–";
-
 /// What is shown of a history: `Table` as aligned text, in colours where these are wanted; `Csv` is one row a cell and
 /// step. JSON is [`super::Document`].
 pub fn text(history: &History, format: Format, colours: bool) -> String {

@@ -1,16 +1,13 @@
 //! Transactions one by one, as text: a table of trials, and a chart of each.
 
 use crate::figures::counted;
-use crate::table::{Format, Table};
+use crate::table::{Format, GAP, Table};
 use crate::view::{Column, Panel, Row, Spans, Trial};
 
 /// Letters of a bar that is as long as all of the transactions together.
 const WIDTH: u64 = 56;
 /// The most clients of a chart; of more, the first are shown.
 const MOST_CLIENTS: usize = 40;
-/// Stands for what is not known.
-const GAP: &str = "–";
-
 /// What the table's words mean.
 pub(crate) const LEGEND: [&str; 2] = [
     "lone: against the mean with 1 client, all else equal; total: from the first start to the last end; read: from disk",
@@ -135,12 +132,7 @@ fn letter(at: usize) -> String {
 
 /// The trials of a panel whose transactions were kept, with the place of their column.
 fn all(panel: &Panel) -> impl Iterator<Item = (&Row, usize, &Trial, &Spans)> {
-    panel.rows.iter().flat_map(|row| {
-        row.points.iter().enumerate().flat_map(move |(at, point)| {
-            let trials = point.iter().flat_map(|point| &point.runs);
-            trials.filter_map(move |trial| Some((row, at, trial, trial.spans.as_ref()?)))
-        })
-    })
+    panel.trials().filter_map(|(row, at, trial)| Some((row, at, trial, trial.spans.as_ref()?)))
 }
 
 fn known(figure: Option<String>) -> String {

@@ -154,23 +154,13 @@ struct SummaryDocument<'a> {
     failed: Option<u64>,
     tps: f64,
     latency: Option<&'a Latency>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    beside: Vec<BesideDocument<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    beside: &'a [BesideSummary],
     connect_us: Option<u64>,
     driver_cpu_us: Option<u64>,
     driver_busy_max: Option<f64>,
     driver_lag_max_us: Option<f64>,
     statistics: Option<&'a Statistics>,
-}
-
-/// What a workload brought that ran beside the measured one.
-#[derive(Serialize)]
-struct BesideDocument<'a> {
-    workload: &'a str,
-    transactions: u64,
-    failed: u64,
-    tps: f64,
-    latency: Option<&'a Latency>,
 }
 
 #[derive(Serialize)]
@@ -374,14 +364,6 @@ impl<'a> ValidityDocument<'a> {
     }
 }
 
-impl<'a> BesideDocument<'a> {
-    fn of(beside: &'a BesideSummary) -> Self {
-        let BesideSummary { workload, transactions, failed, tps, latency } = beside;
-        let (transactions, failed, tps) = (*transactions, *failed, *tps);
-        Self { workload, transactions, failed, tps, latency: latency.as_ref() }
-    }
-}
-
 impl<'a> SummaryDocument<'a> {
     fn of(summary: &'a Summary) -> Self {
         Self {
@@ -390,7 +372,7 @@ impl<'a> SummaryDocument<'a> {
             failed: summary.failed,
             tps: summary.tps,
             latency: summary.latency.as_ref(),
-            beside: summary.beside.iter().map(BesideDocument::of).collect(),
+            beside: &summary.beside,
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
