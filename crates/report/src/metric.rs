@@ -335,6 +335,8 @@ mod tests {
             "blocks.hit_ratio",
             "pg.wal.bytes",
             "disk.write_bytes{vda}",
+            "beside.tps{queue}",
+            "beside.latency.p99{a b.sql}",
         ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }
