@@ -26,6 +26,12 @@ fn copy(version: &str) -> tempfile::TempDir {
     place
 }
 
+/// Runs a shell command in a directory of programs. What this process writes itself can't be run while another test's
+/// child, born meanwhile, still has it open ("Text file busy").
+fn shell(place: &tempfile::TempDir, command: &str) {
+    assert!(Command::new("sh").args(["-c", command]).current_dir(place.path()).status().unwrap().success());
+}
+
 #[test]
 fn a_directory_of_programs_is_a_server() {
     let place = copy("18");
@@ -49,9 +55,7 @@ fn a_directory_of_programs_is_a_server() {
 fn programs_that_were_replaced_are_not_run_under_the_old_name() {
     let place = copy("18");
     let installation = in_place(place.path()).unwrap();
-    let mut program = fs::read(place.path().join("bin/postgres")).unwrap();
-    program.push(0);
-    fs::write(place.path().join("bin/postgres"), program).unwrap();
+    shell(&place, "echo >> bin/postgres");
     let message = Cluster::empty(&cache(), &installation, &[]).unwrap_err().to_string();
     assert!(message.contains("has been replaced"), "{message}");
     assert_ne!(in_place(place.path()).unwrap().identity(), installation.identity());
@@ -66,7 +70,7 @@ fn a_directory_without_the_programs_is_refused() {
     };
     refused(&place.path().join("share"), "there is no postgres in it, nor in bin below it");
     refused(&place.path().join("nowhere"), "nowhere");
-    fs::write(place.path().join("bin/postgres"), "#!/bin/sh\necho postgres, some day\n").unwrap();
+    shell(&place, "printf '#!/bin/sh\necho postgres, some day\n' > bin/postgres");
     refused(place.path(), "says no version: postgres, some day");
     fs::remove_file(place.path().join("bin/initdb")).unwrap();
     refused(place.path(), "there is no initdb beside postgres");
