@@ -23,8 +23,26 @@ function allowOwnScript(): Plugin {
   };
 }
 
+/**
+ * Of what Observable Plot brings along, a tenth of the page: maps and colour schemes, which no chart here has. A function of them
+ * does nothing.
+ */
+function leaveOut(...packages: string[]): Plugin {
+  const MARK = '\0left-out:';
+  return {
+    name: 'pgdyno:leave-out',
+    enforce: 'pre',
+    resolveId: (source) => (packages.includes(source) ? MARK + source : null),
+    async load(id) {
+      if (!id.startsWith(MARK)) return null;
+      const names = Object.keys((await import(id.slice(MARK.length))) as object);
+      return `const nothing = () => undefined;\n${names.map((name) => `export const ${name} = nothing;`).join('\n')}`;
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [svelte(), viteSingleFile(), allowOwnScript()],
+  plugins: [leaveOut('d3-geo', 'd3-scale-chromatic'), svelte(), viteSingleFile(), allowOwnScript()],
   build: {
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: false,
