@@ -10,7 +10,9 @@ use crate::acceptances;
 use crate::bundle;
 use crate::check::{self, Check};
 use crate::error::{Defect, StoreError};
+use crate::format::live::Run;
 use crate::index::{self, Listing, Reindexed};
+use crate::live::{self, LiveReader, LiveWriter};
 
 /// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use one store at
 /// the same time.
@@ -44,7 +46,7 @@ impl Store {
             fs::create_dir_all(&store.trials).map_err(StoreError::io("make the directory", &store.trials))?;
             bundle::sync_directory(root)?;
         }
-        bundle::sweep(&store.trials);
+        store.sweep();
         Ok(store)
     }
 
@@ -57,8 +59,13 @@ impl Store {
         if !store.trials.is_dir() {
             return Err(StoreError::NoStore { path: root.to_owned() });
         }
-        bundle::sweep(&store.trials);
+        store.sweep();
         Ok(store)
+    }
+
+    fn sweep(&self) {
+        bundle::sweep(&self.trials);
+        live::sweep(&self.root);
     }
 
     fn at(root: &Path) -> Self {
@@ -90,6 +97,27 @@ impl Store {
         }
     }
 
+    /// Begins the live file of a run, whose [`Claim`] this process has.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn tell(&self, run: &str, head: Run) -> Result<LiveWriter, StoreError> {
+        LiveWriter::begin(&self.root, run, head)
+    }
+
+    /// The runs that have a live file, oldest first; whether one is [alive](crate::News::alive) its file says.
+    pub fn told(&self) -> Vec<String> {
+        live::runs(&self.root)
+    }
+
+    /// Opens the live file of a run.
+    ///
+    /// # Errors
+    /// There is none, or it can't be read.
+    pub fn hear(&self, run: &str) -> Result<LiveReader, StoreError> {
+        LiveReader::open(&self.root, run)
+    }
+
     /// Writes the bundle of a trial and returns its directory. It exists whole, or not at all.
     ///
     /// # Errors
@@ -113,6 +141,22 @@ impl Store {
     /// As [`Store::load`].
     pub fn environment(&self, prefix: &str) -> Result<Environment, StoreError> {
         self.read(prefix, bundle::read_environment)
+    }
+
+    /// The head of one trial.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn head(&self, prefix: &str) -> Result<Trial, StoreError> {
+        self.read(prefix, bundle::read_head)
+    }
+
+    /// The ids of all trials, oldest first, be their bundles readable or not.
+    ///
+    /// # Errors
+    /// The directory of trials can't be listed.
+    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+        bundle::list(&self.trials)
     }
 
     fn read<T>(&self, prefix: &str, what: impl Fn(&Path) -> Result<T, Defect>) -> Result<T, StoreError> {
