@@ -16,6 +16,7 @@ mod read_files;
 mod report;
 mod resume;
 mod run;
+mod serve;
 mod server;
 mod store;
 
@@ -44,6 +45,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
+    Serve(serve::ServeArgs),
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
@@ -68,6 +70,7 @@ impl Cli {
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Serve(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),

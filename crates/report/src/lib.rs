@@ -1,5 +1,5 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
-//! and [`html()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
+//! and [`html()`] puts into one file that needs nothing else; [`mod@serve`] shows a whole store, also while a campaign runs. [`explained()`] says where the time of a trial goes,
 //! and [`timeline()`] what went on in each second of it. [`mod@compare`] says whether something changed between two selections
 //! of trials, [`mod@history`] when, [`mod@profile`] which functions processors were in, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a
 //! plan.
@@ -20,6 +20,7 @@ pub mod power;
 pub mod profile;
 mod scalability;
 mod selector;
+pub mod serve;
 mod source;
 mod spans;
 pub mod table;

@@ -73,6 +73,15 @@ pub fn of_run(store: &Store, id: &str) -> Result<Option<View>, StoreError> {
 
 fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError> {
     let trials: Vec<Trial> = trials.into_iter().filter(|trial| trial.run.id == run).collect();
+    let surroundings = surroundings(store, &trials.iter().collect::<Vec<_>>())?;
+    Ok(analyse(&trials, &surroundings))
+}
+
+/// Reads what surrounded these trials, by their ids.
+pub(crate) fn surroundings(
+    store: &Store,
+    trials: &[&Trial],
+) -> Result<BTreeMap<String, Surroundings>, StoreError> {
     let mut surroundings = BTreeMap::new();
     // Of an imported trial's surroundings nothing is known.
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
@@ -83,7 +92,7 @@ fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError
         let of_trial = Surroundings { environment, settings, profiles, spans };
         surroundings.insert(trial.id.clone(), of_trial);
     }
-    Ok(analyse(&trials, &surroundings))
+    Ok(surroundings)
 }
 
 /// The id of the selected run. Ids sort by time.

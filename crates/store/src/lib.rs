@@ -32,4 +32,4 @@ pub use error::{Problem, StoreError};
 pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
 pub use live::{LiveReader, LiveWriter, News};
-pub use store::{Claim, Store};
+pub use store::{Claim, Stamp, Store};

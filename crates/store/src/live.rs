@@ -110,6 +110,12 @@ pub(crate) fn runs(root: &Path) -> Vec<String> {
     runs
 }
 
+/// Those that a process is running.
+pub(crate) fn running(root: &Path) -> Vec<String> {
+    let is_running = |run: &String| File::open(path(root, run)).is_ok_and(|file| is_held(&file));
+    runs(root).into_iter().filter(is_running).collect()
+}
+
 /// Removes what processes left that were killed.
 pub(crate) fn sweep(root: &Path) {
     for path in names(root).into_iter().map(|name| root.join(name)) {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use model::acceptance::Acceptance;
 use model::record::{Environment, Trial, TrialRecord};
@@ -27,6 +28,17 @@ pub struct Store {
 pub struct Claim {
     path: PathBuf,
     _file: File,
+}
+
+/// When the directory of trials last changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(SystemTime);
+
+impl Stamp {
+    /// Whether what happens now gets another stamp: clocks of file systems go in steps.
+    pub fn is_settled(&self) -> bool {
+        self.0.elapsed().is_ok_and(|since| since > Duration::from_secs(2))
+    }
 }
 
 impl Drop for Claim {
@@ -110,6 +122,11 @@ impl Store {
         live::runs(&self.root)
     }
 
+    /// The runs that a process is running now, oldest first.
+    pub fn running(&self) -> Vec<String> {
+        live::running(&self.root)
+    }
+
     /// Opens the live file of a run.
     ///
     /// # Errors
@@ -149,6 +166,11 @@ impl Store {
     /// As [`Store::load`].
     pub fn head(&self, prefix: &str) -> Result<Trial, StoreError> {
         self.read(prefix, bundle::read_head)
+    }
+
+    /// Something that changes when a bundle comes or goes; none where the directory of trials can't be looked at.
+    pub fn stamp(&self) -> Option<Stamp> {
+        Some(Stamp(fs::metadata(&self.trials).ok()?.modified().ok()?))
     }
 
     /// The ids of all trials, oldest first, be their bundles readable or not.
