@@ -2,7 +2,7 @@
 //! `cargo run -p report --example fixture -- web/test-results`.
 //!
 //! `report.html` is the report, `scans.html` one on scans; `view.ts` and `scans.ts` are the same views, which the type
-//! checker holds against `web/src/view.ts`.
+//! checker holds against `web/src/data/view.ts`.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
@@ -16,7 +16,7 @@ fn main() -> io::Result<()> {
     for (page, name, view) in [("report", "view", fixture::view()), ("scans", "scans", fixture::scans())] {
         fs::write(folder.join(page).with_extension("html"), report::html(&view)?)?;
         let typed = format!(
-            "import type {{ View }} from '../src/view';\n\nexport const {name}: View = {};\n",
+            "import type {{ View }} from '../src/data/view';\n\nexport const {name}: View = {};\n",
             view.json_pretty()
         );
         fs::write(folder.join(name).with_extension("ts"), typed)?;

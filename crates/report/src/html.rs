@@ -12,8 +12,8 @@ use crate::view::View;
 /// The page as `make web` builds it; build.rs makes sure that it is there.
 const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
 
-/// Stands in the page where the view goes.
-const PLACE: &str = "PGDYNO_VIEW";
+/// Stands in the page where the figures go.
+const PLACE: &str = "<!--PGDYNO_DATA-->";
 
 /// Makes a page that needs no network and no other file. The view in it is JSON, compressed by gzip and written in
 /// base64, so that nothing in it can be taken for markup.
@@ -23,7 +23,8 @@ const PLACE: &str = "PGDYNO_VIEW";
 pub fn html(view: &View) -> io::Result<String> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(view.json().as_bytes())?;
-    Ok(PAGE.replacen(PLACE, &STANDARD.encode(gzip.finish()?), 1))
+    let view = STANDARD.encode(gzip.finish()?);
+    Ok(PAGE.replacen(PLACE, &format!("<script id=\"view\" type=\"text/plain\">{view}</script>"), 1))
 }
 
 #[cfg(test)]

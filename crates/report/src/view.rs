@@ -1,6 +1,6 @@
 //! What a report shows, as plain data: the JSON of `pgdyno report --format json`, and what the page is drawn from.
 //!
-//! Missing is null, never zero. `web/src/view.ts` says the same in TypeScript; the type checker compares the two on the
+//! Missing is null, never zero. `web/src/data/view.ts` says the same in TypeScript; the type checker compares the two on the
 //! page's test data.
 
 use jiff::Timestamp;

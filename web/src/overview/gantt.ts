@@ -1,10 +1,10 @@
 /** The client Gantt: when each client's transactions ran, a bar each, on one axis of time. */
 
 import * as Plot from '@observablehq/plot';
-import { colour } from './chart';
-import { count, counted, MISSING, seconds as inSeconds } from './format';
-import { clientsOf, title, type Placed } from './trials';
-import type { Clump, Span, Spans } from './view';
+import { colour } from './sweep';
+import { count, counted, MISSING, seconds as inSeconds } from '../data/format';
+import { clientsOf, title, type Placed } from '../data/trials';
+import type { Clump, Span, Spans } from '../data/view';
 
 const ROW = 20;
 const MARGIN_TOP = 8;

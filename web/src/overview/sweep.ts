@@ -1,9 +1,9 @@
 /** The client-sweep chart: throughput over clients, every trial as a mark, a line through the medians. */
 
 import * as Plot from '@observablehq/plot';
-import { count, tps } from './format';
-import { title, trialsOf, type Placed } from './trials';
-import type { Column, Panel } from './view';
+import { count, LOCALE, tps } from '../data/format';
+import { title, trialsOf, type Placed } from '../data/trials';
+import type { Column, Panel } from '../data/view';
 
 /** Colour and mark of a column, the same in every chart, table and legend. */
 export function colour(at: number): string {
@@ -121,7 +121,7 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
       domain: [0, most || 1],
       nice: true,
       ticks: most ? 5 : [],
-      tickFormat: (figure: number) => figure.toLocaleString('en-US'),
+      tickFormat: (figure: number) => figure.toLocaleString(LOCALE),
       tickSize: 0,
       label: 'transactions per second',
       labelArrow: 'none',

@@ -2,6 +2,9 @@
 
 export const MISSING = '–';
 
+/** The reader's own, as the browser has it. */
+export const LOCALE: string | undefined = undefined;
+
 /** Throughput: grouped by thousands; decimals only where they are needed for three significant digits. */
 export function tps(value: number | null): string {
   if (value === null) return MISSING;
@@ -115,5 +118,5 @@ function significant(value: number): string {
 }
 
 export function fixed(value: number, decimals: number): string {
-  return value.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return value.toLocaleString(LOCALE, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }

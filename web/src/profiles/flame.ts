@@ -1,8 +1,8 @@
 /** Flame graphs: a role's functions as bars, as wide as their CPU time, each below what called it. */
 
-import { counted } from './format';
-import { title } from './trials';
-import type { Frame, Profile, View } from './view';
+import { counted } from '../data/format';
+import { title } from '../data/trials';
+import type { Frame, Profile, View } from '../data/view';
 
 /** A function where it was called, with the samples of one profile or of two. */
 export interface Call {
