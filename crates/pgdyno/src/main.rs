@@ -5,6 +5,7 @@ mod campaign_run;
 mod commands;
 mod connection;
 mod exit;
+mod git;
 mod live;
 mod output;
 mod overrides;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use diagnose::{Budget, Cause, Confidence, Difference, Explanation, Place, explain};
-use model::record::{Status, Trial};
+use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
 use store::{Store, StoreError};
 
@@ -152,6 +152,16 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<Explained>
     })
 }
 
+/// One trial explained by itself, as a document has it.
+///
+/// # Errors
+/// Why it can't be.
+pub(crate) fn explained_alone(record: &TrialRecord) -> Result<ExplainedDocument, String> {
+    let explanation = explain(record)?;
+    let explained = together(std::slice::from_ref(&record.trial), &[explanation]);
+    explained.map(|explained| ExplainedDocument::of(&explained)).ok_or_else(|| "there is nothing".to_owned())
+}
+
 /// What is shown of one.
 pub fn text(explained: &Explained, format: Format) -> String {
     let parts = parts(explained);
@@ -267,8 +277,9 @@ pub struct Document {
     difference: Option<DifferenceDocument>,
 }
 
-#[derive(Debug, Serialize)]
-struct ExplainedDocument {
+/// One trial, or those of one cell, explained.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedDocument {
     cell: String,
     trials: Vec<String>,
     status: &'static str,
@@ -281,7 +292,7 @@ struct ExplainedDocument {
     causes: Vec<CauseDocument>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct PartDocument {
     place: &'static str,
     of: Option<String>,
@@ -289,7 +300,7 @@ struct PartDocument {
     share: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct CauseDocument {
     name: &'static str,
     share: f64,

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[allow(dead_code, reason = "each test file uses its own part of this")]
 mod fixture;
 
 use axum::Router;
@@ -11,8 +10,9 @@ use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE, ETAG, HOST, IF_
 use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use model::record::TrialRecord;
-use report::of_run;
+use report::detail::{Points, detail};
 use report::serve::{Guard, Token, site};
+use report::{histories, of_run};
 use serde_json::{Value, json};
 use store::format::live::{self, Ended, How, Line, TrialBegins};
 use store::{LiveWriter, Store};
@@ -64,7 +64,7 @@ impl Served {
             store.write(record).unwrap();
         }
         let token = token.map(|token| Token::new(token).unwrap());
-        let site = site(store, Guard::new(address.parse().unwrap(), token)).unwrap();
+        let site = site(store, Guard::new(address.parse().unwrap(), token), Box::new(|_, _| None)).unwrap();
         Self { folder, records, site }
     }
 
@@ -266,6 +266,41 @@ async fn a_view_is_that_of_the_report_and_follows_the_store() {
 }
 
 #[tokio::test]
+async fn a_trial_is_that_of_the_report_in_all_its_detail() {
+    let served = Served::new();
+    let id = &served.records[0].trial.id;
+    let answer = served.get(&format!("/api/trials/{id}")).await;
+    assert_eq!(answer.body, detail(&served.store().load(id).unwrap(), Points::All).json());
+    let unknown = served.get(&format!("/api/trials/{}", store::new_id())).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    assert!(unknown.error().contains("store list"), "{}", unknown.body);
+    let damaged = &served.records[1].trial.id;
+    let bundle = served.folder.path().join("trials").join(damaged);
+    std::fs::write(bundle.join("trial.json"), "{}").unwrap();
+    let answer = served.get(&format!("/api/trials/{damaged}")).await;
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(answer.error().contains(damaged), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn histories_are_those_of_the_report_and_follow_the_store() {
+    let served = Served::new();
+    let path = format!("/api/runs/{}/histories", served.run());
+    assert_eq!(served.get(&path).await.json(), json!([]));
+    for _ in 0..4 {
+        let mut record = served.records[0].clone();
+        (record.trial.id, record.trial.run.id) = (store::new_id(), store::new_id());
+        served.store().write(&record).unwrap();
+    }
+    let answer = served.get(&path).await;
+    let of_report = histories(&served.store(), served.run(), &|_, _| None).unwrap();
+    assert!(!of_report.is_empty());
+    assert_eq!(answer.json(), serde_json::to_value(of_report).unwrap());
+    let unknown = served.get(&format!("/api/runs/{}/histories", store::new_id())).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn no_bundle_is_read_again() {
     let served = Served::new();
     let path = format!("/api/runs/{}", served.run());
@@ -332,9 +367,13 @@ async fn nothing_but_ids_leads_into_the_store() {
     let id = served.run();
     let lower = id.to_lowercase();
     for bad in ["..", "../secret", "..%2Fsecret", "%2e%2e%2fsecret", "%00", "%FF", "x", &id[..10], &lower] {
-        let answer = served.get(&format!("/api/runs/{bad}")).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{bad}");
-        assert!(!answer.error().is_empty() && !answer.body.contains("secret"), "{bad}: {}", answer.body);
+        for path in
+            [format!("/api/runs/{bad}"), format!("/api/runs/{bad}/histories"), format!("/api/trials/{bad}")]
+        {
+            let answer = served.get(&path).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
+            assert!(!answer.error().is_empty() && !answer.body.contains("secret"), "{path}: {}", answer.body);
+        }
     }
     for path in
         ["/secret", "/../secret", "/%2e%2e/secret", "//etc/passwd", "/api", "/api/runs/", "/api/runs/a/b/c"]

@@ -25,6 +25,7 @@ mod stacks;
 mod statements;
 mod store;
 mod sums;
+mod surroundings;
 mod waits;
 
 pub use check::Check;
@@ -33,3 +34,4 @@ pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
 pub use live::{LiveReader, LiveWriter, News};
 pub use store::{Claim, Stamp, Store};
+pub use surroundings::{Part, Surroundings, SurroundingsReader};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
@@ -11,6 +11,7 @@ use report::serve::{Guard, Token, serve, site};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
+use crate::git;
 use crate::output::{note, print};
 use crate::store_arg::StoreArg;
 
@@ -64,7 +65,9 @@ impl ServeArgs {
         if chosen.is_some() {
             note("visitors need the token: http://…/?token=TOKEN, or `Authorization: Bearer TOKEN`\n");
         }
-        let site = site(store, Guard::new(address, chosen.or(made)))?;
+        let root = store.root().to_owned();
+        let in_order = move |repository: &Path, refs: &[String]| git::in_order(&root, repository, refs);
+        let site = site(store, Guard::new(address, chosen.or(made)), Box::new(in_order))?;
         serve(listener, site).context("could not serve")?;
         Ok(Exit::Ok)
     }

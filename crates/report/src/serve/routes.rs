@@ -17,7 +17,7 @@ use tower_http::compression::{CompressionLayer, CompressionLevel};
 use super::answer::{Document, HTML, JSON, Refusal};
 use super::guard::{self, Guard};
 use super::page::{Page, PageError};
-use super::shelf::Shelf;
+use super::shelf::{GitOrder, Shelf};
 use super::watch::Watch;
 
 /// What is served.
@@ -29,11 +29,11 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(store: Store) -> Result<Self, PageError> {
+    pub(crate) fn new(store: Store, git: GitOrder) -> Result<Self, PageError> {
         let page = Page::of(crate::html::PAGE)?;
         let policy = HeaderValue::try_from(&page.policy)
             .map_err(|_| PageError::new("its content security policy is not plain text"))?;
-        let shelf = Arc::new(Shelf::new(store));
+        let shelf = Arc::new(Shelf::new(store, git));
         let watch = Arc::new(Watch::new(Arc::clone(&shelf)));
         Ok(Self { page: Document::of(page.html), policy, shelf, watch })
     }
@@ -45,6 +45,8 @@ pub(crate) fn router(site: Arc<Site>, guard: Arc<Guard>) -> Router {
         .route("/", get(page))
         .route("/api/runs", get(runs))
         .route("/api/runs/{id}", get(view))
+        .route("/api/runs/{id}/histories", get(histories))
+        .route("/api/trials/{id}", get(detail))
         .route("/api/live", get(live))
         .fallback(nothing)
         .with_state(site)
@@ -66,9 +68,25 @@ async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Resu
     let run = of("run", id)?;
     let view = reading(move || {
         let view = site.shelf.view(&run)?;
-        view.ok_or_else(|| Refusal::not_found(format!("the store has no trial of run {run} yet")))
+        view.ok_or_else(|| no_trial(&run))
     });
     Ok(view.await?.answer(&headers, JSON))
+}
+
+async fn histories(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+    let run = of("run", id)?;
+    let histories = reading(move || site.shelf.histories(&run)?.ok_or_else(|| no_trial(&run)));
+    Ok(histories.await?.answer(&headers, JSON))
+}
+
+async fn detail(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+    let trial = of("trial", id)?;
+    let detail = reading(move || Ok(site.shelf.detail(&trial)?));
+    Ok(detail.await?.answer(&headers, JSON))
+}
+
+fn no_trial(run: &str) -> Refusal {
+    Refusal::not_found(format!("the store has no trial of run {run} yet"))
 }
 
 async fn live(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {

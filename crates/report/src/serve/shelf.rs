@@ -1,30 +1,40 @@
 //! What was read of the store. Bundles never change, so that none is read twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use model::acceptance::Acceptance;
 use model::record::{Status, Trial};
 use serde::Serialize;
 use store::format::live::Line;
 use store::{Store, StoreError};
 
 use crate::analyse::{Surroundings, analyse};
+use crate::detail::{Points, detail};
+use crate::histories::histories;
 use crate::source::surroundings;
 
-use super::answer::Document;
+use super::answer::{Document, Refusal};
 
-/// Views that are kept; the one that was not asked for longest goes.
-const VIEWS: usize = 8;
+/// Runs and trials that are kept; of each, the one that was not asked for longest goes.
+const RUNS: usize = 8;
+const TRIALS: usize = 8;
 
 /// Fewer new heads are read one by one, more of them by way of the index.
 const FEW: usize = 16;
 
+/// Says in which order commits of a repository are, as [`crate::history::GitOrder`].
+pub type GitOrder = Box<dyn Fn(&Path, &[String]) -> Option<Vec<String>> + Send + Sync>;
+
 /// The store, and what was read of it.
 pub(crate) struct Shelf {
     store: Store,
+    git: GitOrder,
     heads: Mutex<Heads>,
-    views: Mutex<Views>,
+    runs: Mutex<Recent<Kept>>,
+    details: Mutex<Recent<Option<Document>>>,
 }
 
 /// The heads of all trials that can be read, oldest first.
@@ -36,19 +46,21 @@ struct Heads {
     trials: Trials,
 }
 
-/// By run, each with when it was last asked for.
-#[derive(Default)]
-struct Views {
+/// What was asked for last, by id. Who asks for one that is being read waits for it; who asks for another does not.
+struct Recent<T> {
+    most: usize,
     asked: u64,
-    by_run: BTreeMap<String, (u64, Arc<Mutex<Kept>>)>,
+    /// Each with when it was last asked for.
+    kept: BTreeMap<String, (u64, Arc<Mutex<T>>)>,
 }
 
-/// The view of a run, and what it is made of.
+/// What is known of a run.
 #[derive(Default)]
 struct Kept {
     ids: Vec<String>,
     surroundings: BTreeMap<String, Surroundings>,
     view: Option<Document>,
+    histories: Option<(Trials, Vec<Acceptance>, Document)>,
 }
 
 /// A run in the list of runs.
@@ -70,8 +82,9 @@ pub(crate) struct RunHead {
 }
 
 impl Shelf {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store, heads: Mutex::default(), views: Mutex::default() }
+    pub(crate) fn new(store: Store, git: GitOrder) -> Self {
+        let (runs, details) = (Mutex::new(Recent::new(RUNS)), Mutex::new(Recent::new(TRIALS)));
+        Self { store, git, heads: Mutex::default(), runs, details }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -160,8 +173,7 @@ impl Shelf {
         if of_run.is_empty() {
             return Ok(None);
         }
-        let kept = held(&self.views).get(run);
-        // Who asks for the same run waits until it has been read, who asks for another does not.
+        let kept = held(&self.runs).get(run);
         let kept = &mut *held(&kept);
         let ids = || of_run.iter().map(|trial| &trial.id);
         if let Some(view) = kept.view.as_ref().filter(|_| ids().eq(&kept.ids)) {
@@ -180,17 +192,54 @@ impl Shelf {
         kept.ids = trials.into_iter().map(|trial| trial.id).collect();
         Ok(Some(kept.view.insert(view).clone()))
     }
+
+    /// The histories of a run; none where it has no trial.
+    pub(crate) fn histories(&self, run: &str) -> Result<Option<Document>, Refusal> {
+        let trials = self.trials()?;
+        if !trials.iter().any(|trial| trial.run.id == run) {
+            return Ok(None);
+        }
+        let accepted = self.store.acceptances()?;
+        let kept = held(&self.runs).get(run);
+        let kept = &mut *held(&kept);
+        if let Some((of, by, histories)) = &kept.histories
+            && Arc::ptr_eq(of, &trials)
+            && *by == accepted
+        {
+            return Ok(Some(histories.clone()));
+        }
+        let histories = Document::json(&histories(&self.store, run, &*self.git)?)?;
+        kept.histories = Some((trials, accepted, histories.clone()));
+        Ok(Some(histories))
+    }
+
+    /// A trial in all its detail.
+    pub(crate) fn detail(&self, trial: &str) -> Result<Document, StoreError> {
+        let kept = held(&self.details).get(trial);
+        let mut kept = held(&kept);
+        match &*kept {
+            Some(detail) => Ok(detail.clone()),
+            None => {
+                let record = self.store.load(trial)?;
+                Ok(kept.insert(Document::of(detail(&record, Points::All).json())).clone())
+            }
+        }
+    }
 }
 
-impl Views {
-    fn get(&mut self, run: &str) -> Arc<Mutex<Kept>> {
+impl<T: Default> Recent<T> {
+    fn new(most: usize) -> Self {
+        Self { most, asked: 0, kept: BTreeMap::new() }
+    }
+
+    fn get(&mut self, id: &str) -> Arc<Mutex<T>> {
         self.asked += 1;
-        let (asked, kept) = self.by_run.entry(run.to_owned()).or_default();
+        let (asked, kept) = self.kept.entry(id.to_owned()).or_default();
         *asked = self.asked;
         let kept = Arc::clone(kept);
-        if self.by_run.len() > VIEWS {
-            let oldest = self.by_run.iter().min_by_key(|(_, (asked, _))| *asked).map(|(run, _)| run.clone());
-            oldest.map(|run| self.by_run.remove(&run));
+        if self.kept.len() > self.most {
+            let oldest = self.kept.iter().min_by_key(|(_, (asked, _))| *asked).map(|(id, _)| id.clone());
+            oldest.map(|id| self.kept.remove(&id));
         }
         kept
     }
