@@ -39,7 +39,7 @@ pub use explained::{
     Document as ExplainDocument, ExplainError, Explained, ExplainedDocument, difference_text, explained,
     selected,
 };
-pub use file::{FileError, ReportFile, file};
+pub use file::{FileError, ROOM_BYTES, ReportFile, file};
 pub use foresight::{ALPHA, Foresight, POWER, foresee};
 pub use histories::histories;
 pub use html::html;
