@@ -7,6 +7,7 @@
 mod analyse;
 mod beside;
 mod blocks;
+mod chart;
 pub mod compare;
 mod environment;
 mod explained;
@@ -30,6 +31,7 @@ pub mod view;
 
 pub use analyse::{Surroundings, analyse};
 pub use blocks::BlockFigure;
+pub use chart::Terminal;
 pub use explained::text as explanation_text;
 pub use explained::{
     Document as ExplainDocument, ExplainError, Explained, difference_text, explained, selected,
