@@ -17,6 +17,7 @@ mod report;
 mod resume;
 mod run;
 mod server;
+mod show;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +45,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
+    Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
@@ -68,6 +70,7 @@ impl Cli {
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Show(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),

@@ -21,6 +21,7 @@ pub mod power;
 pub mod profile;
 mod scalability;
 mod selector;
+pub mod show;
 mod source;
 mod spans;
 pub mod table;
