@@ -1,7 +1,7 @@
 //! Makes sure that the page is built before it is put into the program.
 
 const PAGE: &str = "../../web/dist/index.html";
-const PLACE: &str = "PGDYNO_VIEW";
+const PLACE: &str = "<!--PGDYNO_DATA-->";
 
 fn main() {
     println!("cargo::rerun-if-changed={PAGE}");

@@ -1,13 +1,13 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
-import { readView } from './data';
+import { source } from './data/source';
 import './style.css';
 
 const target = document.getElementById('app');
 if (!target) throw new Error('the page has no place to draw in');
 
 try {
-  mount(App, { target, props: { view: await readView() } });
+  mount(App, { target, props: { source: source() } });
 } catch (error) {
   target.textContent = `This report can't be shown: ${error instanceof Error ? error.message : String(error)}`;
 }

@@ -5,6 +5,7 @@ mod campaign_run;
 mod commands;
 mod connection;
 mod exit;
+mod git;
 mod output;
 mod overrides;
 mod preparation;

@@ -28,8 +28,8 @@ use crate::view::{self, Spans, View};
 pub struct Surroundings {
     /// The machine.
     pub environment: Environment,
-    /// The server's settings.
-    pub settings: Vec<Setting>,
+    /// The server's settings, mostly shared with other trials.
+    pub settings: Arc<Vec<Setting>>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
     /// Its transactions one by one, where they were kept.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use diagnose::{Budget, Cause, Confidence, Difference, Explanation, Place, explain};
-use model::record::{Status, Trial};
+use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
 use store::{Store, StoreError};
 
@@ -153,6 +153,16 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<Explained>
     })
 }
 
+/// One trial explained by itself, as a document has it.
+///
+/// # Errors
+/// Why it can't be.
+pub(crate) fn explained_alone(record: &TrialRecord) -> Result<ExplainedDocument, String> {
+    let explanation = explain(record)?;
+    let explained = together(std::slice::from_ref(&record.trial), &[explanation]);
+    explained.map(|explained| ExplainedDocument::of(&explained)).ok_or_else(|| "there is nothing".to_owned())
+}
+
 /// What is shown of one; its bars are as long as a terminal has room for.
 pub fn text(explained: &Explained, format: Format, terminal: Option<Terminal>) -> String {
     let parts = parts(explained, terminal);
@@ -296,8 +306,9 @@ pub struct Document {
     difference: Option<DifferenceDocument>,
 }
 
-#[derive(Debug, Serialize)]
-struct ExplainedDocument {
+/// One trial, or those of one cell, explained.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedDocument {
     cell: String,
     trials: Vec<String>,
     status: &'static str,
@@ -310,7 +321,7 @@ struct ExplainedDocument {
     causes: Vec<CauseDocument>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct PartDocument {
     place: &'static str,
     of: Option<String>,
@@ -318,7 +329,7 @@ struct PartDocument {
     share: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct CauseDocument {
     name: &'static str,
     share: f64,

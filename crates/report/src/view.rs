@@ -1,6 +1,6 @@
 //! What a report shows, as plain data: the JSON of `pgdyno report --format json`, and what the page is drawn from.
 //!
-//! Missing is null, never zero. `web/src/view.ts` says the same in TypeScript; the type checker compares the two on the
+//! Missing is null, never zero. `web/src/data/view.ts` says the same in TypeScript; the type checker compares the two on the
 //! page's test data.
 
 use jiff::Timestamp;
@@ -40,11 +40,11 @@ impl View {
     }
 }
 
-/// Only maps whose keys are no texts, and `Serialize` written by hand, can fail to become JSON: a view has neither, and
+/// Only maps whose keys are no texts, and `Serialize` written by hand, can fail to become JSON: what is shown has neither, and
 /// a number that JSON can't hold becomes null.
 #[expect(clippy::expect_used, reason = "no value of the type can fail, so no input can")]
-fn never_fails(json: serde_json::Result<String>) -> String {
-    json.expect("a view is plain data")
+pub(crate) fn never_fails(json: serde_json::Result<String>) -> String {
+    json.expect("it is plain data")
 }
 
 /// What a column comes to against the first one.

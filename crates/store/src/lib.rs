@@ -23,6 +23,7 @@ mod stacks;
 mod statements;
 mod store;
 mod sums;
+mod surroundings;
 mod waits;
 
 pub use check::Check;
@@ -30,3 +31,4 @@ pub use error::{Problem, StoreError};
 pub use id::new_id;
 pub use index::{Listing, Reindexed};
 pub use store::{Claim, Store};
+pub use surroundings::{Part, Surroundings, SurroundingsReader};

@@ -115,9 +115,21 @@ impl Store {
         self.read(prefix, bundle::read_environment)
     }
 
-    fn read<T>(&self, prefix: &str, what: impl Fn(&Path) -> Result<T, Defect>) -> Result<T, StoreError> {
-        let id = self.find(prefix)?;
-        what(&self.trials.join(&id)).map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(&id))))
+    pub(crate) fn read<T>(
+        &self,
+        prefix: &str,
+        what: impl FnOnce(&Path) -> Result<T, Defect>,
+    ) -> Result<T, StoreError> {
+        self.read_whole_id(&self.find(prefix)?, what)
+    }
+
+    /// As [`Store::read`], without looking for a trial whose id begins so.
+    pub(crate) fn read_whole_id<T>(
+        &self,
+        id: &str,
+        what: impl FnOnce(&Path) -> Result<T, Defect>,
+    ) -> Result<T, StoreError> {
+        what(&self.trials.join(id)).map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(id))))
     }
 
     /// The head of every trial that can be read, oldest first, by way of the index.

@@ -30,7 +30,7 @@ async function open(fragment = '', width = 1280): Promise<Page> {
   const page = await browser.newPage();
   onTestFinished(() => page.close());
   await page.setViewportSize({ width, height: 900 });
-  await page.goto(`${address}${fragment}`);
+  await page.goto(`${address}#page=profiles&${fragment.replace('#', '')}`);
   await page.waitForSelector('.flame .bar');
   return page;
 }

@@ -12,8 +12,8 @@ import { pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { change, tps } from '../../src/format';
-import type { Trial, View } from '../../src/view';
+import { change, tps } from '../../src/data/format';
+import type { Trial, View } from '../../src/data/view';
 
 const path = resolve(process.env.REPORT_HTML ?? 'test-results/report.html');
 if (!existsSync(path)) throw new Error(`there is no report in ${path}: run \`npm run fixture\` first`);
@@ -160,7 +160,7 @@ test('every trial that is not valid is named with its reason', async () => {
 });
 
 test('the environment has facts, settings, builds and the campaign', async () => {
-  const page = await open();
+  const page = await open('#page=environment');
   const section = await page.locator('section.environment').innerText();
   for (const fact of view.environment.facts) expect(section).toContain(fact.name);
   for (const setting of view.environment.settings) expect(section).toContain(setting.name);
@@ -171,7 +171,7 @@ test('the environment has facts, settings, builds and the campaign', async () =>
 describe('by keyboard', () => {
   test('every control and every chart can be reached', async () => {
     const page = await open();
-    const stops = await page.locator('button, [tabindex="0"]').count();
+    const stops = await page.locator('a, button, [tabindex="0"]').count();
     const reached = new Set<string>();
     for (let stop = 0; stop < stops; stop += 1) {
       await page.keyboard.press('Tab');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import * as format from '../../src/format';
+import * as format from '../../src/data/format';
 
 describe('figures', () => {
   test('throughput has at least three digits and no needless ones', () => {

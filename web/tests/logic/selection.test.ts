@@ -1,12 +1,18 @@
 import { expect, test } from 'vitest';
-import { columnKey, formatSelection, isChosen, levelsOf, parseSelection } from '../../src/url';
+import { columnKey, formatSelection, isChosen, isStep, levelsOf, parseSelection } from '../../src/data/url';
 import { view } from '../../test-results/view';
 
 test('a selection reads what it writes', () => {
   const selection = {
+    page: 'trial' as const,
+    run: '01KAK3W8XQ5T2M9HC4ZP7V0000',
     levels: { workload: 'tpcb-like', scale: '10' },
     hidden: ['18_default', '9.6_big & small'],
     trial: '01KAK3W8XQ5T2M9HC4ZP7V0001',
+    against: '01KAK3W8XQ5T2M9HC4ZP7V0002',
+    zoom: { from: -1.5, to: 60 },
+    metrics: ['pg.wal.bytes', 'cpu.user_us all'],
+    history: { over: 'version' },
     flame: { profile: '1', from: 'load;postgres;f (x) [k]' },
     theme: 'dark' as const,
   };
@@ -18,7 +24,7 @@ test('nothing chosen leaves the address as it is', () => {
 });
 
 test('what the address can not mean is not chosen', () => {
-  expect(parseSelection('#theme=pink&x=1')).toEqual({ levels: {}, hidden: [], trial: null, flame: {}, theme: 'auto' });
+  expect(parseSelection('#theme=pink&x=1&page=nowhere&zoom=9-3')).toEqual(parseSelection(''));
 });
 
 test('a level chooses its panels, and one that no panel has chooses nothing', () => {
@@ -32,4 +38,13 @@ test('a level chooses its panels, and one that no panel has chooses nothing', ()
 
 test('every column has a key of its own', () => {
   expect(new Set(view.columns.map(columnKey)).size).toBe(view.columns.length);
+});
+
+test('another page, trial or level is a step back; a theme, or a trial that is but pointed at, is none', () => {
+  const step = (from: string, to: string) => isStep(parseSelection(from), parseSelection(to));
+  expect(step('#', '#page=history')).toBe(true);
+  expect(step('#page=trial&trial=A', '#page=trial&trial=B')).toBe(true);
+  expect(step('#', '#workload=tpcb-like')).toBe(true);
+  expect(step('#trial=A', '#trial=B&theme=dark')).toBe(false);
+  expect(step('#page=trial&trial=A', '#page=trial&trial=A&zoom=3-9')).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allTrials, usualN } from '../../src/trials';
+import { allTrials, usualN } from '../../src/data/trials';
 import { view } from '../../test-results/view';
 
 test('every trial is there once', () => {

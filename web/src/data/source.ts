@@ -1,0 +1,76 @@
+/**
+ * Where the figures come from: what `pgdyno report -o FILE` put into the page (JSON, compressed by gzip, in base64), or
+ * what `pgdyno serve` answers.
+ */
+
+import type { Detail } from './detail';
+import type { History } from './history';
+import type { RunHead } from './live';
+import type { View } from './view';
+
+export interface Source {
+  /** Whether there is a store behind it, which may have several runs and new trials. */
+  serves: boolean;
+  /** The runs of the store, the oldest first; none of a file. */
+  runs(): Promise<RunHead[]>;
+  /** The overview of a run; of the latest where none is named. */
+  view(run: string | null): Promise<View>;
+  /** How figures went over versions, kernels or time, as far as there are enough of them. */
+  histories(run: string): Promise<History[]>;
+  /** One trial in detail; null where it is not in the file. */
+  detail(trial: string): Promise<Detail | null>;
+}
+
+export function source(): Source {
+  if (document.getElementById('view')) return file();
+  if (location.protocol === 'file:') {
+    throw new Error('this is the empty page; `pgdyno report -o report.html` puts the figures into it.');
+  }
+  return server();
+}
+
+function file(): Source {
+  return {
+    serves: false,
+    runs: () => Promise.resolve([]),
+    view: () => embedded<View>('view').then((view) => view ?? fail('the page has lost its figures')),
+    histories: () => embedded<History[]>('histories').then((histories) => histories ?? []),
+    detail: (trial) => embedded<Detail>(`trial-${trial}`),
+  };
+}
+
+async function embedded<T>(id: string): Promise<T | null> {
+  const text = document.getElementById(id)?.textContent.trim();
+  if (!text) return null;
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const json = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return (await new Response(json).json()) as T;
+}
+
+function server(): Source {
+  return {
+    serves: true,
+    runs: () => answer<RunHead[]>('api/runs'),
+    async view(run) {
+      const id = run ?? (await answer<RunHead[]>('api/runs')).findLast(hasTrials)?.id;
+      return id === undefined ? fail('The store has no trials yet: run a campaign first (pgdyno run FILE.toml).') : answer<View>(`api/runs/${id}`);
+    },
+    histories: (run) => answer<History[]>(`api/runs/${run}/histories`),
+    detail: (trial) => answer<Detail>(`api/trials/${trial}`),
+  };
+}
+
+function hasTrials({ valid, suspect, invalid }: RunHead): boolean {
+  return valid + suspect + invalid > 0;
+}
+
+async function answer<T>(path: string): Promise<T> {
+  const response = await fetch(path).catch(() => fail('pgdyno serve does not answer: has it ended?'));
+  if (response.ok) return (await response.json()) as T;
+  const said = (await response.json().catch(() => null)) as { error?: string } | null;
+  return fail(said?.error ?? `pgdyno serve answers ${response.status} to ${path}`);
+}
+
+function fail(why: string): never {
+  throw new Error(why);
+}

@@ -1,0 +1,135 @@
+/** What the reader has chosen. All of it lives in the URL's fragment, so that a link shows what its sender saw. */
+
+import type { Column, Panel } from './view';
+
+export type Theme = 'auto' | 'light' | 'dark';
+
+/** The pages, in the order of their links; the first is where one begins. */
+export const PAGES = ['overview', 'trial', 'profiles', 'history', 'environment', 'live'] as const;
+export type Page = (typeof PAGES)[number];
+
+/** The factors by which panels can be chosen. */
+export const FACTORS = ['workload', 'scale', 'protocol', 'transport'] as const;
+export type Factor = (typeof FACTORS)[number];
+
+export interface Selection {
+  page: Page;
+  /** Id of the run that is shown, of a store that has several; null for the latest. */
+  run: string | null;
+  /** The one level shown of a factor; none for all of them. */
+  levels: Partial<Record<Factor, string>>;
+  /** Keys of the columns that are not drawn. */
+  hidden: string[];
+  /** Id of the trial that is pointed out in the overview, and shown whole on the page of trials. */
+  trial: string | null;
+  /** Id of the trial that it is held against there. */
+  against: string | null;
+  /** The part of the time that is shown there, in seconds after the load's start; null for all of it. */
+  zoom: { from: number; to: number } | null;
+  /** Metrics that are drawn there, as `metric` or `metric of`. */
+  metrics: string[];
+  /** What the flame graph shows, by the keys of `FLAME`. */
+  flame: Flame;
+  /** What the history shows, by the keys of `HISTORY`. */
+  history: HistoryChoice;
+  theme: Theme;
+}
+
+/** Which profile, beside which other one, of which role, from which function on, and what is looked for. */
+export const FLAME = ['profile', 'against', 'role', 'from', 'find'] as const;
+export type Flame = Partial<Record<(typeof FLAME)[number], string>>;
+
+/** Over what, and which of its cells. */
+export const HISTORY = ['over', 'cell'] as const;
+export type HistoryChoice = Partial<Record<(typeof HISTORY)[number], string>>;
+
+/** Names a column in URLs. */
+export function columnKey(column: Column): string {
+  // Imported trials may not say.
+  return column.server === null || column.settings === null ? column.label : `${column.server}_${column.settings}`;
+}
+
+export function parseSelection(fragment: string): Selection {
+  const pairs = new URLSearchParams(fragment.replace(/^#/, ''));
+  const theme = pairs.get('theme');
+  return {
+    page: PAGES.find((page) => page === pairs.get('page')) ?? PAGES[0],
+    run: pairs.get('run'),
+    levels: chosen(pairs, FACTORS, ''),
+    hidden: pairs.getAll('hide'),
+    trial: pairs.get('trial'),
+    against: pairs.get('against'),
+    zoom: parseZoom(pairs.get('zoom')),
+    metrics: pairs.getAll('metric'),
+    flame: chosen(pairs, FLAME, 'flame-'),
+    history: chosen(pairs, HISTORY, 'history-'),
+    theme: theme === 'light' || theme === 'dark' ? theme : 'auto',
+  };
+}
+
+/** The fragment without `#`; empty where nothing is chosen. */
+export function formatSelection(selection: Selection): string {
+  const pairs = new URLSearchParams();
+  if (selection.page !== PAGES[0]) pairs.set('page', selection.page);
+  if (selection.run) pairs.set('run', selection.run);
+  put(pairs, selection.levels, FACTORS, '');
+  for (const key of selection.hidden) pairs.append('hide', key);
+  if (selection.trial) pairs.set('trial', selection.trial);
+  if (selection.against) pairs.set('against', selection.against);
+  if (selection.zoom) pairs.set('zoom', `${round(selection.zoom.from)}-${round(selection.zoom.to)}`);
+  for (const metric of selection.metrics) pairs.append('metric', metric);
+  put(pairs, selection.flame, FLAME, 'flame-');
+  put(pairs, selection.history, HISTORY, 'history-');
+  if (selection.theme !== 'auto') pairs.set('theme', selection.theme);
+  return pairs.toString();
+}
+
+/** Whether the way from one selection to the other is a step that the browser's back button takes back. */
+export function isStep(from: Selection, to: Selection): boolean {
+  const place = ({ page, run, levels, against, trial, flame: { profile }, history }: Selection) =>
+    JSON.stringify([page, run, levels, against, page === 'trial' ? trial : null, profile, history]);
+  return place(from) !== place(to);
+}
+
+function chosen<K extends string>(pairs: URLSearchParams, keys: readonly K[], prefix: string): Partial<Record<K, string>> {
+  const found: Partial<Record<K, string>> = {};
+  for (const key of keys) {
+    const value = pairs.get(prefix + key);
+    if (value) found[key] = value;
+  }
+  return found;
+}
+
+function put<K extends string>(pairs: URLSearchParams, choice: Partial<Record<K, string>>, keys: readonly K[], prefix: string) {
+  for (const key of keys) {
+    const value = choice[key];
+    if (value) pairs.set(prefix + key, value);
+  }
+}
+
+function parseZoom(text: string | null): Selection['zoom'] {
+  const [, from, to] = /^(-?[\d.]+)-([\d.]+)$/.exec(text ?? '') ?? [];
+  const zoom = { from: Number(from), to: Number(to) };
+  return zoom.from < zoom.to ? zoom : null;
+}
+
+function round(seconds: number): number {
+  return Number(seconds.toFixed(3));
+}
+
+function levelOf(factor: Factor, panel: Panel): string {
+  return String(panel[factor] ?? 'unknown');
+}
+
+/** The levels that a factor has among the panels, in their order. */
+export function levelsOf(factor: Factor, panels: Panel[]): string[] {
+  return [...new Set(panels.map((panel) => levelOf(factor, panel)))];
+}
+
+/** A level that no panel has (an old link, say) chooses nothing. */
+export function isChosen(panel: Panel, selection: Selection, panels: Panel[]): boolean {
+  return FACTORS.every((factor) => {
+    const level = selection.levels[factor];
+    return !level || levelOf(factor, panel) === level || !levelsOf(factor, panels).includes(level);
+  });
+}

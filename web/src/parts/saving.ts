@@ -1,0 +1,95 @@
+/** Charts as files. What a stylesheet says of them is written into the file, which has none. */
+
+export type Kind = 'svg' | 'png';
+
+/** What a picture needs of a style; colours by name, as they are in the theme that is shown. */
+const STYLES = [
+  'fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin', 'stroke-linecap',
+  'opacity', 'font-family', 'font-size', 'font-weight', 'text-anchor', 'dominant-baseline', 'visibility', 'paint-order',
+] as const;
+
+/** Dots per pixel of a PNG. */
+const DENSITY = 2;
+
+export function save(name: string, type: string, content: BlobPart) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  // The browser reads it after this turn.
+  setTimeout(() => { URL.revokeObjectURL(link.href); }, 10_000);
+}
+
+/** Saves the charts that are drawn in a place. One drawn on a canvas is the same picture in both kinds. */
+export async function savePicture(place: HTMLElement, name: string, kind: Kind): Promise<void> {
+  const svg = svgOf(place);
+  if (svg === null) throw new Error('there is nothing drawn yet');
+  if (kind === 'svg') {
+    save(`${name}.svg`, 'image/svg+xml', svg.text);
+    return;
+  }
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg.text)}`;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [svg.width * DENSITY, svg.height * DENSITY];
+  const context = canvas.getContext('2d');
+  if (!context) throw new Error('this browser has no canvas to make a PNG with');
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  const blob = await new Promise<Blob | null>((done) => { canvas.toBlob(done, 'image/png'); });
+  if (!blob) throw new Error(`a picture of ${svg.width} × ${svg.height} pixels is too large for this browser`);
+  save(`${name}.png`, 'image/png', blob);
+}
+
+interface Picture {
+  text: string;
+  width: number;
+  height: number;
+}
+
+/** Every chart in a place where it stands, on the colour of the page. */
+function svgOf(place: HTMLElement): Picture | null {
+  const charts = [...place.querySelectorAll('svg, canvas')].filter((chart) => chart.closest('.swatch, .tools') === null && chart.parentElement?.closest('svg') === null);
+  const around = place.getBoundingClientRect();
+  const [width, height] = [Math.ceil(around.width), Math.ceil(around.height)];
+  if (charts.length === 0 || width === 0 || height === 0) return null;
+  const root = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  for (const [key, value] of Object.entries({ xmlns: 'http://www.w3.org/2000/svg', width, height, viewBox: `0 0 ${width} ${height}` })) {
+    root.setAttribute(key, String(value));
+  }
+  const paper = document.createElementNS(root.namespaceURI, 'rect');
+  for (const [key, value] of Object.entries({ width, height, fill: getComputedStyle(document.body).backgroundColor })) {
+    paper.setAttribute(key, String(value));
+  }
+  root.append(paper);
+  for (const chart of charts) {
+    const { left, top, width, height } = chart.getBoundingClientRect();
+    const copy = chart instanceof HTMLCanvasElement ? imageOf(chart) : styled(chart);
+    for (const [key, value] of Object.entries({ x: left - around.left, y: top - around.top, width, height })) copy.setAttribute(key, String(value));
+    root.append(copy);
+  }
+  return { text: new XMLSerializer().serializeToString(root), width, height };
+}
+
+function imageOf(canvas: HTMLCanvasElement): Element {
+  const image = document.createElementNS('http://www.w3.org/2000/svg', 'image');
+  image.setAttribute('href', canvas.toDataURL('image/png'));
+  return image;
+}
+
+function styled(svg: Element): Element {
+  const copy = svg.cloneNode(true) as Element;
+  copy.removeAttribute('style');
+  copy.querySelectorAll('style').forEach((style) => { style.remove(); });
+  const of = [svg, ...svg.querySelectorAll(':not(style)')];
+  const to = [copy, ...copy.querySelectorAll('*')];
+  of.forEach((element, nth) => {
+    const style = getComputedStyle(element);
+    for (const name of STYLES) {
+      const value = style.getPropertyValue(name);
+      if (value !== '') to[nth]?.setAttribute(name, value);
+    }
+    to[nth]?.removeAttribute('class');
+  });
+  return copy;
+}

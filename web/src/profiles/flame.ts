@@ -1,0 +1,194 @@
+/** Flame graphs: a role's functions as bars, as wide as their CPU time, each below what called it. */
+
+import { counted } from '../data/format';
+import { title } from '../data/trials';
+import type { Frame, Profile, View } from '../data/view';
+
+/** A function where it was called, with the samples of one profile or of two. */
+export interface Call {
+  name: string;
+  /** Names from the role on, with semicolons between them: the same in every profile. */
+  path: string;
+  self: Samples;
+  total: Samples;
+  parent: Call | null;
+  children: Call[];
+}
+
+/** Samples of the profile that is shown, and of the one it is held against. */
+export interface Samples {
+  now: number;
+  before: number;
+}
+
+/** CPU time of a transaction that a sample stands for, in microseconds; null where no transactions are known. */
+export interface Scale {
+  now: number | null;
+  before: number | null;
+}
+
+export interface Bar {
+  call: Call;
+  row: number;
+  /** Shares of the whole width. */
+  left: number;
+  width: number;
+  /** Above the function from which on it is shown. */
+  above: boolean;
+}
+
+const KERNEL = '_[k]';
+/** What stands for functions that are too narrow to be seen. */
+const FOLDED = '(smaller)';
+/** Two standard deviations, for 95 %. */
+const DEVIATIONS = 1.96;
+
+/** Which cell a profile is of, for people. */
+export function label(profile: Profile, view: View): string {
+  const panel = view.panels[profile.panel];
+  const clients = profile.clients === null ? '' : `, ${counted(profile.clients, 'client')}`;
+  const what = isWaiting(profile) ? ': what waits' : '';
+  return `${panel ? title(panel) : ''}${clients}, ${view.columns[profile.column]?.label ?? ''}${what}`;
+}
+
+/** Whether it is of time without a processor, in which samples are microseconds. */
+export function isWaiting(profile: Profile): boolean {
+  return profile.kind === 'off-cpu';
+}
+
+export function scaleOf(profile: Profile): number | null {
+  return profile.transactions ? profile.us_per_sample / profile.transactions : null;
+}
+
+/** A role's tree, with that of another profile beside it. */
+export function calls(now: Frame | null, before: Frame | null, parent: Call | null = null): Call {
+  const name = now?.name ?? before?.name ?? '';
+  const call: Call = {
+    name,
+    path: parent ? `${parent.path};${name}` : name,
+    self: { now: now?.self ?? 0, before: before?.self ?? 0 },
+    total: { now: now?.total ?? 0, before: before?.total ?? 0 },
+    parent,
+    children: [],
+  };
+  const others = new Map((before?.children ?? []).map((child) => [child.name, child]));
+  call.children = (now?.children ?? []).map((child) => {
+    const other = others.get(child.name) ?? null;
+    others.delete(child.name);
+    return calls(child, other, call);
+  });
+  call.children.push(...[...others.values()].map((child) => calls(null, child, call)));
+  return call;
+}
+
+/** The call with this path, or as much of its beginning as there is. */
+export function at(root: Call, path: string): Call {
+  let call = root;
+  while (call.path !== path) {
+    const next = call.children.find((child) => path === child.path || path.startsWith(`${child.path};`));
+    if (!next) break;
+    call = next;
+  }
+  return call;
+}
+
+/** The bars from `from` on, with what called it above; none that is narrower than `least`, a share of the width. */
+export function bars(from: Call, least: number): Bar[] {
+  const out: Bar[] = [];
+  const callers: Call[] = [];
+  for (let call = from.parent; call; call = call.parent) callers.unshift(call);
+  for (const [row, call] of callers.entries()) out.push({ call, row, left: 0, width: 1, above: true });
+  const whole = from.total.now || 1;
+  const place = (call: Call, row: number, left: number) => {
+    const width = call.total.now / whole;
+    if (width < least || width === 0) return;
+    out.push({ call, row, left, width, above: false });
+    let next = left;
+    for (const child of call.children) {
+      place(child, row + 1, next);
+      next += child.total.now / whole;
+    }
+  };
+  place(from, callers.length, 0);
+  return out;
+}
+
+export function isKernel(name: string): boolean {
+  return name.endsWith(KERNEL);
+}
+
+export function isFolded(name: string): boolean {
+  return name === FOLDED;
+}
+
+/** Whether a function has what is looked for in its name. */
+export function isFound(name: string, find: string): boolean {
+  return find !== '' && name.toLowerCase().includes(find.toLowerCase());
+}
+
+/** Samples of functions that are looked for, with all that they call. */
+export function found(call: Call, find: string): Samples {
+  if (isFound(call.name, find)) return call.total;
+  return call.children.map((child) => found(child, find)).reduce(sum, { now: 0, before: 0 });
+}
+
+function sum(a: Samples, b: Samples): Samples {
+  return { now: a.now + b.now, before: a.before + b.before };
+}
+
+export interface Function {
+  name: string;
+  self: Samples;
+  total: Samples;
+}
+
+/** Every function, that with most CPU time of its own first, or of two profiles the one that changed most. */
+export function functions(root: Call, change: ((samples: Samples) => Change) | null): Function[] {
+  const all = new Map<string, Function>();
+  const visit = (call: Call, above: Set<string>) => {
+    const known = all.get(call.name) ?? { name: call.name, self: { now: 0, before: 0 }, total: { now: 0, before: 0 } };
+    known.self = sum(known.self, call.self);
+    const calledItself = above.has(call.name);
+    // One that calls itself is there once.
+    if (!calledItself) known.total = sum(known.total, call.total);
+    all.set(call.name, known);
+    const below = calledItself ? above : new Set([...above, call.name]);
+    for (const child of call.children) visit(child, below);
+  };
+  // The role and the process's name are no functions.
+  for (const process of root.children) for (const call of process.children) visit(call, new Set());
+  const weight = ({ self }: Function) => (change ? Math.abs(change(self).more) : self.now);
+  return [...all.values()].sort((a, b) => weight(b) - weight(a));
+}
+
+/** How much more CPU time of a transaction, in microseconds. */
+export interface Change {
+  before: number;
+  now: number;
+  more: number;
+  /** Half of its 95 % interval: counts of samples vary by chance as their square roots. */
+  chance: number;
+}
+
+/** The changes between two profiles; null where one of them has no transactions. */
+export function changes({ now, before }: Scale): ((samples: Samples) => Change) | null {
+  if (now === null || before === null) return null;
+  return (samples) => ({
+    before: samples.before * before,
+    now: samples.now * now,
+    more: samples.now * now - samples.before * before,
+    chance: DEVIATIONS * Math.hypot(Math.sqrt(samples.now) * now, Math.sqrt(samples.before) * before),
+  });
+}
+
+/** How strong a bar's colour is, from 0 to 1: of a difference by how much of it changed, 0 where that may be chance. */
+export function strength({ before, now, more, chance }: Change): number {
+  return Math.abs(more) <= chance ? 0 : Math.abs(more) / Math.max(before, now);
+}
+
+/** A number from 0 to 1 that is always the same for a name, so that neighbours differ in colour. */
+export function shade(name: string): number {
+  let hash = 0;
+  for (const letter of name) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 1009;
+  return hash / 1008;
+}
