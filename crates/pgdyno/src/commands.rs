@@ -18,6 +18,7 @@ mod resume;
 mod run;
 mod serve;
 mod server;
+mod show;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +47,7 @@ enum Command {
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
     Serve(serve::ServeArgs),
+    Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
@@ -71,6 +73,7 @@ impl Cli {
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
             Command::Serve(args) => args.run(),
+            Command::Show(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),

@@ -7,6 +7,7 @@
 mod analyse;
 mod beside;
 mod blocks;
+mod chart;
 pub mod compare;
 pub mod detail;
 mod environment;
@@ -24,6 +25,7 @@ pub mod profile;
 mod scalability;
 mod selector;
 pub mod serve;
+pub mod show;
 mod source;
 mod spans;
 pub mod table;
@@ -34,12 +36,13 @@ pub mod view;
 
 pub use analyse::{Surroundings, analyse};
 pub use blocks::BlockFigure;
+pub use chart::Terminal;
 pub use explained::text as explanation_text;
 pub use explained::{
     Document as ExplainDocument, ExplainError, Explained, ExplainedDocument, difference_text, explained,
     selected,
 };
-pub use file::{FileError, ReportFile, file};
+pub use file::{FileError, ROOM_BYTES, ReportFile, file};
 pub use foresight::{ALPHA, Foresight, POWER, foresee};
 pub use histories::histories;
 pub use html::html;

@@ -395,6 +395,19 @@ pub struct Finding {
     pub advice: Option<String>,
 }
 
+impl Finding {
+    /// Of a trial's record.
+    pub(crate) fn of(finding: &model::record::Finding) -> Self {
+        Self {
+            gate: finding.gate.clone(),
+            validity: finding.status.name(),
+            evidence: finding.evidence.clone(),
+            threshold: finding.threshold.clone(),
+            advice: finding.advice.clone(),
+        }
+    }
+}
+
 /// Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
