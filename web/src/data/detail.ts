@@ -1,7 +1,7 @@
 /**
  * One trial in all its detail: what the pages about a trial, or about two of them side by side, are drawn from. The same
- * as crates/report/src/detail.rs, where every field is explained. Times are in microseconds after the load's start;
- * missing is null, never zero.
+ * as crates/report/src/detail.rs, where every field is explained. Times are in microseconds after the load's start, or
+ * after the trial's where no load ran; missing is null, never zero. Figures have five significant digits.
  */
 
 export interface Detail {
@@ -11,7 +11,8 @@ export interface Detail {
   cell: string;
   /** The measured window; null where no load ran. */
   window: Span | null;
-  /** Command that measures its cell again: `pgdyno run FILE --set …`. null where it was imported. */
+  /** Command that measures its cell again: `pgdyno run CAMPAIGN.toml --set …`. null where it was imported, or where its
+   * campaign can't be narrowed to the cell by `--set`. */
   rerun: string | null;
   load: Load;
   heat: Heat | null;
@@ -20,7 +21,11 @@ export interface Detail {
   service: Curve | null;
   /** Times at which metrics are given, shared by those that were read together. */
   clocks: number[][];
+  /** The driver's own (`driver.busy_share`, …) first. */
   metrics: Metric[];
+  /** How many metrics are not here, for they were nothing but zero or null. Always 0 where nothing is thinned. */
+  left_out: number;
+  /** In order of their start; some are before the load. */
   events: Event[];
   waits: Waits | null;
   statements: Statement[];
@@ -34,7 +39,7 @@ export interface Span {
   end_us: number;
 }
 
-/** By interval of the load, or by several of them where it was thinned; all arrays are equally long. */
+/** By interval of the load, or by several of them (never of two phases) where it was thinned; all arrays are equally long. */
 export interface Load {
   start_us: number[];
   width_us: number[];
@@ -68,13 +73,15 @@ export interface Metric {
   /** As in the bundle: `pg.wal.bytes`, `cpu.user_us`. */
   metric: string;
   of: string | null;
-  /** What it is shown in: a counter's growth per second (`B/s`, `/s`, `µs/s`), a gauge as it is (`B`, `µs`, `%`, empty). */
+  /** What it is shown in: a counter's growth per second (`B/s`, `/s`, `µs/s`), a gauge as it is (`B`, `µs`, `Hz`, `°C`, empty). */
   unit: string;
-  /** A counter's growth per second, given at the end of each span; else a gauge. */
+  /** A counter's growth per second, given at the end of each span, so that the first value is null (as where the counter was
+   * reset); else a gauge. */
   rate: boolean;
   /** Index into `clocks`. */
   clock: number;
-  /** Where it was thinned, `low` and `high` are the least and greatest of the readings put together and `values` their mean. */
+  /** Where it was thinned, `low` and `high` are the least and greatest of the readings put together and `values` their mean,
+   * a rate's by time; their time is the middle. null where all of them are. */
   values: (number | null)[];
   low: (number | null)[] | null;
   high: (number | null)[] | null;
@@ -91,7 +98,11 @@ export interface Event {
   of: string | null;
 }
 
-/** Mean number of sessions in each state of waiting, over time; the 24 most frequent, the rest together. */
+/**
+ * Mean number of sessions in each state of waiting, over time. The 24 most frequent are told one by one (those that wait for
+ * work, of type `Activity`, after the others); of each kind of session, the rest is one more. Where no look succeeded there
+ * is no span: `start_us` has a gap.
+ */
 export interface Waits {
   start_us: number[];
   width_us: number[];
@@ -101,10 +112,10 @@ export interface Waits {
 export interface WaitSeries {
   /** `load`, `beside`, `other`, or a server process. */
   session: string;
-  /** `wait_event_type`, `CPU` where it was active and did not wait, or the state where it was not active. */
+  /** `wait_event_type`; `CPU` where it was active and did not wait; the state where it was not active; `rest`. */
   type: string;
   event: string | null;
-  sessions: (number | null)[];
+  sessions: number[];
 }
 
 export interface Statement {
@@ -118,4 +129,26 @@ export interface Statement {
 }
 
 /** What `pgdyno explain --format json` says of one trial. */
-export type Explained = Record<string, unknown>;
+export interface Explained {
+  cell: string;
+  trials: string[];
+  status: 'valid' | 'suspect' | 'invalid';
+  tps: number;
+  latency_us: number;
+  /** How often the server's sessions were looked at. */
+  looks: number;
+  verdict: string;
+  confidence: string;
+  /** They add up to the latency; the one whose place is `unexplained` may be negative. */
+  parts: { place: string; of: string | null; us: number; share: number }[];
+  causes: {
+    name: string;
+    share: number;
+    /** Of what it is a share. */
+    of: string;
+    sentence: string;
+    evidence: string[];
+    next: string;
+    confidence: string;
+  }[];
+}

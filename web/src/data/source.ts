@@ -17,6 +17,8 @@ export interface Source {
   histories(run: string): Promise<History[]>;
   /** One trial in detail; null where it is not in the file. */
   detail(trial: string): Promise<Detail | null>;
+  /** Whether it can be shown in detail. */
+  has(trial: string): boolean;
 }
 
 /** A run in the list of those that a store has. */
@@ -47,6 +49,7 @@ function file(): Source {
     view: () => embedded<View>('view').then((view) => view ?? fail('the page has lost its figures')),
     histories: () => embedded<History[]>('histories').then((histories) => histories ?? []),
     detail: (trial) => embedded<Detail>(`trial-${trial}`),
+    has: (trial) => document.getElementById(`trial-${trial}`) !== null,
   };
 }
 
@@ -68,6 +71,7 @@ function server(): Source {
     },
     histories: (run) => answer<History[]>(`api/runs/${run}/histories`),
     detail: (trial) => answer<Detail>(`api/trials/${trial}`),
+    has: () => true,
   };
 }
 
