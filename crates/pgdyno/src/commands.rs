@@ -16,7 +16,9 @@ mod read_files;
 mod report;
 mod resume;
 mod run;
+mod serve;
 mod server;
+mod show;
 mod store;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +46,8 @@ enum Command {
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
+    Serve(serve::ServeArgs),
+    Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
     Explain(explain::ExplainArgs),
@@ -68,6 +72,8 @@ impl Cli {
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Serve(args) => args.run(),
+            Command::Show(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Explain(args) => args.run(),

@@ -5,6 +5,8 @@ mod campaign_run;
 mod commands;
 mod connection;
 mod exit;
+mod git;
+mod live;
 mod output;
 mod overrides;
 mod preparation;

@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use report::Terminal;
 use report::table::Format;
+use rustix::termios::tcgetwinsize;
 
 /// `--format`, for commands that print data.
 #[derive(Clone, Copy, Debug, Args)]
@@ -53,11 +55,23 @@ pub(crate) fn note(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Whether standard output takes colours: on a terminal, unless `NO_COLOR` is set (no-color.org) or it has none.
-pub(crate) fn in_colour() -> bool {
+/// The terminal that standard output is; none where it is a file or a pipe, or a terminal that shows text alone. Colours
+/// are wanted unless `NO_COLOR` is set (no-color.org).
+pub(crate) fn terminal() -> Option<Terminal> {
+    const USUAL_WIDTH: usize = 80;
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let is_dumb = set("TERM").is_none_or(|term| term == "dumb");
-    io::stdout().is_terminal() && set("NO_COLOR").is_none() && !is_dumb
+    let stdout = io::stdout();
+    if !stdout.is_terminal() || set("TERM").is_none_or(|term| term == "dumb") {
+        return None;
+    }
+    let columns = tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+    let width = if columns == 0 { USUAL_WIDTH } else { columns };
+    Some(Terminal { width, colours: set("NO_COLOR").is_none() })
+}
+
+/// Whether standard output takes colours.
+pub(crate) fn in_colour() -> bool {
+    terminal().is_some_and(|terminal| terminal.colours)
 }
 
 /// A length of time for people: `45 s`, `4 min`, `3 h 20 min`, `2 d 4 h`.

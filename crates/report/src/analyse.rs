@@ -28,8 +28,8 @@ use crate::view::{self, Spans, View};
 pub struct Surroundings {
     /// The machine.
     pub environment: Environment,
-    /// The server's settings.
-    pub settings: Vec<Setting>,
+    /// The server's settings, mostly shared with other trials.
+    pub settings: Arc<Vec<Setting>>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
     /// Its transactions one by one, where they were kept.
@@ -453,18 +453,7 @@ fn trial(trial: &Trial) -> view::Trial {
         position: trial.position,
         started: trial.started,
         validity: trial.validity.status.name(),
-        findings: trial
-            .validity
-            .findings
-            .iter()
-            .map(|finding| view::Finding {
-                gate: finding.gate.clone(),
-                validity: finding.status.name(),
-                evidence: finding.evidence.clone(),
-                threshold: finding.threshold.clone(),
-                advice: finding.advice.clone(),
-            })
-            .collect(),
+        findings: trial.validity.findings.iter().map(view::Finding::of).collect(),
         tps: summary.map(|summary| summary.tps),
         transactions: summary.and_then(|summary| summary.transactions),
         failed: summary.and_then(|summary| summary.failed),

@@ -1,6 +1,7 @@
 //! Where the trials were measured: facts of the machine with every value they had, and the settings worth knowing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::environment::BlockDevice;
 use model::record::{self, Trial};
@@ -202,9 +203,16 @@ fn settings(
     surroundings: &BTreeMap<String, Surroundings>,
 ) -> Vec<Setting> {
     let mut settings: BTreeMap<String, Setting> = BTreeMap::new();
+    let mut known: Vec<(usize, &Arc<Vec<record::Setting>>)> = Vec::new();
     for trial in trials {
         let Some(column) = columns.iter().position(|column| column.holds(&trial.cell)) else { continue };
-        for seen in surroundings.get(&trial.id).map_or(&[][..], |surroundings| &surroundings.settings) {
+        let Some(Surroundings { settings: of_trial, .. }) = surroundings.get(&trial.id) else { continue };
+        // Most trials share theirs, and say nothing new.
+        if known.iter().any(|(of, settings)| *of == column && Arc::ptr_eq(settings, of_trial)) {
+            continue;
+        }
+        known.push((column, of_trial));
+        for seen in of_trial.iter() {
             let setting = settings.entry(seen.name.clone()).or_insert_with(|| Setting {
                 name: seen.name.clone(),
                 unit: seen.unit.clone(),

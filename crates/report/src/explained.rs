@@ -1,16 +1,17 @@
 //! Where the time of a trial's or a cell's transactions goes, from the store, and how it is shown.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use diagnose::{Budget, Cause, Confidence, Difference, Explanation, Place, explain};
-use model::record::{Status, Trial};
+use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
 use store::{Store, StoreError};
 
+use crate::chart::{self, Terminal};
+use crate::compare::text::wrapped_to;
 use crate::selector::{SelectError, Selector, varied};
 use crate::source::Selection;
-use crate::table::{Format, Table};
+use crate::table::{self, Column, Format, Table};
 
 /// Why something can't be explained.
 #[derive(Debug, thiserror::Error)]
@@ -152,27 +153,45 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<Explained>
     })
 }
 
-/// What is shown of one.
-pub fn text(explained: &Explained, format: Format) -> String {
-    let parts = parts(explained);
+/// One trial explained by itself, as a document has it.
+///
+/// # Errors
+/// Why it can't be.
+pub(crate) fn explained_alone(record: &TrialRecord) -> Result<ExplainedDocument, String> {
+    let explanation = explain(record)?;
+    let explained = together(std::slice::from_ref(&record.trial), &[explanation]);
+    explained.map(|explained| ExplainedDocument::of(&explained)).ok_or_else(|| "there is nothing".to_owned())
+}
+
+/// What is shown of one; its bars are as long as a terminal has room for.
+pub fn text(explained: &Explained, format: Format, terminal: Option<Terminal>) -> String {
+    let parts = parts(explained, terminal);
     if format != Format::Table {
         return parts.render(format);
     }
-    let mut out = format!("{}\n{}\n\n", heading(explained), explained.verdict);
+    let mut out = fitted(&format!("{}\n{}\n\n", heading(explained), explained.verdict), terminal);
     out += &parts.render(Format::Table);
     for cause in &explained.causes {
-        let _ = write!(
-            out,
-            "\n{}: {:.0}% of {} (confidence: {})\n  {}\n",
+        let text = format!(
+            "\n{}: {:.0}% of {} (confidence: {})\n  {}\n  next: {}\n",
             cause.name,
             100.0 * cause.share,
             cause.of.name(),
             cause.confidence.name(),
-            cause.evidence.join("\n  ")
+            cause.evidence.join("\n  "),
+            cause.next
         );
-        let _ = writeln!(out, "  next: {}", cause.next);
+        out += &fitted(&text, terminal);
     }
     out
+}
+
+/// Lines as wide as a terminal has room for; in a file they are as long as they are.
+fn fitted(text: &str, terminal: Option<Terminal>) -> String {
+    match terminal {
+        Some(terminal) => text.lines().map(|line| wrapped_to(line, terminal.width)).collect(),
+        None => text.to_owned(),
+    }
 }
 
 fn heading(explained: &Explained) -> String {
@@ -194,14 +213,16 @@ fn heading(explained: &Explained) -> String {
 }
 
 /// Parts smaller than this are shown as one.
-const SMALL: f64 = 0.005;
+pub(crate) const SMALL: f64 = 0.005;
 
-fn parts(explained: &Explained) -> Table {
+fn parts(explained: &Explained, terminal: Option<Terminal>) -> Table {
     let mut table = Table::new(["where the time goes", "#ms", "#%", ""]);
+    let mut shares = Vec::new();
     let budget = &explained.budget;
     let mut row = |name: String, us: f64| {
         let share = us / budget.latency_us;
-        table.push(vec![name, format!("{:.4}", us / 1e3), format!("{:.1}", 100.0 * share), bar(share)]);
+        table.push(vec![name, format!("{:.4}", us / 1e3), format!("{:.1}", 100.0 * share), String::new()]);
+        shares.push(share);
     };
     let is_small = |us: f64| us / budget.latency_us < SMALL;
     let (mut small_us, mut small) = (0.0, 0);
@@ -219,16 +240,24 @@ fn parts(explained: &Explained) -> Table {
     }
     row(Place::Unexplained.name().to_owned(), budget.us(Place::Unexplained));
     row("mean latency".to_owned(), budget.latency_us);
+    let room = terminal.and_then(|terminal| terminal.beside(table.width()));
+    for (row, share) in table.rows.iter_mut().zip(shares) {
+        row[3] = match room {
+            Some(width) => chart::bar(share, width),
+            // In a file, whole characters.
+            None => "█".repeat((25.0 * share.clamp(0.0, 1.0)).round() as usize),
+        };
+    }
     table
 }
 
-/// A bar of up to 25 characters.
-fn bar(share: f64) -> String {
-    "█".repeat((25.0 * share.clamp(0.0, 1.0)).round() as usize)
-}
-
 /// What is shown of two: where the time of the second went.
-pub fn difference_text(before: &Explained, after: &Explained, format: Format) -> String {
+pub fn difference_text(
+    before: &Explained,
+    after: &Explained,
+    format: Format,
+    terminal: Option<Terminal>,
+) -> String {
     let difference = Difference::of(&before.budget, &after.budget);
     let mut table = Table::new(["where the time goes", "#A ms", "#B ms", "#B − A ms", "#% of A"]);
     let mut row = |name: String, a: f64, b: f64| {
@@ -247,15 +276,25 @@ pub fn difference_text(before: &Explained, after: &Explained, format: Format) ->
     if format != Format::Table {
         return table.render(format);
     }
-    format!(
-        "A: {}\n   {}\n\nB: {}\n   {}\n\n{}\n\n{}",
+    if let Some(width) = terminal.and_then(|terminal| terminal.beside(table.width() + table::BETWEEN)) {
+        let more: Vec<f64> =
+            difference.changes.iter().map(|change| change.after_us - change.before_us).collect();
+        let largest = more.iter().copied().map(f64::abs).fold(0.0, f64::max);
+        table.columns.push(Column { name: String::new(), numeric: false });
+        let all = more.into_iter().chain([difference.more_us()]);
+        for (row, more) in table.rows.iter_mut().zip(all) {
+            row.push(chart::signed_bar(if largest > 0.0 { more / largest } else { 0.0 }, width));
+        }
+    }
+    let text = format!(
+        "A: {}\n   {}\n\nB: {}\n   {}\n\n{}\n\n",
         heading(before).replace('\n', "\n   "),
         before.verdict,
         heading(after).replace('\n', "\n   "),
         after.verdict,
         difference.verdict(),
-        table.render(Format::Table)
-    )
+    );
+    fitted(&text, terminal) + &table.render(Format::Table)
 }
 
 /// `explain --format json`, schema 1.
@@ -267,8 +306,9 @@ pub struct Document {
     difference: Option<DifferenceDocument>,
 }
 
-#[derive(Debug, Serialize)]
-struct ExplainedDocument {
+/// One trial, or those of one cell, explained.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedDocument {
     cell: String,
     trials: Vec<String>,
     status: &'static str,
@@ -281,7 +321,7 @@ struct ExplainedDocument {
     causes: Vec<CauseDocument>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct PartDocument {
     place: &'static str,
     of: Option<String>,
@@ -289,7 +329,7 @@ struct PartDocument {
     share: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct CauseDocument {
     name: &'static str,
     share: f64,

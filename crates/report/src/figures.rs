@@ -37,7 +37,8 @@ pub(crate) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-fn grouped(number: &str) -> String {
+/// A number with its thousands in groups: `12,346.5`.
+pub(crate) fn grouped(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let mut out = String::from(sign);

@@ -7,7 +7,6 @@ mod document;
 mod error;
 mod gate;
 mod series;
-mod sparkline;
 mod steps;
 mod text;
 

@@ -1,4 +1,4 @@
-//! The report as one file: the page built from `web/`, with the view inside.
+//! The report as one file: the page built from `web/`, with the figures inside.
 
 use std::io::{self, Write};
 
@@ -7,24 +7,54 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::view::View;
+use crate::detail::Detail;
+use crate::history;
+use crate::view::{View, never_fails};
 
 /// The page as `make web` builds it; build.rs makes sure that it is there.
-const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
+pub(crate) const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
 
 /// Stands in the page where the figures go.
-const PLACE: &str = "<!--PGDYNO_DATA-->";
+pub(crate) const PLACE: &str = "<!--PGDYNO_DATA-->";
 
-/// Makes a page that needs no network and no other file. The view in it is JSON, compressed by gzip and written in
-/// base64, so that nothing in it can be taken for markup.
+/// Makes a page that needs no network and no other file. The figures in it are JSON, compressed by gzip and written in
+/// base64, so that nothing in them can be taken for markup.
 ///
 /// # Errors
 /// Only what compressing into memory may fail with, which is nothing known.
-pub fn html(view: &View) -> io::Result<String> {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(view.json().as_bytes())?;
-    let view = STANDARD.encode(gzip.finish()?);
-    Ok(PAGE.replacen(PLACE, &format!("<script id=\"view\" type=\"text/plain\">{view}</script>"), 1))
+pub fn html(view: &View, histories: &[history::Document], details: &[Detail]) -> io::Result<String> {
+    let details = details.iter().map(|detail| Ok((detail.id.clone(), compressed(&detail.json())?)));
+    page(view, histories, details.collect::<io::Result<Vec<_>>>()?)
+}
+
+/// As [`html`], of details that are compressed already, each with its trial's id.
+pub(crate) fn page(
+    view: &View,
+    histories: &[history::Document],
+    details: Vec<(String, Vec<u8>)>,
+) -> io::Result<String> {
+    let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
+    let mut page = before.to_owned();
+    embed(&mut page, "view", &compressed(&view.json())?);
+    embed(&mut page, "histories", &compressed(&never_fails(serde_json::to_string(histories)))?);
+    for (trial, detail) in details {
+        embed(&mut page, &format!("trial-{trial}"), &detail);
+    }
+    page.push_str(after);
+    Ok(page)
+}
+
+/// A text as the page has it, before it is written in base64.
+pub(crate) fn compressed(text: &str) -> io::Result<Vec<u8>> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(text.as_bytes())?;
+    gzip.finish()
+}
+
+fn embed(page: &mut String, id: &str, data: &[u8]) {
+    page.push_str(&format!("<script id=\"{id}\" type=\"text/plain\">"));
+    STANDARD.encode_string(data, page);
+    page.push_str("</script>\n");
 }
 
 #[cfg(test)]
@@ -37,15 +67,25 @@ mod tests {
     use super::*;
     use crate::analyse;
 
-    #[test]
-    fn the_page_has_the_view_inside() {
-        let view = analyse(&[], &BTreeMap::new());
-        let page = html(&view).unwrap();
-        let (_, from) = page.split_once("<script id=\"view\"").unwrap();
+    /// What the page has under an id.
+    fn embedded(page: &str, id: &str) -> String {
+        let (_, from) = page.split_once(&format!("<script id=\"{id}\"")).unwrap();
         let (_, from) = from.split_once('>').unwrap();
         let (data, _) = from.split_once("</script>").unwrap();
         let mut json = String::new();
         GzDecoder::new(STANDARD.decode(data.trim()).unwrap().as_slice()).read_to_string(&mut json).unwrap();
-        assert_eq!(json, view.json());
+        json
+    }
+
+    #[test]
+    fn the_page_has_the_figures_inside() {
+        let view = analyse(&[], &BTreeMap::new());
+        let details = vec![("01A".to_owned(), compressed("{}").unwrap())];
+        let page = page(&view, &[], details).unwrap();
+        assert_eq!(embedded(&page, "view"), view.json());
+        assert_eq!(embedded(&page, "histories"), "[]");
+        assert_eq!(embedded(&page, "trial-01A"), "{}");
+        assert!(!page.contains(PLACE));
+        assert!(page.trim_end().ends_with("</html>"));
     }
 }

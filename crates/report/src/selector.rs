@@ -67,6 +67,18 @@ pub enum SelectError {
 }
 
 impl Selector {
+    /// All trials of a campaign's runs, or of its latest.
+    pub(crate) fn of_campaign(name: &str) -> Self {
+        let from = Some(Origin::Run(Selection::Campaign(name.to_owned())));
+        Self { text: format!("campaign:{name}"), from, ..Self::default() }
+    }
+
+    /// All trials of a run.
+    pub(crate) fn of_run(id: &str) -> Self {
+        let from = Some(Origin::Run(Selection::Run(id.to_owned())));
+        Self { text: format!("run:{id}"), from, ..Self::default() }
+    }
+
     /// The levels that it names.
     pub fn levels(&self) -> &BTreeMap<Factor, String> {
         &self.levels

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::record::{Run, Trial};
-use store::{Store, StoreError};
+use store::{Part, Store, StoreError};
 
 use crate::analyse::{Surroundings, analyse};
 use crate::profile::{Kind, TrialProfile};
@@ -73,17 +73,33 @@ pub fn of_run(store: &Store, id: &str) -> Result<Option<View>, StoreError> {
 
 fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError> {
     let trials: Vec<Trial> = trials.into_iter().filter(|trial| trial.run.id == run).collect();
+    let surroundings = surroundings(store, &trials.iter().collect::<Vec<_>>())?;
+    Ok(analyse(&trials, &surroundings))
+}
+
+/// Reads what surrounded these trials, by their ids.
+pub(crate) fn surroundings(
+    store: &Store,
+    trials: &[&Trial],
+) -> Result<BTreeMap<String, Surroundings>, StoreError> {
     let mut surroundings = BTreeMap::new();
+    let mut reader = store.surroundings();
     // Of an imported trial's surroundings nothing is known.
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
-        let record = store.load(&trial.id)?;
-        let spans = spans(&record);
-        let profiles = Kind::ALL.iter().filter_map(|kind| TrialProfile::of(&record, *kind)).collect();
-        let (environment, settings) = (record.environment, record.settings);
-        let of_trial = Surroundings { environment, settings, profiles, spans };
+        let store::Surroundings { environment, settings, has_spans } = reader.of(&trial.id)?;
+        let mut of_trial = Surroundings { environment, settings, ..Surroundings::default() };
+        // Bundles are large, and most have neither.
+        if has_spans {
+            of_trial.spans = spans(&store.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
+        }
+        if trial.profile.is_some() {
+            let record = store.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;
+            of_trial.profiles =
+                Kind::ALL.iter().filter_map(|kind| TrialProfile::of(&record, *kind)).collect();
+        }
         surroundings.insert(trial.id.clone(), of_trial);
     }
-    Ok(analyse(&trials, &surroundings))
+    Ok(surroundings)
 }
 
 /// The id of the selected run. Ids sort by time.

@@ -8,6 +8,9 @@ use std::fmt::Write as _;
 /// Stands for what is not known.
 pub(crate) const GAP: &str = "–";
 
+/// Spaces between aligned columns.
+pub(crate) const BETWEEN: usize = 2;
+
 /// How a command prints its data (`--format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -70,6 +73,11 @@ impl Table {
         self.rows.iter().map(|row| names().zip(row.iter().map(String::as_str)).collect()).collect()
     }
 
+    /// How wide it is as aligned text.
+    pub(crate) fn width(&self) -> usize {
+        self.widths().iter().sum::<usize>() + self.columns.len().saturating_sub(1) * BETWEEN
+    }
+
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.columns.iter().map(|column| width(&column.name)).collect();
         for row in &self.rows {
@@ -92,7 +100,7 @@ impl Table {
                 .zip(row)
                 .map(|((column, &width), text)| pad(text, width, column.numeric))
                 .collect();
-            out.push_str(fields.join("  ").trim_end());
+            out.push_str(fields.join(&" ".repeat(BETWEEN)).trim_end());
             out.push('\n');
         }
         out

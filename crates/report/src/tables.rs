@@ -96,7 +96,7 @@ fn confounds(view: &View, format: Format) -> String {
     format!("\n{heading}{}", table.render(format))
 }
 
-fn run_line(run: &Run) -> String {
+pub(crate) fn run_line(run: &Run) -> String {
     let trials = match &run.plan {
         Some(plan) if plan.trials != run.trials => format!("{} of {} trials", run.trials, plan.trials),
         _ => counted(run.trials, "trial"),
@@ -112,7 +112,7 @@ fn run_line(run: &Run) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-fn title(panel: &Panel) -> String {
+pub(crate) fn title(panel: &Panel) -> String {
     let database =
         panel.database_bytes.map(|bytes| format!(" ({})", figures::bytes(bytes))).unwrap_or_default();
     let scale = panel.scale.map(|scale| format!("scale {scale}{database}"));

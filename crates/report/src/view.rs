@@ -40,11 +40,11 @@ impl View {
     }
 }
 
-/// Only maps whose keys are no texts, and `Serialize` written by hand, can fail to become JSON: a view has neither, and
+/// Only maps whose keys are no texts, and `Serialize` written by hand, can fail to become JSON: what is shown has neither, and
 /// a number that JSON can't hold becomes null.
 #[expect(clippy::expect_used, reason = "no value of the type can fail, so no input can")]
-fn never_fails(json: serde_json::Result<String>) -> String {
-    json.expect("a view is plain data")
+pub(crate) fn never_fails(json: serde_json::Result<String>) -> String {
+    json.expect("it is plain data")
 }
 
 /// What a column comes to against the first one.
@@ -393,6 +393,19 @@ pub struct Finding {
     pub threshold: Option<String>,
     /// What to do.
     pub advice: Option<String>,
+}
+
+impl Finding {
+    /// Of a trial's record.
+    pub(crate) fn of(finding: &model::record::Finding) -> Self {
+        Self {
+            gate: finding.gate.clone(),
+            validity: finding.status.name(),
+            evidence: finding.evidence.clone(),
+            threshold: finding.threshold.clone(),
+            advice: finding.advice.clone(),
+        }
+    }
 }
 
 /// Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.

@@ -12,7 +12,7 @@ use model::record::Status;
 use report::compare::{Compared, Document, Outcome, Request, Row, compare, text};
 use report::metric::Better;
 use report::table::Format;
-use report::{Selection, Selector};
+use report::{Selection, Selector, Terminal};
 
 const STEADY: [f64; 5] = [1000.0, 1005.0, 995.0, 1002.0, 998.0];
 
@@ -197,7 +197,7 @@ fn what_is_invalid_is_left_out_and_what_is_suspect_is_not() {
     assert_eq!((row.b.values.len(), row.b.suspect, row.b.invalid), (6, 1, 1));
     assert_eq!(verdicts(&compared)[0], "EQUIVALENT");
     assert!(!compared.is_invalid());
-    let page = text(&compared, Format::Table, false);
+    let page = text(&compared, Format::Table, None);
     assert!(page.contains("1 invalid, not used: server-exited 1"), "{page}");
     assert!(page.contains("1 suspect, used: steal 1"), "{page}");
     assert!(page.contains("5/6†‡"), "{page}");
@@ -319,7 +319,7 @@ fn what_else_differs_is_said() {
         compared.pairs[0].differences.iter().map(|difference| difference.what.as_str()).collect();
     // The version is what is compared; of the kernel one side knows nothing.
     assert_eq!(differences, ["setting data_checksums"]);
-    assert!(text(&compared, Format::Table, false).contains("A → B: setting data_checksums: off → on"));
+    assert!(text(&compared, Format::Table, None).contains("A → B: setting data_checksums: off → on"));
 }
 
 /// Server CPU, WAL, a sum over subjects, a gauge.
@@ -379,7 +379,7 @@ fn a_first_run_unlike_the_others_is_named() {
     bundles.runs(&cell("17", 1), &STEADY);
     bundles.runs(&cell("18", 1), &[880.0, 1000.0, 1001.0, 999.0, 1000.5]);
     let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &[])).unwrap();
-    let said = text(&compared, Format::Table, false).replace("\n    ", " ");
+    let said = text(&compared, Format::Table, None).replace("\n    ", " ");
     assert!(said.contains("the first run is unlike the others, as of a cold start: B at"), "{said}");
     assert!(said.contains("(-12.0%)"), "{said}");
     assert_eq!(compared.metrics[0].rows[0].b.values.len(), 5);
@@ -401,7 +401,7 @@ fn verdicts_of_the_report_are_those_of_compare() {
     let ours: Vec<_> =
         rows.iter().map(|row| (row.judged.outcome.name(Better::Higher), row.judged.p_holm)).collect();
     assert_eq!(of_report, ours);
-    let said = text(&compared, Format::Table, false);
+    let said = text(&compared, Format::Table, None);
     let sentence = &view.comparisons[0].sentence;
     assert!(said.replace("\n  ", " ").contains(sentence), "{sentence}\n{said}");
 }
@@ -469,7 +469,7 @@ fn wide() -> Compared {
 
 #[test]
 fn as_a_table_of_100_columns() {
-    let page = text(&wide(), Format::Table, false);
+    let page = text(&wide(), Format::Table, None);
     for line in page.lines() {
         assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
     }
@@ -479,20 +479,33 @@ fn as_a_table_of_100_columns() {
 #[test]
 fn colours_are_only_added() {
     let compared = wide();
-    let mut coloured = text(&compared, Format::Table, true);
+    let on = |colours| text(&compared, Format::Table, Some(Terminal { width: 100, colours }));
+    let mut coloured = on(true);
     assert!(coloured.contains("\x1b[1;31mREGRESSION\x1b[0m"));
     for code in ["1;31", "32", "33", "0"] {
         coloured = coloured.replace(&format!("\x1b[{code}m"), "");
     }
-    assert_eq!(coloured, text(&compared, Format::Table, false));
+    assert_eq!(coloured, on(false));
+}
+
+/// The changes stand beside the table where there is room, and below it where there is not; nothing is lost.
+#[test]
+fn on_a_terminal_with_a_chart_beside_or_below() {
+    for width in [80, 120] {
+        let page = text(&wide(), Format::Table, Some(Terminal { width, colours: false }));
+        for line in page.lines() {
+            assert!(line.chars().count() <= width, "{} columns: {line}", line.chars().count());
+        }
+        insta::assert_snapshot!(format!("on_a_terminal_of_{width}_columns"), page);
+    }
 }
 
 #[test]
 fn as_markdown() {
-    insta::assert_snapshot!(text(&wide(), Format::Markdown, false));
+    insta::assert_snapshot!(text(&wide(), Format::Markdown, None));
 }
 
 #[test]
 fn as_csv() {
-    insta::assert_snapshot!(text(&wide(), Format::Csv, false));
+    insta::assert_snapshot!(text(&wide(), Format::Csv, None));
 }

@@ -1,16 +1,18 @@
 //! A bundle as a directory: it exists whole or not at all, and what is in it is what was written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use model::record::{Environment, Trial, TrialRecord};
+use model::record::{Environment, Setting, Trial, TrialRecord};
 
 use crate::content::{self, CAMPAIGN, Files};
 use crate::error::{Defect, StoreError};
-use crate::format::{environment, trial};
-use crate::{id, sums};
+use crate::format::{environment, setting, trial};
+use crate::surroundings::Surroundings;
+use crate::{id, spans, sums};
 
 /// How the name of a directory begins in which a bundle is being written, or was when its writer died.
 const PARTIAL: &str = ".partial-";
@@ -50,6 +52,17 @@ pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
     Ok(record)
 }
 
+/// Reads a bundle but for the files that are not wanted, as if they were not there. What every bundle has is read in any
+/// case.
+pub(crate) fn read_parts(bundle: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<TrialRecord, Defect> {
+    let needed = |name: &str| [trial::FILE, CAMPAIGN, environment::FILE].contains(&name) || is_wanted(name);
+    let listed = list_of_files(bundle)?.into_iter().filter(|(name, _)| needed(name));
+    let files = listed.map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)));
+    let record = content::decode(files.collect::<Result<_, _>>()?)?;
+    named_as_its_trial(bundle, &record.trial)?;
+    Ok(record)
+}
+
 /// Reads the head of a bundle.
 pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
     let trial = content::head(&mut some_files(bundle, [trial::FILE, CAMPAIGN])?)?;
@@ -60,6 +73,34 @@ pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
 /// Reads of a bundle in which environment its trial ran.
 pub(crate) fn read_environment(bundle: &Path) -> Result<Environment, Defect> {
     content::environment(&mut some_files(bundle, [environment::FILE])?)
+}
+
+/// Where a trial ran, and with which settings. Settings that are to the byte those of a bundle before are not read again:
+/// `known` has them by their sums.
+pub(crate) fn read_surroundings(
+    bundle: &Path,
+    known: &mut HashMap<String, Arc<Vec<Setting>>>,
+) -> Result<Surroundings, Defect> {
+    let listed = list_of_files(bundle)?;
+    let mut needed = Files::new();
+    let environment_sum = listed.get(environment::FILE).map_or("", String::as_str);
+    needed.insert(environment::FILE.to_owned(), file(bundle, environment::FILE, environment_sum)?);
+    let settings = match listed.get(setting::FILE) {
+        None => Arc::default(),
+        Some(sum) => match known.get(sum) {
+            Some(settings) => Arc::clone(settings),
+            None => {
+                let settings = Arc::new(content::settings(Some(file(bundle, setting::FILE, sum)?))?);
+                known.insert(sum.clone(), Arc::clone(&settings));
+                settings
+            }
+        },
+    };
+    Ok(Surroundings {
+        environment: content::environment(&mut needed)?,
+        settings,
+        has_spans: listed.contains_key(spans::FILE),
+    })
 }
 
 /// Every file of a bundle that is missing or not what was written.

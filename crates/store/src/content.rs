@@ -45,18 +45,21 @@ pub(crate) fn environment(files: &mut Files) -> Result<Environment, Defect> {
     Ok(Environment::from(stored))
 }
 
+/// The server's settings; none where there is no such file.
+pub(crate) fn settings(file: Option<Vec<u8>>) -> Result<Vec<Setting>, Defect> {
+    let stored: Vec<format::Setting> =
+        file.map_or(Ok(Vec::new()), |text| format::from_json(setting::FILE, &text))?;
+    Ok(stored.into_iter().map(Setting::from).collect())
+}
+
 /// The record of a bundle's files.
 pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
     let head = head(&mut files)?;
     let environment = environment(&mut files)?;
-    let settings: Vec<format::Setting> = match files.remove(setting::FILE) {
-        Some(text) => format::from_json(setting::FILE, &text)?,
-        None => Vec::new(),
-    };
     Ok(TrialRecord {
         trial: head,
         environment,
-        settings: settings.into_iter().map(Setting::from).collect(),
+        settings: settings(files.remove(setting::FILE))?,
         intervals: intervals(&mut files)?,
         spans: files.remove(spans::FILE).map_or(Ok(Vec::new()), spans::read)?,
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,

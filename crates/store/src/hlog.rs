@@ -84,8 +84,17 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
 /// The latencies of the measured workload's scripts in an interval, in nanoseconds, each with how often it was recorded; none where a
 /// histogram can't be read.
 pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
-    let histograms = interval.scripts.iter().filter(|script| !script.latency_ns.is_empty());
-    let values = histograms.map(|script| values(&script.latency_ns).ok());
+    let payloads = interval.scripts.iter().map(|script| script.latency_ns.as_str());
+    all_values(payloads.filter(|payload| !payload.is_empty()))
+}
+
+/// The same from the start as it was: service times. There are none in a closed loop, where they are no others.
+pub fn service_times(interval: &Interval) -> Option<Vec<(u64, u64)>> {
+    all_values(interval.scripts.iter().filter_map(|script| script.service_ns.as_deref()))
+}
+
+fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Vec<(u64, u64)>> {
+    let values = payloads.map(|payload| values(payload).ok());
     Some(values.collect::<Option<Vec<_>>>()?.concat())
 }
 

@@ -5,11 +5,13 @@
 
 import type { Detail } from './detail';
 import type { History } from './history';
+import type { RunHead } from './live';
 import type { View } from './view';
 
 export interface Source {
   /** Whether there is a store behind it, which may have several runs and new trials. */
   serves: boolean;
+  /** The runs of the store, the oldest first; none of a file. */
   runs(): Promise<RunHead[]>;
   /** The overview of a run; of the latest where none is named. */
   view(run: string | null): Promise<View>;
@@ -19,19 +21,6 @@ export interface Source {
   detail(trial: string): Promise<Detail | null>;
   /** Whether it can be shown in detail. */
   has(trial: string): boolean;
-}
-
-/** A run in the list of those that a store has. */
-export interface RunHead {
-  id: string;
-  campaign: string;
-  started: string | null;
-  ended: string | null;
-  valid: number;
-  suspect: number;
-  invalid: number;
-  /** Whether it is being executed now. */
-  running: boolean;
 }
 
 export function source(): Source {
@@ -66,13 +55,17 @@ function server(): Source {
     serves: true,
     runs: () => answer<RunHead[]>('api/runs'),
     async view(run) {
-      const id = run ?? (await answer<RunHead[]>('api/runs')).at(-1)?.id;
-      return id === undefined ? fail('the store has no trials yet: run a campaign first (`pgdyno run FILE.toml`)') : answer<View>(`api/runs/${id}`);
+      const id = run ?? (await answer<RunHead[]>('api/runs')).findLast(hasTrials)?.id;
+      return id === undefined ? fail('The store has no trials yet: run a campaign first (pgdyno run FILE.toml).') : answer<View>(`api/runs/${id}`);
     },
     histories: (run) => answer<History[]>(`api/runs/${run}/histories`),
     detail: (trial) => answer<Detail>(`api/trials/${trial}`),
     has: () => true,
   };
+}
+
+function hasTrials({ valid, suspect, invalid }: RunHead): boolean {
+  return valid + suspect + invalid > 0;
 }
 
 async function answer<T>(path: string): Promise<T> {

@@ -8,7 +8,7 @@ use report::table::Format;
 use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, in_colour, note, print, print_json};
+use crate::output::{FormatArg, note, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Say whether something changed between two selections of trials, cell by cell
@@ -82,7 +82,7 @@ impl CompareArgs {
         })?;
         match self.format.get() {
             Format::Json => print_json(&Document::of(&compared))?,
-            format => print(&text(&compared, format, format == Format::Table && in_colour()))?,
+            format => print(&text(&compared, format, terminal()))?,
         }
         if self.format.get() == Format::Csv {
             // The others have it in their data.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, print, print_json};
+use crate::output::{FormatArg, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Say where the time of a transaction goes, and what limits it
@@ -66,8 +66,8 @@ impl ExplainArgs {
         let found = what.iter().map(|what| explained(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
         match (self.format.get(), found.as_slice()) {
             (Format::Json, [first, rest @ ..]) => print_json(&ExplainDocument::of(first, rest.first()))?,
-            (format, [first, second, ..]) => print(&difference_text(first, second, format))?,
-            (format, [only]) => print(&explanation_text(only, format))?,
+            (format, [first, second, ..]) => print(&difference_text(first, second, format, terminal()))?,
+            (format, [only]) => print(&explanation_text(only, format, terminal()))?,
             (_, []) => {}
         }
         Ok(Exit::Ok)

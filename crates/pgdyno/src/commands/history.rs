@@ -1,7 +1,5 @@
 //! `pgdyno history`: when did it change?
 
-mod git;
-
 use clap::{Args, ValueEnum};
 use report::Selector;
 use report::compare::Gate;
@@ -11,6 +9,7 @@ use report::table::Format;
 use store::Store;
 
 use crate::exit::{Exit, Usage};
+use crate::git;
 use crate::output::{FormatArg, in_colour, note, print, print_json};
 use crate::store_arg::StoreArg;
 

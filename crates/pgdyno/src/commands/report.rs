@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use report::View;
+use report::{ReportFile, View};
 use store::Store;
 
 use crate::exit::Exit;
+use crate::git;
 use crate::output::{FormatArg, note, print};
 use crate::store_arg::{RunArg, StoreArg};
 
@@ -49,14 +50,20 @@ impl ReportArgs {
         let store = Store::existing(&self.store.root())?;
         let view = report::read(&store, &self.run.get())?;
         note(&which(&view));
-        match self.output.as_deref() {
-            None => print(&report::tables(&view, self.format.get()))?,
-            Some(path) if path == Path::new("-") => print(&report::html(&view)?)?,
-            Some(path) => {
-                write_whole(path, &report::html(&view)?)?;
+        let Some(path) = self.output.as_deref() else {
+            print(&report::tables(&view, self.format.get()))?;
+            return Ok(Exit::Ok);
+        };
+        let in_order = |repository: &Path, refs: &[String]| git::in_order(store.root(), repository, refs);
+        let file = report::file(&store, &view, &in_order, report::ROOM_BYTES)?;
+        match path == Path::new("-") {
+            true => print(&file.html)?,
+            false => {
+                write_whole(path, &file.html)?;
                 note(&format!("wrote {}\n", path.display()));
             }
         }
+        note(&what_it_lacks(&file));
         Ok(Exit::Ok)
     }
 }
@@ -68,6 +75,23 @@ fn which(view: &View) -> String {
         format!("run {} of campaign {}{}\n", run.id, run.campaign, started.unwrap_or_default())
     };
     view.runs.iter().map(line).collect()
+}
+
+/// Says what the file has less of than the store.
+fn what_it_lacks(file: &ReportFile) -> String {
+    let mut said = String::new();
+    if let Some(points) = file.thinned_to {
+        said += &format!(
+            "its series have at most {points} points each, with the smallest and largest value of those put together\n"
+        );
+    }
+    if file.left_out > 0 {
+        said += &format!(
+            "{} of the trials are in the tables and charts, but not in detail: `pgdyno serve` shows these\n",
+            file.left_out
+        );
+    }
+    said
 }
 
 /// Writes a file under a temporary name beside it and renames it: whoever reads it sees the old one or the new one.

@@ -54,11 +54,12 @@ struct ListArgs {
     format: FormatArg,
 }
 
-/// Show one trial: what was run, what came out, and whether it may be used
+/// Print what is in a trial's bundle: what was run, what came out, and whether it may be used
 ///
 /// Gives the evidence of each validity gate, throughput, latency, the transactions as driver and server counted them,
 /// how it was profiled, the machine, and the settings that were not at their default. `--format json` gives the whole
-/// record, the histograms of every second and the server's log with it.
+/// record, the histograms of every second and the server's log with it. What a trial comes to, with charts, is
+/// `pgdyno show`'s.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno store show 01JD7P\n  \

@@ -62,14 +62,10 @@ impl Known {
     fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
         let place = Place::of(trial);
         if !self.0.contains_key(&place) {
-            let record = store.load(&trial.id)?;
-            let mut facts = of_machine(&record.environment);
+            let store::Surroundings { environment, settings, .. } = store.surroundings().of(&trial.id)?;
+            let mut facts = of_machine(&environment);
             facts.extend(of_trial(trial));
-            let surroundings = Surroundings {
-                environment: record.environment,
-                settings: record.settings,
-                ..Surroundings::default()
-            };
+            let surroundings = Surroundings { environment, settings, ..Surroundings::default() };
             facts.extend(facts_of(trial, &surroundings));
             self.0.insert(place.clone(), facts);
         }

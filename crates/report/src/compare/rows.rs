@@ -1,20 +1,24 @@
 //! The cells of a pair as a table: each with the figures of both sides and its verdict.
 
 use model::factor::Factor;
-use stats::{Class, Sample};
+use stats::{Class, MARGIN, Sample};
 
 use super::judge::Outcome;
 use super::matching::{in_words, part, varied};
 use super::sentence::interval;
 use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
+use crate::chart::{Change, Ratios, Terminal};
 use crate::figures;
 use crate::metric::Better;
-use crate::table::{Format, GAP, Table};
+use crate::table::{self, Column, Format, GAP, Table};
 
 /// Marks a cell that has a suspect trial among those used.
 pub(super) const SUSPECT: &str = "†";
 /// Marks a cell that has a trial which is not used.
 pub(super) const INVALID: &str = "‡";
+/// A chart of changes says nothing in fewer columns.
+const LEAST_CHART: usize = 21;
+
 /// The rows of one pair in one metric.
 pub(super) struct Rows<'a> {
     pub(super) rows: Vec<&'a Row>,
@@ -99,10 +103,53 @@ impl<'a> Rows<'a> {
         levels.iter().find(|(of, _)| *of == factor).map(|(_, level)| level.clone()).unwrap_or_default()
     }
 
-    /// The table as text, with a line above each group of cells that differ in one factor only.
-    pub(super) fn aligned(&self, better: Better, colours: bool) -> String {
-        let table = self.table(better, false).render(Format::Table);
-        let mut lines = table.lines();
+    /// The table as text, with a line above each group of cells that differ in one factor only. On a terminal the
+    /// changes stand beside it as a chart where there is room, and below it, with the verdicts, where there is not.
+    pub(super) fn aligned(&self, better: Better, terminal: Option<Terminal>) -> String {
+        let mut table = self.table(better, false);
+        let Some(terminal) = terminal else { return self.grouped(&table, |line, _| line.to_owned()) };
+        let painted = |line: &str, row: &Row| {
+            let name = row.judged.outcome.name(better);
+            let painted = terminal.painted(name, colour(row.judged.outcome, better));
+            line.replacen(name, &painted, 1)
+        };
+        let is_enough = |width: &usize| *width >= LEAST_CHART;
+        if let Some(width) = terminal.beside(table.width() + table::BETWEEN).filter(is_enough) {
+            self.add_chart(&mut table, width);
+            return self.grouped(&table, painted);
+        }
+        // The verdicts go below with the chart: the table is wide enough without them.
+        table.columns.pop();
+        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+        let out = self.grouped(&table, |line, _| line.to_owned());
+        let down = self.down();
+        let mut below =
+            Table { columns: table.columns[..usize::from(down.is_some())].to_vec(), rows: Vec::new() };
+        below.columns.push(Column { name: "verdict".to_owned(), numeric: false });
+        for row in &self.rows {
+            let label = down.map(|factor| self.level(row, factor)).into_iter();
+            below.push(label.chain([row.judged.outcome.name(better).to_owned()]).collect());
+        }
+        if let Some(width) = terminal.beside(below.width() + table::BETWEEN).filter(is_enough) {
+            self.add_chart(&mut below, width);
+        }
+        out + &self.grouped(&below, painted)
+    }
+
+    /// A column with the changes and their intervals, around the margin of what is equivalent.
+    fn add_chart(&self, table: &mut Table, width: usize) {
+        let changes: Vec<Option<Change>> = self.rows.iter().map(|row| change_of(row)).collect();
+        let known: Vec<Change> = changes.iter().flatten().copied().collect();
+        let scale = Ratios::of(&known, MARGIN, width);
+        table.columns.push(Column { name: scale.head(), numeric: false });
+        for (row, change) in table.rows.iter_mut().zip(changes) {
+            row.push(change.map(|change| scale.row(change)).unwrap_or_default());
+        }
+    }
+
+    fn grouped(&self, table: &Table, shown: impl Fn(&str, &Row) -> String) -> String {
+        let text = table.render(Format::Table);
+        let mut lines = text.lines();
         let mut out = format!("{}\n", lines.next().unwrap_or_default());
         let others: Vec<Factor> =
             self.varied.iter().copied().filter(|factor| Some(*factor) != self.down()).collect();
@@ -113,16 +160,17 @@ impl<'a> Rows<'a> {
                 out += &format!("{}\n", in_words(&of_row));
                 group = of_row;
             }
-            let name = row.judged.outcome.name(better);
-            match (colours, line.strip_suffix(name)) {
-                (true, Some(rest)) => {
-                    out += &format!("{rest}\x1b[{}m{name}\x1b[0m\n", colour(row.judged.outcome, better));
-                }
-                _ => out += &format!("{line}\n"),
-            }
+            out += &format!("{}\n", shown(line, row));
         }
         out
     }
+}
+
+/// The change with its 95% interval.
+fn change_of(row: &Row) -> Option<Change> {
+    let welch = row.judged.comparison.as_ref().and_then(|comparison| comparison.welch);
+    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    Some(Change { ratio: row.ratio()?, interval: interval.map(|interval| (interval.low, interval.high)) })
 }
 
 fn marks(runs: &Runs) -> Vec<&'static str> {

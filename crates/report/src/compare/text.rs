@@ -8,20 +8,26 @@ use super::matching::{in_words, part, varied};
 use super::rows::{INVALID, Rows, SUSPECT};
 use super::sentence::{cell_of, sentence};
 use super::{Compared, Levels, OfMetric, Pair, Row, Side, csv};
+use crate::chart::Terminal;
 use crate::figures::{self, counted};
 use crate::table::Format;
 
-/// What is shown of a comparison: `Table` as aligned text, in colours where these are wanted; `Markdown` with the cells that
+/// Columns that text is wrapped to where there is room for them.
+const WIDTH: usize = 100;
+
+/// What is shown of a comparison: `Table` as aligned text, with charts on a terminal; `Markdown` with the cells that
 /// did not change folded away; `Csv` is the long form, one row a metric and cell. JSON is [`super::Document`].
-pub fn text(compared: &Compared, format: Format, colours: bool) -> String {
+pub fn text(compared: &Compared, format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Csv => csv::table(compared).render(Format::Csv),
         Format::Markdown => markdown(compared),
-        Format::Table | Format::Json => page(compared, colours),
+        Format::Table | Format::Json => page(compared, terminal),
     }
 }
 
-fn page(compared: &Compared, colours: bool) -> String {
+fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
+    let width = terminal.map_or(WIDTH, |terminal| terminal.width.min(WIDTH));
+    let wrapped = |line: &str| wrapped_to(line, width);
     let sides = compared.sides.iter().flat_map(|side| {
         let mut lines = side_lines(side);
         lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "   "));
@@ -34,7 +40,7 @@ fn page(compared: &Compared, colours: bool) -> String {
             let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
             out += &format!("\n{b} against {a}: {}\n", of.metric.in_words(of.kind));
             out += &common(pair).map(|common| wrapped(&common)).unwrap_or_default();
-            out += &rows.aligned(of.metric.better(), colours);
+            out += &rows.aligned(of.metric.better(), terminal);
             out += &wrapped(&sentence(of, at, &compared.pairs));
         }
         let notes = legend(of).into_iter().chain(first_runs(compared, of));
@@ -49,13 +55,17 @@ fn page(compared: &Compared, colours: bool) -> String {
 
 /// A line broken before words that would go beyond 100 columns; what follows is indented.
 pub(crate) fn wrapped(line: &str) -> String {
-    const WIDTH: usize = 100;
+    wrapped_to(line, WIDTH)
+}
+
+/// As [`wrapped`], for so many columns.
+pub(crate) fn wrapped_to(line: &str, columns: usize) -> String {
     let indent = line.len() - line.trim_start().len();
     let mut out = " ".repeat(indent);
     let mut column = indent;
     for (at, word) in line.trim_start().split(' ').enumerate() {
         let width = word.chars().count();
-        if at > 0 && column + 1 + width > WIDTH {
+        if at > 0 && column + 1 + width > columns {
             out += &format!("\n{}", " ".repeat(indent + 2));
             column = indent + 2;
         } else if at > 0 {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::acceptance::Acceptance;
 use stats::{ChangePoint, LEAST_VALUES};
 
-use super::sparkline::Columns;
 use super::{History, Series, Shift, Tested, csv};
+use crate::chart::Columns;
 use crate::compare::matching::{in_words, part, varied};
 use crate::compare::rows::{colour, figure, p};
 use crate::compare::text::wrapped;

@@ -1,12 +1,12 @@
-//! A series as a row of bars, with the letters of shifts where it changed.
+//! A series as a row of bars, with the letters of shifts where it changed: how its level moved, not how large it is.
 
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+use super::EIGHTHS;
 /// Values that differ by less than this share are not drawn as mountains.
 const LEAST_RANGE: f64 = 0.10;
 
 /// The columns that all series of a history share: steps, several in one where they would not fit, and gaps for letters
 /// where something shifted.
-pub(super) struct Columns(Vec<Column>);
+pub(crate) struct Columns(Vec<Column>);
 
 enum Column {
     /// The steps from the first to before the second.
@@ -17,7 +17,7 @@ enum Column {
 
 impl Columns {
     /// For so many steps, with gaps before these, in at most `width` columns as far as that can be.
-    pub(super) fn new(steps: usize, gaps: &[usize], width: usize) -> Self {
+    pub(crate) fn new(steps: usize, gaps: &[usize], width: usize) -> Self {
         let each = steps.div_ceil(width.saturating_sub(gaps.len()).max(1)).max(1);
         let mut columns = Vec::new();
         let mut at = 0;
@@ -35,7 +35,7 @@ impl Columns {
     }
 
     /// The row of a series, of which some steps begin with a letter. Where it has no figure there is a dot.
-    pub(super) fn row(&self, values: &[Option<f64>], letters: &[(usize, char)]) -> String {
+    pub(crate) fn row(&self, values: &[Option<f64>], letters: &[(usize, char)]) -> String {
         let means: Vec<Option<f64>> = self.0.iter().map(|column| column.mean(values)).collect();
         let known = || means.iter().flatten().copied();
         let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
@@ -43,7 +43,7 @@ impl Columns {
         let range = (high - low).max(middle.abs() * LEAST_RANGE);
         let bar = |mean: f64| {
             let share = if range > 0.0 { (mean - middle) / range + 0.5 } else { 0.5 };
-            BARS[((share * 7.0).round().max(0.0) as usize).min(7)]
+            EIGHTHS[((share * 7.0).round().max(0.0) as usize).min(7)]
         };
         let cell = |(column, mean): (&Column, &Option<f64>)| match column {
             Column::Gap(step) => letters.iter().find(|(at, _)| at == step).map_or(' ', |(_, letter)| *letter),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 /// The refs in the order of the repository's history, ancestors first; none where git, the repository or one of them is
 /// not there. A relative path is beside the store, as it is beside the campaign.
-pub(super) fn in_order(store: &Path, repository: &Path, refs: &[String]) -> Option<Vec<String>> {
+pub(crate) fn in_order(store: &Path, repository: &Path, refs: &[String]) -> Option<Vec<String>> {
     let repository = store.parent().unwrap_or(Path::new("")).join(repository);
     let commits: Vec<String> = refs.iter().map(|name| format!("{name}^{{commit}}")).collect();
     let resolve = ["rev-parse", "--end-of-options"].into_iter().chain(commits.iter().map(String::as_str));

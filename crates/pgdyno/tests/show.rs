@@ -1,0 +1,56 @@
+//! `pgdyno show` as a shell and a terminal see it.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[path = "../../report/tests/fixture/bundles.rs"]
+mod bundles;
+
+use std::process::Command;
+
+use bundles::{Bundles, cell};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
+
+fn cells() -> Bundles {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("17", 1), &[1000.0, 1005.0, 995.0]);
+    bundles.runs(&cell("18", 1), &[500.0, 505.0, 495.0]);
+    bundles
+}
+
+fn said(command: &mut Command, bundles: &Bundles) -> String {
+    let output = command.current_dir(bundles.directory.path()).env_remove("PGDYNO_STORE").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// On a terminal of its own, which util-linux' `script` makes.
+fn on_a_terminal(bundles: &Bundles, environment: &[(&str, &str)]) -> String {
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("stty columns 90; '{PROGRAM}' show"), "/dev/null"]);
+    script.env("TERM", "xterm").env_remove("NO_COLOR").envs(environment.iter().copied());
+    said(&mut script, bundles)
+}
+
+#[test]
+fn there_are_charts_on_terminals_alone_and_colours_where_they_are_wanted() {
+    let bundles = cells();
+    let file = said(Command::new(PROGRAM).arg("show").env("TERM", "xterm"), &bundles);
+    assert!(!file.contains(['█', '\x1b']) && file.contains("REGRESSION"), "{file}");
+
+    let terminal = on_a_terminal(&bundles, &[]);
+    assert!(terminal.contains('█') && terminal.contains("\x1b[1;31mREGRESSION\x1b[0m"), "{terminal}");
+    let plain = on_a_terminal(&bundles, &[("NO_COLOR", "1")]);
+    assert!(plain.contains('█') && !plain.contains('\x1b'), "{plain}");
+    let dumb = on_a_terminal(&bundles, &[("TERM", "dumb")]);
+    assert_eq!(dumb.replace('\r', ""), file);
+}
+
+#[test]
+fn what_is_not_there_is_an_error() {
+    let bundles = cells();
+    let mut command = Command::new(PROGRAM);
+    let output = command.args(["show", "clients=7"]).current_dir(bundles.directory.path()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(error.contains("no trial of run") && error.contains("clients: 1"), "{error}");
+}

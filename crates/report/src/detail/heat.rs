@@ -1,0 +1,79 @@
+//! How many transactions took how long, over time.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use model::message::Interval;
+
+use super::Heat;
+use super::points::figure;
+
+/// The most columns: more are not told apart on a screen.
+pub(super) const COLUMNS: usize = 300;
+/// Rows to a power of ten: half an HdrHistogram's significant digit.
+const ROWS_PER_DECADE: f64 = 8.0;
+
+/// A heat map that is being made, one interval after the other.
+pub(super) struct Heating {
+    columns: Vec<Column>,
+}
+
+struct Column {
+    start_us: i64,
+    width_us: i64,
+    rows: BTreeMap<i32, u64>,
+}
+
+impl Heating {
+    /// Of intervals that are put together so.
+    pub(super) fn new(intervals: &[Interval], groups: &[Range<usize>]) -> Self {
+        let column = |group: &Range<usize>| {
+            let (start_us, width_us) = super::load::extent(intervals.get(group.clone())?)?;
+            Some(Column { start_us, width_us, rows: BTreeMap::new() })
+        };
+        Self { columns: groups.iter().filter_map(column).collect() }
+    }
+
+    /// Adds latencies in nanoseconds to a column.
+    pub(super) fn add(&mut self, column: usize, values: &[(u64, u64)]) {
+        let Some(column) = self.columns.get_mut(column) else { return };
+        for (value_ns, count) in values.iter().filter(|(_, count)| *count > 0) {
+            *column.rows.entry(row(*value_ns)).or_default() += count;
+        }
+    }
+
+    /// The map; none where there were no latencies.
+    pub(super) fn done(self) -> Option<Heat> {
+        let rows = || self.columns.iter().flat_map(|column| column.rows.keys().copied());
+        let (first, last) = (rows().min()?, rows().max()?);
+        let edge = |row: i32| figure(10_f64.powf(f64::from(row) / ROWS_PER_DECADE));
+        let counts =
+            |column: &Column| (first..=last).map(|row| column.rows.get(&row).copied().unwrap_or(0)).collect();
+        Some(Heat {
+            edges_us: (first..=last + 1).map(edge).collect(),
+            start_us: self.columns.iter().map(|column| column.start_us).collect(),
+            width_us: self.columns.iter().map(|column| column.width_us).collect(),
+            counts: self.columns.iter().map(counts).collect(),
+        })
+    }
+}
+
+fn row(value_ns: u64) -> i32 {
+    // A nanosecond is the least that a clock tells.
+    ((value_ns.max(1) as f64 / 1e3).log10() * ROWS_PER_DECADE).floor() as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_in_the_row_between_its_edges() {
+        for value_ns in [1_u64, 999, 1_000, 1_333, 1_334, 123_456_789, 60_000_000_000] {
+            let row = f64::from(row(value_ns));
+            let (low, high) = (10_f64.powf(row / 8.0), 10_f64.powf((row + 1.0) / 8.0));
+            let us = value_ns as f64 / 1e3;
+            assert!(low <= us * (1.0 + 1e-12) && us < high, "{low} {us} {high}");
+        }
+    }
+}

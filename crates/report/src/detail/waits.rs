@@ -1,0 +1,168 @@
+//! What sessions were seen doing, over time.
+
+use std::collections::BTreeMap;
+
+use model::waits::{self, Session};
+
+use super::points::{Points, figure, groups};
+use super::{WaitSeries, Waits};
+
+/// So many states of waiting are told one by one.
+const SHOWN: usize = 24;
+
+/// A session in a state of waiting: kind of session, type, event.
+type State<'a> = (&'a str, &'a str, Option<&'a str>);
+
+/// Sums of what was seen, by span.
+type Seen = Vec<u64>;
+
+/// What was seen, over time; none where it was not looked.
+pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
+    // Looks of a span are those of all its rows.
+    let mut spans: BTreeMap<i64, (i64, u64)> = BTreeMap::new();
+    for row in waits {
+        let (width_us, looks) = spans.entry(row.at_us).or_default();
+        *width_us = i64::try_from(row.width_us).unwrap_or(i64::MAX).max(*width_us);
+        *looks = u64::from(row.looks).max(*looks);
+    }
+    let spans: Vec<(i64, i64, u64)> =
+        spans.into_iter().map(|(at_us, (width_us, looks))| (at_us, width_us, looks)).collect();
+    let mut states: BTreeMap<State<'_>, Seen> = BTreeMap::new();
+    for row in waits {
+        let Ok(place) = spans.binary_search_by_key(&row.at_us, |(at_us, ..)| *at_us) else { continue };
+        states.entry(state(row)).or_insert_with(|| vec![0; spans.len()])[place] += u64::from(row.seen);
+    }
+    if spans.is_empty() {
+        return None;
+    }
+    let together: Vec<_> = groups(spans.len(), most.of_each(SHOWN)).collect();
+    let series = |(session, kind, event): State<'_>, seen: &Seen| {
+        let sessions = together.iter().map(|group| {
+            let looks: u64 = spans[group.clone()].iter().map(|(.., looks)| looks).sum();
+            figure(seen[group.clone()].iter().sum::<u64>() as f64 / looks.max(1) as f64)
+        });
+        WaitSeries {
+            session: session.to_owned(),
+            kind: kind.to_owned(),
+            event: event.map(str::to_owned),
+            sessions: sessions.collect(),
+        }
+    };
+    let start_us = |group: &std::ops::Range<usize>| spans[group.start].0;
+    let end_us = |group: &std::ops::Range<usize>| spans[group.end - 1].0 + spans[group.end - 1].1;
+    Some(Waits {
+        start_us: together.iter().map(start_us).collect(),
+        width_us: together.iter().map(|group| end_us(group) - start_us(group)).collect(),
+        series: shown(states).iter().map(|(state, seen)| series(*state, seen)).collect(),
+    })
+}
+
+fn state(row: &waits::Waits) -> State<'_> {
+    let session = row.session.name();
+    match (row.state.as_deref(), row.event_type.as_deref()) {
+        (Some(state), _) if !IS_ACTIVE.contains(&state) => (session, state, None),
+        (_, Some(kind)) => (session, kind, row.event.as_deref()),
+        (_, None) => (session, "CPU", None),
+    }
+}
+
+/// States in which a session does something for its client.
+///
+/// Source: PostgreSQL manual, `pg_stat_activity`.
+const IS_ACTIVE: [&str; 2] = ["active", "fastpath function call"];
+/// The type of what waits for work, as the server's own processes do nearly always.
+const FOR_WORK: &str = "Activity";
+/// The name of what is not told one by one.
+const REST: &str = "rest";
+
+/// The most frequent states, clients' first where they are as frequent, and what remains of each kind of session.
+fn shown(states: BTreeMap<State<'_>, Seen>) -> Vec<(State<'_>, Seen)> {
+    let mut states: Vec<(State<'_>, Seen)> = states.into_iter().collect();
+    states.sort_by_cached_key(|((session, kind, _), seen)| {
+        let is_load = *session == Session::Load.name();
+        (*kind == FOR_WORK, std::cmp::Reverse(seen.iter().sum::<u64>()), !is_load)
+    });
+    let mut rest: BTreeMap<&str, Seen> = BTreeMap::new();
+    for ((session, ..), seen) in states.split_off(SHOWN.min(states.len())) {
+        let together = rest.entry(session).or_insert_with(|| vec![0; seen.len()]);
+        together.iter_mut().zip(seen).for_each(|(together, seen)| *together += seen);
+    }
+    states.extend(rest.into_iter().map(|(session, seen)| ((session, REST, None), seen)));
+    states
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(
+        at_s: i64,
+        looks: u32,
+        session: &str,
+        state: Option<&str>,
+        wait: Option<(&str, &str)>,
+        seen: u32,
+    ) -> waits::Waits {
+        waits::Waits {
+            at_us: at_s * 1_000_000,
+            width_us: 1_000_000,
+            looks,
+            session: Session::by_name(session),
+            state: state.map(str::to_owned),
+            event_type: wait.map(|(kind, _)| kind.to_owned()),
+            event: wait.map(|(_, event)| event.to_owned()),
+            seen,
+        }
+    }
+
+    #[test]
+    fn sessions_are_what_was_seen_by_looks() {
+        let active = Some("active");
+        let rows = [
+            row(0, 20, "load", active, None, 10),
+            row(0, 20, "load", active, Some(("LWLock", "WALWrite")), 40),
+            row(0, 20, "load", Some("idle in transaction"), Some(("Client", "ClientRead")), 30),
+            row(1, 10, "load", active, None, 15),
+            row(3, 20, "checkpointer", None, Some(("Activity", "CheckpointerMain")), 20),
+        ];
+        let waits = waits(&rows, Points::All).unwrap();
+        assert_eq!(waits.start_us, [0, 1_000_000, 3_000_000], "of the third second nothing is known");
+        let told: Vec<(&str, &str, Option<&str>, &[f64])> = waits
+            .series
+            .iter()
+            .map(|one| {
+                (one.session.as_str(), one.kind.as_str(), one.event.as_deref(), one.sessions.as_slice())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("load", "LWLock", Some("WALWrite"), [2.0, 0.0, 0.0].as_slice()),
+                ("load", "idle in transaction", None, &[1.5, 0.0, 0.0]),
+                ("load", "CPU", None, &[0.5, 1.5, 0.0]),
+                ("checkpointer", "Activity", Some("CheckpointerMain"), &[0.0, 0.0, 1.0]),
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_lost_where_states_or_spans_are_many() {
+        let names: Vec<String> = (0..40).map(|n| format!("Event{n}")).collect();
+        let rows: Vec<waits::Waits> = (0..30)
+            .flat_map(|second| {
+                names.iter().map(move |name| row(second, 20, "load", Some("active"), Some(("IO", name)), 20))
+            })
+            .collect();
+        let waits = waits(&rows, Points::AtMost(7)).unwrap();
+        assert_eq!(waits.series.len(), SHOWN + 1);
+        assert_eq!(
+            waits.series.last().map(|rest| (rest.kind.as_str(), rest.sessions[0])),
+            Some((REST, 16.0))
+        );
+        assert!(waits.start_us.len() <= 7);
+        for column in 0..waits.start_us.len() {
+            let all: f64 = waits.series.iter().map(|series| series.sessions[column]).sum();
+            assert_eq!(all, 40.0);
+        }
+    }
+}

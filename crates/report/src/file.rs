@@ -1,0 +1,130 @@
+//! A report in one file: the view, the histories, and as much of each trial as the file may hold.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use store::{Store, StoreError};
+
+use crate::detail::{Points, detail};
+use crate::histories::histories;
+use crate::history::GitOrder;
+use crate::html::{compressed, page};
+use crate::view::View;
+
+/// Why there is no file.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The figures could not be compressed.
+    #[error("the figures could not be compressed: {0}")]
+    Compress(#[from] io::Error),
+}
+
+/// A report as a file, and what it leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportFile {
+    /// The page.
+    pub html: String,
+    /// The most points of a series, where trials are thinned; none where no trial was longer.
+    pub thinned_to: Option<usize>,
+    /// How many trials have no detail in it.
+    pub left_out: usize,
+}
+
+/// What the details of all trials may take, as they are in the file: it is still sent by mail.
+pub const ROOM_BYTES: usize = 20_000_000;
+/// Fewer points say too little of a trial: rather there are fewer trials.
+const LEAST_POINTS: usize = 60;
+/// More than a screen is wide.
+const MOST_POINTS: usize = 2000;
+/// Trials differ: so much of the room is planned for.
+const PLANNED: f64 = 0.85;
+
+/// Makes the file of a view, with details of trials in at most so much room. Every trial is in it, with so many points in a
+/// series that they fit; where even few points of each do not, those nearest to their cell's median are.
+///
+/// # Errors
+/// The store can't be read.
+pub fn file(
+    store: &Store,
+    view: &View,
+    git: GitOrder<'_>,
+    room_bytes: usize,
+) -> Result<ReportFile, FileError> {
+    let trials = by_nearness(view);
+    let mut stories = Vec::new();
+    for run in &view.runs {
+        stories.extend(histories(store, &run.id, git)?);
+    }
+    let points = match trials.first() {
+        Some(first) => points(store, first, trials.len(), room_bytes)?,
+        None => MOST_POINTS,
+    };
+    let (mut details, mut left) = (Vec::new(), room_bytes);
+    let mut longest = 0;
+    for trial in &trials {
+        let detail = detail(&store.load(trial)?, Points::AtMost(points));
+        let is_thinned =
+            detail.load.tps_low.is_some() || detail.metrics.iter().any(|metric| metric.low.is_some());
+        let data = compressed(&detail.json())?;
+        match left.checked_sub(in_base64(data.len())) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+        longest = longest.max(if is_thinned { points } else { 0 });
+        details.push((trial.clone(), data));
+    }
+    let left_out = trials.len() - details.len();
+    Ok(ReportFile {
+        html: page(view, &stories, details)?,
+        thinned_to: (longest > 0).then_some(longest),
+        left_out,
+    })
+}
+
+fn in_base64(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+/// So many points in each series that all trials fit, if they are as this one is: what points take is found by trying.
+fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usize, FileError> {
+    let record = store.load(trial)?;
+    let each = PLANNED * room as f64 / trials as f64;
+    let mut points = MOST_POINTS;
+    while points > LEAST_POINTS {
+        let data = compressed(&detail(&record, Points::AtMost(points)).json())?;
+        if in_base64(data.len()) as f64 <= each {
+            return Ok(points);
+        }
+        // Extremes come with the mean of what is put together: a little thinner takes more, not less.
+        points = points * 3 / 4;
+    }
+    Ok(LEAST_POINTS)
+}
+
+/// Ids of all trials: of each cell the one nearest to its median, then of each the second, and so on; invalid ones last.
+fn by_nearness(view: &View) -> Vec<String> {
+    let mut by_rank: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let points = view.panels.iter().flat_map(|panel| &panel.rows).flat_map(|row| row.points.iter().flatten());
+    for point in points {
+        let mut trials: Vec<_> = point.runs.iter().collect();
+        trials.sort_by(|a, b| {
+            let distance = |trial: &crate::view::Trial| {
+                Some((trial.tps?.ln() - point.median?.ln()).abs()).filter(|far| far.is_finite())
+            };
+            let key = |trial| (trial_is_invalid(trial), distance(trial).unwrap_or(f64::INFINITY));
+            let (a, b) = (key(a), key(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        for (rank, trial) in trials.into_iter().enumerate() {
+            by_rank.entry(rank).or_default().push(&trial.id);
+        }
+    }
+    by_rank.into_values().flatten().map(str::to_owned).collect()
+}
+
+fn trial_is_invalid(trial: &crate::view::Trial) -> bool {
+    trial.validity == model::record::Status::Invalid.name()
+}

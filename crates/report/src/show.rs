@@ -1,0 +1,78 @@
+//! The page's twin on a terminal: what came of one trial, or of several cells side by side.
+
+mod cells;
+mod cells_text;
+mod trial;
+mod trial_text;
+
+use model::record::Trial;
+use serde::Serialize;
+use store::Store;
+
+pub use cells::CellLine;
+pub use trial::OfTrial;
+
+use crate::chart::Terminal;
+use crate::selector::{SelectError, Selector};
+use crate::source::Selection;
+use crate::table::Format;
+use cells::OfCells;
+
+/// What a selector shows.
+#[derive(Clone, Debug)]
+pub struct Shown(What);
+
+#[derive(Clone, Debug)]
+enum What {
+    /// It selects one trial.
+    Trial(Box<OfTrial>),
+    /// It selects several, of one cell or more.
+    Cells(Box<OfCells>),
+}
+
+/// What a selector selects; of the run `default` where it does not say where its trials are from.
+///
+/// # Errors
+/// It selects nothing, or the store can't be read.
+pub fn show(store: &Store, what: &Selector, default: &Selection) -> Result<Shown, SelectError> {
+    let all = store.trials()?;
+    Ok(Shown(match what.trials(store, &all, default)?.as_slice() {
+        [one] => What::Trial(Box::new(OfTrial::of(&store.load(&one.id)?))),
+        several => {
+            let trials: Vec<Trial> = several.iter().copied().cloned().collect();
+            What::Cells(Box::new(OfCells::of(&trials)))
+        }
+    }))
+}
+
+impl Shown {
+    /// As text: with charts on a terminal, and in a file the same in figures. `Csv` and `Markdown` are one table; JSON is
+    /// [`Shown::document`].
+    pub fn text(&self, format: Format, terminal: Option<Terminal>) -> String {
+        match (&self.0, format) {
+            (What::Trial(trial), Format::Table | Format::Json) => trial_text::page(trial, terminal),
+            (What::Trial(trial), format) => trial_text::long(trial).render(format),
+            (What::Cells(cells), Format::Table | Format::Json) => cells_text::page(cells, terminal),
+            (What::Cells(cells), format) => cells_text::long(cells).render(format),
+        }
+    }
+
+    /// The same for programs.
+    pub fn document(&self) -> Document<'_> {
+        let (trial, cells) = match &self.0 {
+            What::Trial(trial) => (Some(trial.as_ref()), None),
+            What::Cells(cells) => (None, Some(cells.lines.as_slice())),
+        };
+        Document { schema: 1, trial, cells }
+    }
+}
+
+/// `show --format json`, schema 1. Missing is null, never zero.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    schema: u32,
+    /// The trial, where one is selected.
+    trial: Option<&'a OfTrial>,
+    /// The cells, where several trials are selected.
+    cells: Option<&'a [CellLine]>,
+}

@@ -1,0 +1,165 @@
+//! Several trials: a line for each of their cells.
+
+use std::collections::BTreeMap;
+
+use model::record::Trial;
+use serde::Serialize;
+
+use crate::analyse::analyse;
+use crate::figures::counted;
+use crate::view::{Point, View};
+
+/// The cells of some trials.
+#[derive(Clone, Debug)]
+pub(super) struct OfCells {
+    pub(super) view: View,
+    pub(super) lines: Vec<CellLine>,
+    /// What they come to, one sentence a line.
+    pub(super) sentences: Vec<String>,
+}
+
+/// A cell, and what its runs come to. A factor is null where imported trials do not say it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellLine {
+    /// The place of its panel in the report: cells of one panel differ in server and clients alone.
+    #[serde(skip)]
+    pub(super) panel: usize,
+    /// The server with its settings, as the report calls it.
+    pub server: String,
+    /// The workload.
+    pub workload: Option<String>,
+    /// pgbench's scale factor.
+    pub scale: Option<u32>,
+    /// How statements are sent.
+    pub protocol: Option<String>,
+    /// What carries them.
+    pub transport: Option<String>,
+    /// What else is not as usual.
+    pub conditions: Vec<String>,
+    /// Number of clients.
+    pub clients: Option<u32>,
+    /// Number of trials that the figures are made of.
+    pub n: usize,
+    /// Median of their transactions per second.
+    pub median: Option<f64>,
+    /// The smallest.
+    pub min: Option<f64>,
+    /// The largest.
+    pub max: Option<f64>,
+    /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
+    pub class: Option<String>,
+    /// The ratio of geometric means to the first server's, less 1; null of the first one.
+    pub change: Option<f64>,
+    /// The lower end of its 95% interval.
+    pub ci95_low: Option<f64>,
+    /// The upper end.
+    pub ci95_high: Option<f64>,
+    /// Whether it changed; null as above.
+    pub verdict: Option<&'static str>,
+    /// Its trials.
+    pub trials: Vec<TrialLine>,
+}
+
+/// A trial of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrialLine {
+    /// Its id.
+    pub id: String,
+    /// Which repeat of the cell.
+    pub repeat: u32,
+    /// `valid`, `suspect` or `invalid`.
+    pub validity: &'static str,
+    /// The gates that made it so.
+    pub reasons: Vec<String>,
+    /// Transactions per second.
+    pub tps: Option<f64>,
+}
+
+impl OfCells {
+    pub(super) fn of(trials: &[Trial]) -> Self {
+        let view = analyse(trials, &BTreeMap::new());
+        let mut lines = Vec::new();
+        for (at, panel) in view.panels.iter().enumerate() {
+            for row in &panel.rows {
+                for (column, point) in view.columns.iter().zip(&row.points) {
+                    let Some(point) = point else { continue };
+                    let verdict = point.verdict.as_ref();
+                    lines.push(CellLine {
+                        panel: at,
+                        server: column.label.clone(),
+                        workload: panel.workload.clone(),
+                        scale: panel.scale,
+                        protocol: panel.protocol.clone(),
+                        transport: panel.transport.clone(),
+                        conditions: panel.conditions.clone(),
+                        clients: row.clients,
+                        n: point.n,
+                        median: point.median,
+                        min: point.min,
+                        max: point.max,
+                        class: point.class.clone(),
+                        change: verdict.and_then(|verdict| verdict.change),
+                        ci95_low: verdict.and_then(|verdict| verdict.ci95_low),
+                        ci95_high: verdict.and_then(|verdict| verdict.ci95_high),
+                        verdict: verdict.map(|verdict| verdict.verdict),
+                        trials: trials_of(point),
+                    });
+                }
+            }
+        }
+        let sentences = sentences(&view, &lines);
+        Self { view, lines, sentences }
+    }
+}
+
+fn trials_of(point: &Point) -> Vec<TrialLine> {
+    let reasons = |trial: &crate::view::Trial| {
+        let found = trial.findings.iter().filter(|finding| finding.validity == trial.validity);
+        found.filter(|finding| finding.validity != "valid").map(|finding| finding.gate.clone()).collect()
+    };
+    let trial = |trial: &crate::view::Trial| TrialLine {
+        id: trial.id.clone(),
+        repeat: trial.repeat,
+        validity: trial.validity,
+        reasons: reasons(trial),
+        tps: trial.tps,
+    };
+    point.runs.iter().map(trial).collect()
+}
+
+/// What each server comes to against the first; of a single one, how steady its cells are. Then what may not be used.
+fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
+    let against = |comparison: &crate::view::Comparison| {
+        let (column, first) = (&view.columns[comparison.column].label, &view.columns[0].label);
+        format!("{column} against {first}: {}", comparison.sentence)
+    };
+    let mut sentences: Vec<String> = view.comparisons.iter().map(against).collect();
+    if let [only] = lines
+        && sentences.is_empty()
+    {
+        let class = only.class.as_deref().unwrap_or("too few to say how steady");
+        sentences.push(format!("{}: {class}", counted(only.n, "run")));
+    } else if sentences.is_empty() {
+        let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in lines {
+            *classes.entry(line.class.as_deref().unwrap_or("with fewer than 3 runs")).or_default() += 1;
+        }
+        let classes: Vec<String> = classes.into_iter().map(|(class, n)| format!("{n} {class}")).collect();
+        sentences.push(format!("{}: {}", counted(lines.len(), "cell"), classes.join(", ")));
+    }
+    for (validity, what) in [("invalid", "invalid, not used"), ("suspect", "suspect, used")] {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        let of = lines.iter().flat_map(|line| &line.trials).filter(|trial| trial.validity == validity);
+        let mut n = 0;
+        for trial in of {
+            n += 1;
+            let reason = trial.reasons.first().map_or("no reason recorded", String::as_str);
+            *reasons.entry(reason).or_default() += 1;
+        }
+        if n > 0 {
+            let reasons: Vec<String> = reasons.into_iter().map(|(gate, n)| format!("{gate} {n}")).collect();
+            sentences.push(format!("{} {what}: {}", counted(n, "trial"), reasons.join(", ")));
+        }
+    }
+    sentences
+}

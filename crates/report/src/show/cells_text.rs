@@ -1,0 +1,181 @@
+//! Several cells as text: one line each, with a bar of its median on a terminal.
+
+use super::cells::{CellLine, OfCells};
+use crate::chart::{Terminal, bar, ranged_bar};
+use crate::compare::text::wrapped_to;
+use crate::figures::{self, counted};
+use crate::table::{BETWEEN, Column, Format, GAP, Table};
+use crate::tables::{run_line, title};
+
+/// Columns where there is no terminal to tell.
+const WIDTH: usize = 100;
+
+pub(super) fn page(cells: &OfCells, terminal: Option<Terminal>) -> String {
+    let width = terminal.map_or(WIDTH, |terminal| terminal.width.min(WIDTH));
+    let mut out: String = cells.view.runs.iter().map(|run| wrapped_to(&run_line(run), width)).collect();
+    for (at, sentence) in cells.sentences.iter().enumerate() {
+        let text = wrapped_to(sentence, width);
+        out += &match (terminal, at) {
+            (Some(terminal), 0) => terminal.painted(text.trim_end(), "1") + "\n",
+            _ => text,
+        };
+    }
+    for lines in cells.lines.chunk_by(|a, b| a.panel == b.panel) {
+        let of = match lines.iter().all(|line| line.n == lines[0].n) {
+            true => format!(", median of {}", counted(lines[0].n, "run")),
+            false => ", median of n runs".to_owned(),
+        };
+        out += &format!("\n{}", wrapped_to(&(title(&cells.view.panels[lines[0].panel]) + &of), width));
+        out += &panel(cells, lines, terminal);
+    }
+    match cells.lines.as_slice() {
+        [only] => out += &format!("\n{}", trials(only, terminal)),
+        _ if out.contains('█') => {
+            out += "\n  █ up to the smallest run, ▓ to the median, ░ to the largest\n";
+        }
+        _ => {}
+    }
+    out
+}
+
+fn panel(cells: &OfCells, lines: &[CellLine], terminal: Option<Terminal>) -> String {
+    let several = cells.view.columns.len() > 1;
+    // What all are called by need not be said in each line.
+    const POSTGRESQL: &str = "PostgreSQL";
+    let short = |label: &str| label.strip_prefix(POSTGRESQL).map(|rest| rest.trim().to_owned());
+    let all_short = lines.iter().all(|line| short(&line.server).is_some_and(|rest| !rest.is_empty()));
+    let mut heads = vec!["#clients"];
+    heads.extend(several.then_some("server"));
+    let with_n = lines.iter().any(|line| line.n != lines[0].n);
+    heads.extend(with_n.then_some("#n"));
+    heads.extend(["#median", "#min – max", "class"]);
+    heads.extend(several.then_some("#change"));
+    let mut table = Table::new(heads);
+    for line in lines {
+        let mut row = vec![line.clients.map_or_else(|| GAP.to_owned(), |clients| clients.to_string())];
+        row.extend(several.then(|| short(&line.server).filter(|_| all_short).unwrap_or(line.server.clone())));
+        row.extend(with_n.then(|| line.n.to_string()));
+        row.push(line.median.map_or(GAP.to_owned(), figures::tps));
+        let range = line.min.zip(line.max);
+        row.push(
+            range.map_or(GAP.to_owned(), |(min, max)| {
+                format!("{} – {}", figures::tps(min), figures::tps(max))
+            }),
+        );
+        let class = line.class.as_deref().map(|class| class.trim_start_matches("UNSTABLE-"));
+        row.push(class.unwrap_or(GAP).to_owned());
+        row.extend(several.then(|| line.change.map(figures::change).unwrap_or_default()));
+        table.push(row);
+    }
+    let verdict = |line: &CellLine| line.verdict.unwrap_or_default();
+    let widest = lines.iter().map(|line| verdict(line).len()).max().unwrap_or(0);
+    let used = table.width() + BETWEEN + if several { BETWEEN + widest } else { 0 };
+    let top = lines.iter().filter_map(|line| line.max).fold(0.0, f64::max);
+    if let Some(width) = terminal.and_then(|terminal| terminal.beside(used)).filter(|_| top > 0.0) {
+        table.columns.push(Column { name: String::new(), numeric: false });
+        for (row, line) in table.rows.iter_mut().zip(lines) {
+            let ends = line.min.zip(line.median).zip(line.max);
+            let bar =
+                ends.map(|((min, median), max)| ranged_bar([min, median, max].map(|tps| tps / top), width));
+            row.push(bar.unwrap_or_default());
+        }
+    }
+    if several {
+        table.columns.push(Column { name: "verdict".to_owned(), numeric: false });
+        table.rows.iter_mut().zip(lines).for_each(|(row, line)| row.push(verdict(line).to_owned()));
+    }
+    let text = table.render(Format::Table);
+    let mut shown = text.lines();
+    let mut out = shown.next().map(|head| format!("{head}\n")).unwrap_or_default();
+    for (text, line) in shown.zip(lines) {
+        let rest = text.strip_suffix(verdict(line)).filter(|rest| rest.len() < text.len());
+        out += &match (terminal, rest) {
+            (Some(terminal), Some(rest)) => {
+                rest.to_owned() + &terminal.painted(verdict(line), colour(verdict(line)))
+            }
+            _ => text.to_owned(),
+        };
+        out.push('\n');
+    }
+    out
+}
+
+fn colour(verdict: &str) -> &'static str {
+    match verdict {
+        _ if verdict.starts_with("REGRESSION") => "1;31",
+        _ if verdict.starts_with("IMPROVEMENT") => "32",
+        "UNSTABLE" | "INVALID" => "33",
+        _ => "0",
+    }
+}
+
+/// The trials of the only cell.
+fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
+    let mut table = Table::new(["trial", "#repeat", "#tps", "validity"]);
+    for trial in &line.trials {
+        let reasons =
+            if trial.reasons.is_empty() { String::new() } else { format!(": {}", trial.reasons.join(", ")) };
+        table.push(vec![
+            trial.id.clone(),
+            trial.repeat.to_string(),
+            trial.tps.map_or(GAP.to_owned(), figures::tps),
+            format!("{}{reasons}", trial.validity),
+        ]);
+    }
+    let top = line.trials.iter().filter_map(|trial| trial.tps).fold(0.0, f64::max);
+    if let Some(width) =
+        terminal.and_then(|terminal| terminal.beside(table.width() + BETWEEN)).filter(|_| top > 0.0)
+    {
+        table.columns.push(Column { name: String::new(), numeric: false });
+        for (row, trial) in table.rows.iter_mut().zip(&line.trials) {
+            row.push(bar(trial.tps.unwrap_or(0.0) / top, width));
+        }
+    }
+    table.render(Format::Table)
+}
+
+/// All of them as one table, in full precision.
+pub(super) fn long(cells: &OfCells) -> Table {
+    let mut table = Table::new([
+        "server",
+        "workload",
+        "#scale",
+        "protocol",
+        "transport",
+        "conditions",
+        "#clients",
+        "#n",
+        "#median",
+        "#min",
+        "#max",
+        "class",
+        "#change",
+        "#ci95_low",
+        "#ci95_high",
+        "verdict",
+    ]);
+    fn text<T: ToString>(value: &Option<T>) -> String {
+        value.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+    for line in &cells.lines {
+        table.push(vec![
+            line.server.clone(),
+            text(&line.workload),
+            text(&line.scale),
+            text(&line.protocol),
+            text(&line.transport),
+            line.conditions.join(", "),
+            text(&line.clients),
+            line.n.to_string(),
+            text(&line.median),
+            text(&line.min),
+            text(&line.max),
+            text(&line.class),
+            text(&line.change),
+            text(&line.ci95_low),
+            text(&line.ci95_high),
+            text(&line.verdict),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,332 @@
+//! One trial: what is said of it in figures, and over its measured window.
+
+use diagnose::{CpuTime, explain};
+use jiff::Timestamp;
+use model::message::{Interval, Phase};
+use model::record::{BesideSummary, Latency, TrialRecord};
+use model::statistics::Stall;
+use model::waits::{Session, Waits};
+use serde::Serialize;
+
+use crate::timeline::disks;
+use crate::view::Finding;
+
+/// What `pgdyno show` says of a trial. Times are in microseconds after the load's start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfTrial {
+    /// Its id.
+    pub id: String,
+    /// Its run's id.
+    pub run: String,
+    /// Its campaign's name.
+    pub campaign: String,
+    /// The cell in words.
+    pub cell: String,
+    /// The server's own version.
+    pub server_version: Option<String>,
+    /// Which repeat of the cell, from 1.
+    pub repeat: u32,
+    /// Which try at this repeat, from 1.
+    pub attempt: u32,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// `valid`, `suspect` or `invalid`.
+    pub validity: &'static str,
+    /// What the gates found.
+    pub findings: Vec<Finding>,
+    /// Transactions per second in the window.
+    pub tps: Option<f64>,
+    /// The interval that holds it with 95% confidence, by this run alone.
+    pub tps_interval: Option<(f64, f64)>,
+    /// Transactions that ended in the window.
+    pub transactions: Option<u64>,
+    /// Transactions that failed, in any phase.
+    pub failed: Option<u64>,
+    /// Length of the window.
+    pub window_us: Option<u64>,
+    /// The window's seconds, in order; empty where they are not known.
+    pub seconds: Vec<Second>,
+    /// Seconds in which next to nothing was done; null where there are too few to tell.
+    pub stalls: Option<Vec<Stall>>,
+    /// Checkpoints that ran in the window, as far as the server's log says when.
+    pub checkpoints: Vec<Span>,
+    /// Autovacuum's work in the window, likewise.
+    pub vacuums: Vec<Span>,
+    /// Latency of the window's transactions, from their intended start.
+    pub latency: Option<Latency>,
+    /// Their service time; null in a closed loop, where it is no other.
+    pub service: Option<Latency>,
+    /// What came of each workload beside it.
+    pub beside: Vec<BesideSummary>,
+    /// What the clients' sessions were doing, the most frequent first.
+    pub waits: Vec<Wait>,
+    /// Where the mean latency goes; null where that can't be said.
+    pub explained: Option<Explained>,
+    /// Why it can't be said.
+    pub unexplained: Option<String>,
+    /// What tells most of the machine and the server, second by second.
+    pub metrics: Vec<Telling>,
+    /// What happened during the load.
+    pub events: Vec<Happened>,
+}
+
+/// A second of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Second {
+    /// Its start.
+    pub start_us: u64,
+    /// Its length.
+    pub width_us: u64,
+    /// Transactions per second in it.
+    pub tps: f64,
+}
+
+/// A span of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// Its start, which may lie before the window.
+    pub start_us: i64,
+    /// Its end, which may lie behind it.
+    pub end_us: i64,
+}
+
+/// Something that sessions were seen doing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Wait {
+    /// `LWLock WALWrite`; `CPU` where a session was active and did not wait; a state such as `idle`, where it was not
+    /// active.
+    pub what: String,
+    /// Share of all the sessions' time.
+    pub share: f64,
+    /// Mean number of sessions.
+    pub sessions: f64,
+}
+
+/// Where the mean latency goes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explained {
+    /// What limits, in a sentence.
+    pub verdict: String,
+    /// The mean latency.
+    pub latency_us: f64,
+    /// Its parts, the largest first, and what is unexplained last.
+    pub parts: Vec<Part>,
+}
+
+/// A part of the mean latency.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// Where it goes.
+    pub name: String,
+    /// Its share of the mean latency.
+    pub share: f64,
+}
+
+/// A figure of the machine or the server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Telling {
+    /// What it is of.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// One figure for each of [`OfTrial::seconds`].
+    pub values: Vec<Option<f64>>,
+}
+
+/// An event of the load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Happened {
+    /// When.
+    pub at_us: i64,
+    /// Of what kind.
+    pub kind: String,
+    /// What.
+    pub message: String,
+}
+
+impl OfTrial {
+    /// What is said of a trial.
+    pub fn of(record: &TrialRecord) -> Self {
+        let trial = &record.trial;
+        let summary = trial.summary.as_ref();
+        let statistics = summary.and_then(|summary| summary.statistics.as_ref());
+        let seconds = seconds_of(record);
+        let span = seconds.first().zip(seconds.last());
+        let window = span
+            .map_or((0, 0), |(first, last)| (signed(first.start_us), signed(last.start_us + last.width_us)));
+        let explanation = explain(record);
+        Self {
+            id: trial.id.clone(),
+            run: trial.run.id.clone(),
+            campaign: trial.run.campaign.clone(),
+            cell: trial.cell.to_string(),
+            server_version: trial.server_version.clone(),
+            repeat: trial.repeat,
+            attempt: trial.attempt,
+            started: trial.started,
+            validity: trial.validity.status.name(),
+            findings: trial.validity.findings.iter().map(Finding::of).collect(),
+            tps: summary.map(|summary| summary.tps),
+            tps_interval: statistics.and_then(|statistics| statistics.tps_interval),
+            transactions: summary.and_then(|summary| summary.transactions),
+            failed: summary.and_then(|summary| summary.failed),
+            window_us: summary.and_then(|summary| summary.window_us),
+            stalls: statistics.and_then(|statistics| statistics.stalls.clone()),
+            checkpoints: spans(record, "checkpoint-ended", "total_us", window),
+            vacuums: spans(record, "autovacuum", "elapsed_us", window),
+            latency: summary.and_then(|summary| summary.latency.clone()),
+            service: summary.and_then(|summary| summary.service.clone()),
+            beside: summary.map(|summary| summary.beside.clone()).unwrap_or_default(),
+            waits: waits(&record.waits, window),
+            unexplained: explanation.as_ref().err().cloned(),
+            explained: explanation.ok().map(|explanation| Explained {
+                verdict: explanation.verdict(),
+                latency_us: explanation.budget.latency_us,
+                parts: explanation
+                    .budget
+                    .parts
+                    .iter()
+                    .map(|part| Part { name: part.name(), share: explanation.budget.share(part) })
+                    .collect(),
+            }),
+            metrics: telling(record, &seconds),
+            events: events(record),
+            seconds,
+        }
+    }
+}
+
+fn in_window(record: &TrialRecord) -> impl Iterator<Item = &Interval> {
+    record.intervals.iter().filter(|interval| interval.phase == Phase::Measure && interval.width_us > 0)
+}
+
+/// The last interval of a window is what is left of a second. Of less than half of one nothing is said: a handful of
+/// transactions would look like a spike or a stall.
+fn seconds_of(record: &TrialRecord) -> Vec<Second> {
+    let longest = in_window(record).map(|interval| interval.width_us).max().unwrap_or(0);
+    in_window(record)
+        .filter(|interval| interval.width_us * 2 >= longest)
+        .map(|interval| {
+            let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
+            let tps = transactions as f64 / interval.width_us as f64 * 1e6;
+            Second { start_us: interval.start_us, width_us: interval.width_us, tps }
+        })
+        .collect()
+}
+
+/// What events of this kind tell the end and the length of, where that is in the window.
+fn spans(record: &TrialRecord, kind: &str, length: &str, (from_us, to_us): (i64, i64)) -> Vec<Span> {
+    let events = record.events.iter().filter(|event| event.kind == kind);
+    let span = events.filter_map(|event| {
+        let end_us = record.after_start_us(event)?;
+        Some(Span { start_us: end_us - *event.figures.get(length)? as i64, end_us })
+    });
+    span.filter(|span| span.end_us > from_us && span.start_us < to_us).collect()
+}
+
+fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
+    let of_window = all.iter().filter(|waits| waits.session == Session::Load);
+    let of_window = of_window.filter(|waits| (from_us..to_us).contains(&waits.at_us));
+    let mut found: Vec<(String, u64)> = Vec::new();
+    let mut spans: Vec<(i64, u32)> = Vec::new();
+    let mut seen = 0;
+    for waits in of_window {
+        let what = match (waits.state.as_deref(), &waits.event_type, &waits.event) {
+            (Some("active") | None, Some(kind), Some(event)) => format!("{kind} {event}"),
+            (Some("active") | None, ..) => "CPU".to_owned(),
+            (Some(state), ..) => state.to_owned(),
+        };
+        seen += u64::from(waits.seen);
+        spans.push((waits.at_us, waits.looks));
+        match found.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, count)) => *count += u64::from(waits.seen),
+            None => found.push((what, u64::from(waits.seen))),
+        }
+    }
+    spans.sort_unstable();
+    spans.dedup_by_key(|(at_us, _)| *at_us);
+    let looks: u64 = spans.iter().map(|(_, looks)| u64::from(*looks)).sum();
+    found.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+    let wait = |(what, count): (String, u64)| Wait {
+        what,
+        share: count as f64 / seen.max(1) as f64,
+        sessions: count as f64 / looks.max(1) as f64,
+    };
+    found.into_iter().map(wait).collect()
+}
+
+/// What is known of them, in the order in which they are shown. What the server counts comes up to a second late, as
+/// backends hand it in.
+fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
+    let disks = disks(record);
+    let each = |name: &'static str, unit: &'static str, of: &dyn Fn(&Spanned<'_>) -> Option<f64>| {
+        let value = |second: &Second| {
+            let from_us = signed(second.start_us);
+            let to_us = from_us + signed(second.width_us);
+            of(&Spanned { record, disks: &disks, from_us, to_us }).filter(|value| value.is_finite())
+        };
+        Telling { name, unit, values: seconds.iter().map(value).collect() }
+    };
+    let all = [
+        each("CPU busy", "%", &|at| {
+            Some(100.0 * CpuTime::of(&record.metrics, "all", at.from_us, at.to_us)?.busy())
+        }),
+        each("driver busy", "%", &|at| Some(100.0 * at.interval()?.busy?)),
+        each("WAL", "MB/s", &|at| Some(at.rate("pg.wal.bytes")? / 1e6)),
+        each("disk read", "MB/s", &|at| Some(at.of_disks("disk.read_bytes")? / 1e6)),
+        each("disk written", "MB/s", &|at| Some(at.of_disks("disk.write_bytes")? / 1e6)),
+        each("disk busy", "%", &|at| Some(at.of_disks("disk.busy_us")? / 1e4 / disks.len() as f64)),
+        each("buffers hit", "/s", &|at| at.rate("pg.database.blks_hit")),
+        each("buffers read", "/s", &|at| at.rate("pg.database.blks_read")),
+        each("buffers written", "/s", &|at| {
+            let by = [
+                "pg.checkpoint.buffers_written",
+                "pg.bgwriter.buffers_written",
+                "pg.backend.buffers_written",
+            ];
+            by.into_iter().map(|metric| at.rate(metric)).sum()
+        }),
+    ];
+    all.into_iter().filter(|telling| telling.values.iter().any(Option::is_some)).collect()
+}
+
+/// A trial within a second.
+struct Spanned<'a> {
+    record: &'a TrialRecord,
+    disks: &'a [&'a str],
+    from_us: i64,
+    to_us: i64,
+}
+
+impl Spanned<'_> {
+    fn interval(&self) -> Option<&Interval> {
+        in_window(self.record).find(|interval| signed(interval.start_us) == self.from_us)
+    }
+
+    fn per_second(&self, growth: f64) -> f64 {
+        growth / (self.to_us - self.from_us) as f64 * 1e6
+    }
+
+    fn rate(&self, metric: &str) -> Option<f64> {
+        Some(self.per_second(self.record.metrics.growth(metric, None, self.from_us, self.to_us)?))
+    }
+
+    fn of_disks(&self, metric: &str) -> Option<f64> {
+        let growth = |disk: &&str| self.record.metrics.growth(metric, Some(disk), self.from_us, self.to_us);
+        self.disks.iter().filter_map(growth).reduce(|sum, more| sum + more).map(|sum| self.per_second(sum))
+    }
+}
+
+/// The load's events; what the gates judged is among the findings.
+fn events(record: &TrialRecord) -> Vec<Happened> {
+    let events = record.events.iter().filter(|event| !event.kind.starts_with("judged-"));
+    let happened = events.filter_map(|event| {
+        let at_us = record.after_start_us(event).filter(|at_us| *at_us >= 0)?;
+        Some(Happened { at_us, kind: event.kind.clone(), message: event.message.replace('\n', " ") })
+    });
+    happened.collect()
+}
+
+fn signed(us: u64) -> i64 {
+    i64::try_from(us).unwrap_or(i64::MAX)
+}

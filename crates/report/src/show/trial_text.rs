@@ -1,0 +1,436 @@
+//! One trial as text, for a terminal with charts. Those over time are all of the measured window.
+
+use diagnose::Place;
+use model::record::Latency;
+
+use super::trial::{Happened, OfTrial, Part, Second, Span, Telling};
+use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
+use crate::compare::text::wrapped_to;
+use crate::explained::SMALL;
+use crate::figures::{self, counted};
+use crate::table::{BETWEEN, Column, Format, GAP, Table};
+
+/// Columns where there is no terminal to tell.
+const WIDTH: usize = 100;
+/// The most kinds of waits that are shown.
+const MOST_WAITS: usize = 8;
+/// The most parts of the latency that are named.
+const MOST_PARTS: usize = 6;
+/// Lines of the chart of throughput.
+const HEIGHT: usize = 5;
+
+pub(super) fn page(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+    let width = terminal.map_or(WIDTH, |terminal| terminal.width);
+    let painted = |text: &str, rendition: &str| match terminal {
+        Some(terminal) => terminal.painted(text, rendition),
+        None => text.to_owned(),
+    };
+    let mut out = painted(&wrapped_to(&trial.cell, width), "1");
+    out += &wrapped_to(&about(trial), width);
+    let rendition = match trial.validity {
+        "valid" => "32",
+        "suspect" => "33",
+        _ => "1;31",
+    };
+    out += &format!("{}\n", painted(trial.validity, rendition));
+    for finding in &trial.findings {
+        let advice = finding.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
+        let status = if finding.validity == "valid" { "note" } else { finding.validity };
+        let line = format!("  {status}: {}: {}{advice}", finding.gate, finding.evidence);
+        out += &wrapped_to(&line, width);
+    }
+    let sections = [
+        throughput(trial, terminal, width),
+        latency(trial, terminal),
+        beside(trial),
+        time(trial, width),
+        waits(trial, terminal),
+        metrics(trial, terminal),
+        events(trial, terminal),
+    ];
+    for section in sections.into_iter().filter(|section| !section.is_empty()) {
+        out += &format!("\n{section}");
+    }
+    out
+}
+
+fn about(trial: &OfTrial) -> String {
+    let parts = [
+        Some(trial.campaign.clone()),
+        trial.server_version.as_ref().map(|version| format!("PostgreSQL {version}")),
+        trial.started.map(|started| started.strftime("%Y-%m-%d %H:%M UTC").to_string()),
+        Some(match trial.attempt {
+            1 => format!("repeat {}", trial.repeat),
+            attempt => format!("repeat {}, attempt {attempt}", trial.repeat),
+        }),
+        Some(format!("trial {}", trial.id)),
+        Some(format!("run {}", trial.run)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> String {
+    let Some(tps) = trial.tps else { return "no load ran\n".to_owned() };
+    let seconds = trial.window_us.map(|us| format!(" in {} s", seconds(us as f64)));
+    let interval = trial
+        .tps_interval
+        .map(|(low, high)| format!(" ({} to {} with 95% confidence)", figures::tps(low), figures::tps(high)));
+    let parts = [
+        Some(format!("{} transactions per second{}", figures::tps(tps), interval.unwrap_or_default())),
+        trial
+            .transactions
+            .map(|count| format!("{}{}", figures::grouped(&count.to_string()), seconds.unwrap_or_default())),
+        trial.failed.map(|count| format!("{} failed", figures::grouped(&count.to_string()))),
+    ];
+    let mut out = wrapped_to(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "), width);
+    if let Some([least, middle, greatest]) = spread(trial.seconds.iter().map(|second| second.tps)) {
+        out += &wrapped_to(
+            &format!(
+                "  its seconds: {} the least, {} the median, {} the greatest",
+                figures::tps(least),
+                figures::tps(middle),
+                figures::tps(greatest)
+            ),
+            width,
+        );
+        if let Some(chart) = terminal.and_then(|terminal| over_time(trial, greatest, terminal)) {
+            out += &chart;
+        }
+    }
+    let at = |us: i64| seconds_of(us as f64);
+    let spans = |spans: &[Span]| -> Vec<String> {
+        let ends = |span: &Span| [at(span.start_us), at(span.end_us)];
+        let told = |[start, end]: [String; 2]| {
+            if start == end { format!("{start} s") } else { format!("{start} to {end} s") }
+        };
+        spans.iter().map(|span| told(ends(span))).collect()
+    };
+    let stalls: Vec<String> = trial
+        .stalls
+        .iter()
+        .flatten()
+        .map(|stall| {
+            format!("{} s at {} s", seconds_of(stall.length_us as f64), seconds_of(stall.start_us as f64))
+        })
+        .collect();
+    for (what, told) in
+        [("stalls", stalls), ("checkpoints", spans(&trial.checkpoints)), ("vacuums", spans(&trial.vacuums))]
+    {
+        if !told.is_empty() {
+            out += &wrapped_to(&format!("  {what}: {}", some(told)), width);
+        }
+    }
+    out
+}
+
+/// Throughput over the window, with stalls, checkpoints and vacuums below.
+fn over_time(trial: &OfTrial, greatest: f64, terminal: Terminal) -> Option<String> {
+    let (first, last) = trial.seconds.first().zip(trial.seconds.last())?;
+    let (from_us, to_us) = (first.start_us as f64, (last.start_us + last.width_us) as f64);
+    let top = figures::tps(greatest);
+    let within = |start_us: f64, end_us: f64| (start_us - from_us, end_us - from_us);
+    let stalls = trial.stalls.iter().flatten();
+    let stalls = stalls.map(|stall| within(stall.start_us as f64, (stall.start_us + stall.length_us) as f64));
+    let spans = |spans: &[Span]| -> Vec<(f64, f64)> {
+        spans.iter().map(|span| within(span.start_us as f64, span.end_us as f64)).collect()
+    };
+    let lanes = [
+        ("stall", '×', stalls.collect()),
+        ("checkpoint", '━', spans(&trial.checkpoints)),
+        ("vacuum", '━', spans(&trial.vacuums)),
+    ];
+    let names = lanes.iter().filter(|(_, _, spans)| !spans.is_empty()).map(|(name, ..)| name.len());
+    let label = names.chain([top.len()]).max()?;
+    // Two spaces before, and the axis.
+    let width = chart_width(terminal, 2 + label + 2)?;
+    let values: Vec<Option<f64>> = trial.seconds.iter().map(|second| Some(second.tps)).collect();
+    let mut out = String::new();
+    for (line, dots) in plot(&values, greatest, width, HEIGHT).into_iter().enumerate() {
+        let (name, axis) = match line {
+            0 => (top.as_str(), '┤'),
+            last if last + 1 == HEIGHT => ("0", '┤'),
+            _ => ("", '│'),
+        };
+        out +=
+            &format!("{}\n", format!("  {name:>label$} {axis}{}", terminal.painted(&dots, "36")).trim_end());
+    }
+    let (start, end) = (format!("{} s", seconds_of(from_us)), format!("{} s", seconds_of(to_us)));
+    out += &format!(
+        "  {:label$} └{start}{end:>rest$}\n",
+        "",
+        rest = width.saturating_sub(start.chars().count())
+    );
+    for (name, mark, spans) in lanes.iter().filter(|(_, _, spans)| !spans.is_empty()) {
+        out += &format!("  {name:>label$}  {}\n", lane(spans, to_us - from_us, *mark, width));
+    }
+    Some(out)
+}
+
+/// What charts over time have in common.
+fn chart_width(terminal: Terminal, used: usize) -> Option<usize> {
+    const MOST: usize = 120;
+    const LEAST: usize = 20;
+    let left = terminal.width.saturating_sub(used);
+    (left >= LEAST).then_some(left.min(MOST))
+}
+
+/// A figure of latency with its name.
+type Figure = (&'static str, fn(&Latency) -> Option<f64>);
+
+/// Those that are shown.
+const PERCENTILES: [Figure; 8] = [
+    ("mean", |latency| latency.mean_us),
+    ("smallest", |latency| latency.min_us),
+    ("50%", |latency| latency.p50_us),
+    ("90%", |latency| latency.p90_us),
+    ("95%", |latency| latency.p95_us),
+    ("99%", |latency| latency.p99_us),
+    ("99.9%", |latency| latency.p999_us),
+    ("largest", |latency| latency.max_us),
+];
+
+fn latency(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+    let Some(latency) = &trial.latency else { return String::new() };
+    let known: Vec<_> =
+        PERCENTILES.iter().filter_map(|(name, of)| Some((*name, *of, of(latency)?))).collect();
+    let mut table = Table::new(["latency", "#ms"]);
+    if trial.service.is_some() {
+        table.columns[1].name = "ms from intended start".to_owned();
+        table.columns.push(Column { name: "ms of service".to_owned(), numeric: true });
+    }
+    for (name, of, us) in &known {
+        let mut row = vec![(*name).to_owned(), ms(*us)];
+        row.extend(trial.service.as_ref().map(|service| of(service).map_or(GAP.to_owned(), ms)));
+        table.push(row);
+    }
+    let ends = spread(known.iter().map(|(.., us)| *us).filter(|us| *us > 0.0));
+    if let (Some(terminal), Some([least, _, greatest])) = (terminal, ends)
+        && let Some(width) = terminal.beside(table.width() + BETWEEN)
+    {
+        let scale =
+            (10f64.powf(least.log10().floor()), 10f64.powf(greatest.log10().ceil()).max(least * 10.0));
+        let head = format!("{} to {} ms, logarithmic", plain(scale.0 / 1e3), plain(scale.1 / 1e3));
+        table
+            .columns
+            .push(Column { name: if head.len() > width { String::new() } else { head }, numeric: false });
+        for (row, (.., us)) in table.rows.iter_mut().zip(&known) {
+            row.push(log_bar(us.max(scale.0), scale, width));
+        }
+    }
+    table.render(Format::Table)
+}
+
+fn beside(trial: &OfTrial) -> String {
+    let mut table =
+        Table::new(["beside it", "#per second", "#transactions", "#failed", "#mean ms", "#99% ms"]);
+    for of in &trial.beside {
+        let ms = |of: Option<f64>| of.map_or(GAP.to_owned(), ms);
+        let latency = of.latency.as_ref();
+        table.push(vec![
+            of.workload.clone(),
+            figures::tps(of.tps),
+            of.transactions.to_string(),
+            of.failed.to_string(),
+            ms(latency.and_then(|latency| latency.mean_us)),
+            ms(latency.and_then(|latency| latency.p99_us)),
+        ]);
+    }
+    if table.rows.is_empty() { String::new() } else { table.render(Format::Table) }
+}
+
+fn time(trial: &OfTrial, width: usize) -> String {
+    let Some(explained) = &trial.explained else {
+        let why = trial.unexplained.as_ref().filter(|_| trial.tps.is_some());
+        return why
+            .map(|why| wrapped_to(&format!("where the time goes can't be said: {why}"), width))
+            .unwrap_or_default();
+    };
+    let told = |part: &Part| format!("{} {:.0}%", part.name, 100.0 * part.share);
+    let (unexplained, known): (Vec<&Part>, Vec<&Part>) =
+        explained.parts.iter().partition(|part| part.name == Place::Unexplained.name());
+    let shown = known.iter().take(MOST_PARTS).take_while(|part| part.share >= SMALL).count();
+    let (shown, rest) = known.split_at(shown);
+    let mut parts: Vec<String> = shown.iter().map(|part| told(part)).collect();
+    if !rest.is_empty() {
+        let share: f64 = rest.iter().map(|part| part.share).sum();
+        parts.push(format!("{} {:.0}%", counted(rest.len(), "smaller part"), 100.0 * share));
+    }
+    parts.extend(unexplained.iter().map(|part| told(part)));
+    wrapped_to(&format!("where the time goes: {}", parts.join(" · ")), width)
+        + &wrapped_to(&format!("  {}", explained.verdict), width)
+}
+
+fn waits(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+    let mut table = Table::new(["clients' sessions", "#% of their time", "#sessions"]);
+    for wait in trial.waits.iter().take(MOST_WAITS) {
+        table.push(vec![
+            wait.what.clone(),
+            format!("{:.1}", 100.0 * wait.share),
+            format!("{:.2}", wait.sessions),
+        ]);
+    }
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    if let Some(width) = terminal.and_then(|terminal| terminal.beside(table.width() + BETWEEN)) {
+        table.columns.push(Column { name: String::new(), numeric: false });
+        for (row, wait) in table.rows.iter_mut().zip(&trial.waits) {
+            row.push(bar(wait.share, width));
+        }
+    }
+    let rest = trial.waits.len().saturating_sub(MOST_WAITS);
+    let share: f64 = trial.waits.iter().skip(MOST_WAITS).map(|wait| wait.share).sum();
+    let rest = (rest > 0).then(|| format!("  and {rest} more, {:.1}% together\n", 100.0 * share));
+    table.render(Format::Table) + &rest.unwrap_or_default()
+}
+
+fn metrics(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+    let mut table = Table::new(["by the second", "#mean", "#least", "#greatest", "unit"]);
+    for Telling { name, unit, values } in &trial.metrics {
+        let known: Vec<f64> = values.iter().flatten().copied().collect();
+        let Some([least, _, greatest]) = spread(known.iter().copied()) else { continue };
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        let [mean, least, greatest] = [mean, least, greatest].map(figures::tps);
+        table.push(vec![(*name).to_owned(), mean, least, greatest, (*unit).to_owned()]);
+    }
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    if let Some(width) = terminal.and_then(|terminal| chart_width(terminal, table.width() + BETWEEN)) {
+        table.columns.push(Column { name: "over the window, from 0".to_owned(), numeric: false });
+        for (row, telling) in table.rows.iter_mut().zip(&trial.metrics) {
+            row.push(sparkline(&telling.values, width));
+        }
+    }
+    table.render(Format::Table)
+}
+
+/// The load's events by kind: when the first of each happened, how many there were, and what the first was.
+fn events(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+    let mut kinds: Vec<(&Happened, usize)> = Vec::new();
+    for event in &trial.events {
+        match kinds.iter_mut().find(|(known, _)| known.kind == event.kind) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((event, 1)),
+        }
+    }
+    let mut table = Table::new(["#first at s", "#count", "event", ""]);
+    for (event, count) in &kinds {
+        let at = seconds_of(event.at_us as f64);
+        table.push(vec![at, count.to_string(), event.kind.clone(), event.message.clone()]);
+    }
+    let text = table.render(Format::Table);
+    match terminal {
+        _ if kinds.is_empty() => String::new(),
+        Some(terminal) => text.lines().map(|line| cut(line, terminal.width) + "\n").collect(),
+        None => text,
+    }
+}
+
+/// All of it as one table, one row a figure.
+pub(super) fn long(trial: &OfTrial) -> Table {
+    let mut table = Table::new(["section", "name", "#value", "unit"]);
+    let mut row = |section: &str, name: &str, value: Option<String>, unit: &str| {
+        if let Some(value) = value {
+            table.push(vec![section.to_owned(), name.to_owned(), value, unit.to_owned()]);
+        }
+    };
+    let text = |value: &str| Some(value.to_owned());
+    row("trial", "id", text(&trial.id), "");
+    row("trial", "run", text(&trial.run), "");
+    row("trial", "campaign", text(&trial.campaign), "");
+    row("trial", "cell", text(&trial.cell), "");
+    row("trial", "server version", trial.server_version.clone(), "");
+    row("trial", "repeat", Some(trial.repeat.to_string()), "");
+    row("trial", "attempt", Some(trial.attempt.to_string()), "");
+    row("trial", "started", trial.started.map(|started| started.to_string()), "");
+    row("validity", "status", text(trial.validity), "");
+    for finding in &trial.findings {
+        row("validity", &finding.gate, Some(format!("{}: {}", finding.validity, finding.evidence)), "");
+    }
+    row("throughput", "mean", trial.tps.map(|tps| tps.to_string()), "/s");
+    let interval = trial.tps_interval;
+    row("throughput", "95% interval, low", interval.map(|(low, _)| low.to_string()), "/s");
+    row("throughput", "95% interval, high", interval.map(|(_, high)| high.to_string()), "/s");
+    let seconds = spread(trial.seconds.iter().map(|second: &Second| second.tps));
+    for (at, name) in ["least second", "median second", "greatest second"].into_iter().enumerate() {
+        row("throughput", name, seconds.map(|seconds| seconds[at].to_string()), "/s");
+    }
+    row("throughput", "transactions", trial.transactions.map(|count| count.to_string()), "");
+    row("throughput", "failed", trial.failed.map(|count| count.to_string()), "");
+    row("throughput", "window", trial.window_us.map(|us| us.to_string()), "us");
+    for stall in trial.stalls.iter().flatten() {
+        row("stall", &format!("at {} us", stall.start_us), Some(stall.length_us.to_string()), "us");
+    }
+    for (section, spans) in [("checkpoint", &trial.checkpoints), ("vacuum", &trial.vacuums)] {
+        for Span { start_us, end_us } in spans {
+            row(section, &format!("at {start_us} us"), Some((end_us - start_us).to_string()), "us");
+        }
+    }
+    for (section, latency) in [("latency", &trial.latency), ("service time", &trial.service)] {
+        for (name, of) in PERCENTILES {
+            row(section, name, latency.as_ref().and_then(of).map(|us| us.to_string()), "us");
+        }
+    }
+    for of in &trial.beside {
+        row("beside", &of.workload, Some(of.tps.to_string()), "/s");
+    }
+    if let Some(explained) = &trial.explained {
+        row("where the time goes", "in a sentence", text(&explained.verdict), "");
+        for part in &explained.parts {
+            row("where the time goes", &part.name, Some(part.share.to_string()), "share");
+        }
+    }
+    for wait in &trial.waits {
+        row("waits", &wait.what, Some(wait.share.to_string()), "share");
+    }
+    for Telling { name, unit, values } in &trial.metrics {
+        let known: Vec<f64> = values.iter().flatten().copied().collect();
+        row("metrics", name, Some((known.iter().sum::<f64>() / known.len() as f64).to_string()), unit);
+    }
+    for event in &trial.events {
+        row("events", &format!("{} at {} us", event.kind, event.at_us), text(&event.message), "");
+    }
+    table
+}
+
+/// The least, the median and the greatest; none of nothing.
+fn spread(values: impl Iterator<Item = f64>) -> Option<[f64; 3]> {
+    let sample = stats::Sample::of(values)?;
+    Some([sample.minimum(), sample.median(), sample.maximum()])
+}
+
+fn ms(us: f64) -> String {
+    format!("{:.3}", us / 1e3)
+}
+
+/// A power of ten.
+fn plain(value: f64) -> String {
+    let decimals = (-value.log10()).ceil().max(0.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+fn seconds_of(us: f64) -> String {
+    format!("{:.1}", us / 1e6)
+}
+
+/// A number of seconds without needless digits.
+fn seconds(us: f64) -> String {
+    let text = format!("{:.3}", us / 1e6);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn some(mut all: Vec<String>) -> String {
+    const SHOWN: usize = 8;
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    all.extend((more > 0).then(|| format!("and {more} more")));
+    all.join(", ")
+}
+
+fn cut(line: &str, width: usize) -> String {
+    match line.chars().count() > width {
+        true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        false => line.to_owned(),
+    }
+}

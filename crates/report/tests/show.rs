@@ -1,0 +1,191 @@
+//! What `pgdyno show` says of a trial and of cells, on terminals and in files.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[path = "fixture/bundles.rs"]
+mod bundles;
+
+use std::collections::BTreeSet;
+
+use bundles::{Bundles, cell, judged, record};
+use model::message::{Interval, ScriptInterval};
+use model::metrics::{Kind, Point, Series};
+use model::record::{Event, Status, TrialRecord};
+use model::statistics::{Stall, Statistics};
+use model::waits::{Session, Waits};
+use report::show::{Shown, show};
+use report::table::Format;
+use report::{Selection, Selector, Terminal};
+
+const SECOND: u64 = 1_000_000;
+
+fn shown(bundles: &Bundles, selector: &str) -> Shown {
+    let selector = if selector.is_empty() { Selector::default() } else { selector.parse().unwrap() };
+    show(&bundles.store, &selector, &Selection::Latest).unwrap()
+}
+
+fn on(shown: &Shown, width: usize) -> String {
+    shown.text(Format::Table, Some(Terminal { width, colours: false }))
+}
+
+/// Ten minutes with one second in which nothing was done, one with twice the throughput, and a checkpoint.
+fn long_trial() -> TrialRecord {
+    let mut record = record(cell("18", 4), 1000.0);
+    let first: Interval = record.intervals.remove(0);
+    let transactions = |second: u64| match second {
+        200 => 0,
+        400 => 2000,
+        _ => 1000,
+    };
+    let script = |second: u64| ScriptInterval {
+        script: "tpcb-like".to_owned(),
+        transactions: transactions(second),
+        failed: Some(0),
+        latency_ns: String::new(),
+        service_ns: None,
+    };
+    record.intervals = (0..600)
+        .map(|second| Interval {
+            start_us: second * SECOND,
+            width_us: SECOND,
+            scripts: vec![script(second)],
+            ..first.clone()
+        })
+        // What is left of a second.
+        .chain([Interval {
+            start_us: 600 * SECOND,
+            width_us: 900,
+            scripts: vec![script(200)],
+            ..first.clone()
+        }])
+        .collect();
+    let summary = record.trial.summary.as_mut().unwrap();
+    summary.window_us = Some(600 * SECOND);
+    summary.transactions = Some(600_000);
+    let stall = Stall { start_us: 200 * SECOND, length_us: SECOND, usual_tps: 1000.0 };
+    summary.statistics = Some(Statistics {
+        tps_interval: Some((990.0, 1010.0)),
+        stalls: Some(vec![stall]),
+        ..Statistics::default()
+    });
+    let wal = (0..=600).map(|second| Point { at_us: second * 1_000_000, value: Some(second as f64 * 3e6) });
+    record.metrics.0.push(Series {
+        metric: "pg.wal.bytes".to_owned(),
+        of: None,
+        kind: Kind::Counter,
+        points: wal.collect(),
+    });
+    let seen = |state: &str, event: Option<(&str, &str)>, seen: u32| Waits {
+        at_us: 0,
+        width_us: SECOND,
+        looks: 20,
+        session: Session::Load,
+        state: Some(state.to_owned()),
+        event_type: event.map(|(kind, _)| kind.to_owned()),
+        event: event.map(|(_, event)| event.to_owned()),
+        seen,
+    };
+    record.waits = vec![
+        seen("active", None, 20),
+        seen("active", Some(("LWLock", "WALWrite")), 40),
+        seen("idle", Some(("Client", "ClientRead")), 20),
+    ];
+    record.events.push(Event {
+        at: record.trial.load_started.unwrap() + std::time::Duration::from_secs(180),
+        kind: "checkpoint-ended".to_owned(),
+        message: "checkpoint complete: wrote 100 buffers".to_owned(),
+        figures: [("total_us".to_owned(), 60e6)].into(),
+        ..Event::default()
+    });
+    record
+}
+
+fn of_one_trial() -> (Bundles, Shown) {
+    let mut bundles = Bundles::new();
+    bundles.write(judged(long_trial(), Status::Suspect, "steal"));
+    let shown = shown(&bundles, "");
+    (bundles, shown)
+}
+
+/// A spike and a gap of one second in 600 are both seen, on few columns, and where they were.
+#[test]
+fn a_trial_on_a_terminal() {
+    let (_bundles, shown) = of_one_trial();
+    insta::assert_snapshot!(on(&shown, 80));
+}
+
+#[test]
+fn a_trial_in_a_file() {
+    let (_bundles, shown) = of_one_trial();
+    insta::assert_snapshot!(shown.text(Format::Table, None));
+}
+
+/// Two servers, 18 slower by 10% with 8 clients; one trial may not be used.
+fn sweep() -> Bundles {
+    let mut bundles = Bundles::new();
+    for (server, factor) in [("17", 1.0), ("18", 0.9)] {
+        bundles.runs(&cell(server, 1), &[1000.0, 1005.0, 995.0, 1002.0, 998.0]);
+        bundles.runs(&cell(server, 8), &[4000.0, 4300.0, 3900.0, 4100.0, 3990.0].map(|tps| tps * factor));
+    }
+    bundles.write(judged(record(cell("18", 8), 9000.0), Status::Invalid, "clients"));
+    bundles
+}
+
+#[test]
+fn cells_on_a_terminal() {
+    insta::assert_snapshot!(on(&shown(&sweep(), ""), 80));
+}
+
+#[test]
+fn the_trials_of_one_cell_are_named() {
+    let page = on(&shown(&sweep(), "server=18,clients=8"), 100);
+    assert_eq!(page.matches("01KAK3W8XQ5T2M9HC4ZP7V0").count(), 6, "{page}");
+    assert!(page.contains("invalid: clients"), "{page}");
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    let (_bundles, trial) = of_one_trial();
+    let cells = shown(&sweep(), "");
+    for width in [60, 80, 120, 200] {
+        for page in [on(&trial, width), on(&cells, width)] {
+            for line in page.lines() {
+                let columns = line.chars().count();
+                // A table is as wide as its figures.
+                assert!(columns <= width.max(72), "{columns} columns of {width}: {line}");
+            }
+        }
+    }
+}
+
+/// Every word with a digit that a file has is on the terminal, too.
+#[test]
+fn a_terminal_and_a_file_have_the_same_figures() {
+    let (_bundles, trial) = of_one_trial();
+    let words = |page: String| -> BTreeSet<String> {
+        let words = page.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        words.into_iter().filter(|word| word.contains(|c: char| c.is_ascii_digit())).collect()
+    };
+    for shown in [trial, shown(&sweep(), "")] {
+        let (file, terminal) = (words(shown.text(Format::Table, None)), words(on(&shown, 120)));
+        let missing: Vec<&String> = file.difference(&terminal).collect();
+        assert!(missing.is_empty() && file.len() > 10, "{missing:?}");
+    }
+}
+
+#[test]
+fn programs_get_the_same_in_full() {
+    let (_bundles, shown) = of_one_trial();
+    let document = serde_json::to_value(shown.document()).unwrap();
+    assert_eq!(document["cells"], serde_json::Value::Null);
+    let trial = &document["trial"];
+    assert_eq!(trial["seconds"].as_array().unwrap().len(), 600);
+    assert_eq!(trial["seconds"][400]["tps"], 2000.0);
+    assert_eq!(trial["metrics"][1]["name"], "WAL");
+    assert_eq!(trial["metrics"][1]["values"][300], 3.0);
+    assert_eq!(trial["checkpoints"][0]["start_us"], 120_000_000);
+    let shares: Vec<_> = trial["waits"].as_array().unwrap().iter().map(|wait| &wait["share"]).collect();
+    assert_eq!(shares, [0.5, 0.25, 0.25]);
+    assert_eq!(trial["waits"][0]["sessions"], 2.0);
+    let csv = shown.text(Format::Csv, None);
+    assert!(csv.contains("\nthroughput,mean,1000,/s\n"), "{csv}");
+}

@@ -1,0 +1,66 @@
+/** The trial that runs, second by second: a small chart of one figure. */
+
+import * as Plot from '@observablehq/plot';
+import { LOCALE } from '../data/format';
+import type { Interval, TrialBegins } from '../data/live';
+
+export interface Line {
+  value: (interval: Interval) => number | null;
+  colour: string;
+  name: string;
+}
+
+export interface Drawing {
+  lines: Line[];
+  /** What the vertical axis is called, with its unit. */
+  label: string;
+  /** By which values are divided for the axis. */
+  unit: number;
+  log: boolean;
+}
+
+const HEIGHT = 170;
+
+/** The axis is as long as the trial is planned, so that nothing moves while it fills. */
+export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, label, unit, log }: Drawing, width: number): Element {
+  const end = Math.max((trial.warmup_us + trial.duration_us) / 1e6, ...intervals.slice(-1).map(({ start_us, width_us }) => (start_us + width_us) / 1e6));
+  const points = lines.flatMap((line) =>
+    intervals
+      .filter(({ phase, width_us }) => phase !== 'drain' && width_us > 0)
+      .map((interval) => ({ line, at: (interval.start_us + interval.width_us / 2) / 1e6, value: scaled(line.value(interval), unit, log) })),
+  );
+  return Plot.plot({
+    width,
+    height: HEIGHT,
+    marginLeft: 62,
+    marginRight: 34,
+    marginTop: 26,
+    marginBottom: 32,
+    style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
+    x: { domain: [0, end], label: 'seconds after the load’s start', labelAnchor: 'center', labelArrow: 'none', tickSize: 4 },
+    y: {
+      type: log ? 'log' : 'linear',
+      ...(log ? {} : { domain: [0, Math.max(1e-9, ...points.map(({ value }) => value ?? 0)) || 1] }),
+      nice: true,
+      ticks: 4,
+      tickFormat: (figure: number) => figure.toLocaleString(LOCALE),
+      tickSize: 0,
+      label,
+      labelArrow: 'none',
+    },
+    marks: [
+      trial.warmup_us > 0 ? Plot.rectX([{ from: 0, to: trial.warmup_us / 1e6 }], { x1: 'from', x2: 'to', fill: 'var(--rule)', fillOpacity: 0.6 }) : null,
+      Plot.gridY({ ticks: 4, stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.text(points.length > 0 ? [] : ['not begun yet'], { frameAnchor: 'middle', fill: 'var(--soft)' }),
+      Plot.lineY(points, { x: 'at', y: 'value', z: (point: (typeof points)[number]) => point.line.name, stroke: (point: (typeof points)[number]) => point.line.colour, strokeWidth: 1.5 }),
+      lines.length > 1
+        ? Plot.text(points, Plot.selectLast({ x: 'at', y: 'value', z: (point: (typeof points)[number]) => point.line.name, text: (point: (typeof points)[number]) => point.line.name, textAnchor: 'start', dx: 5, fill: (point: (typeof points)[number]) => point.line.colour }))
+        : null,
+    ],
+  });
+}
+
+function scaled(value: number | null, unit: number, log: boolean): number | null {
+  // A logarithm has no zero.
+  return value === null || (log && value <= 0) ? null : value / unit;
+}

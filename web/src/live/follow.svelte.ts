@@ -1,0 +1,37 @@
+/** The campaigns of the store that run now, as `pgdyno serve` tells of them. */
+
+import { SvelteMap } from 'svelte/reactivity';
+import { after, NOTHING, type Live } from './state';
+import type { Message } from '../data/live';
+
+export interface Following {
+  readonly live: Live;
+  /** Whether the server is there; it is asked again by itself. */
+  readonly connected: boolean;
+  /** How many trials have appeared in the store, by run. */
+  readonly appeared: ReadonlyMap<string, number>;
+}
+
+/** Follows until the page is left. */
+export function follow(): Following {
+  let live = $state.raw(NOTHING);
+  let connected = $state(false);
+  const appeared = new SvelteMap<string, number>();
+  const messages = new EventSource('api/live');
+  messages.onopen = () => (connected = true);
+  messages.onerror = () => (connected = false);
+  messages.onmessage = ({ data }: MessageEvent<string>) => {
+    const message = JSON.parse(data) as Message;
+    live = after(live, message);
+    if (message.event.kind === 'trial' && message.run !== null) appeared.set(message.run, (appeared.get(message.run) ?? 0) + 1);
+  };
+  return {
+    get live() {
+      return live;
+    },
+    get connected() {
+      return connected;
+    },
+    appeared,
+  };
+}

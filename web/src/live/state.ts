@@ -1,0 +1,82 @@
+/** What is known of the campaigns that run now, told by one message after the other. */
+
+import type { Ended, Interval, LiveWait, Message, Notice, Preparing, Run, TrialBegins, TrialEnded } from '../data/live';
+
+/** By run. */
+export type Live = ReadonlyMap<string, RunState>;
+
+/** Before the first message of a connection. */
+export const NOTHING: Live = new Map();
+
+export interface RunState {
+  head: Run;
+  /** What is being prepared; null once its trial's load runs. */
+  preparing: Preparing | null;
+  /** The latest ones, the newest last. */
+  notices: Notice[];
+  /** The trial that runs; null before the first. */
+  trial: TrialBegins | null;
+  intervals: Interval[];
+  /** Those that ended since the head was written. */
+  ended: TrialEnded[];
+  /** How the run ended; null while it runs. */
+  end: Ended | null;
+}
+
+/** Notices that are kept. */
+const NOTICES = 5;
+
+/** What is known after a message. */
+export function after(live: Live, { run, event }: Message): Live {
+  if (event.kind === 'hello') return NOTHING;
+  if (run === null) return live;
+  if (event.kind === 'run') {
+    const before = live.get(run);
+    const fresh = { head: event, preparing: null, notices: before?.notices ?? [], trial: null, intervals: [], ended: [], end: null };
+    return new Map([...live, [run, fresh]]);
+  }
+  const state = live.get(run);
+  return state === undefined ? live : new Map([...live, [run, { ...state, ...changed(state, event) }]]);
+}
+
+function changed(state: RunState, event: Exclude<Message['event'], { kind: 'hello' | 'run' }>): Partial<RunState> {
+  switch (event.kind) {
+    case 'preparing':
+      return { preparing: event };
+    case 'notice':
+      return { notices: [...state.notices.filter(({ at }) => at !== event.at), event].slice(-NOTICES) };
+    case 'trial_begins':
+      return { trial: event, intervals: [], preparing: null };
+    case 'interval':
+      return { intervals: [...state.intervals, event], preparing: null };
+    case 'trial_ended':
+      return { ended: [...state.ended, event] };
+    case 'ended':
+      return { end: event };
+    case 'trial':
+      return {};
+  }
+}
+
+/** How many trials of a run have ended. */
+export function done({ head, ended }: RunState): number {
+  return head.cells.reduce((sum, cell) => sum + cell.valid + cell.suspect + cell.invalid, 0) + ended.length;
+}
+
+/** What is left of the campaign by the runner's estimate, which was made when the trial began. */
+export function remainingUs({ trial }: RunState, now: number): number | null {
+  if (trial === null) return null;
+  return Math.max(0, trial.remaining_us - (now - Date.parse(trial.at)) * 1000);
+}
+
+/** What sessions of the load did over the last seconds, the most frequent first: mean numbers of sessions. */
+export function waiting(intervals: Interval[], seconds: number): LiveWait[] {
+  const looked = intervals.slice(-seconds).flatMap(({ waits }) => (waits === null ? [] : [waits]));
+  const sums = new Map<string, LiveWait>();
+  for (const wait of looked.flat().filter(({ session }) => session === 'load' || session === 'beside')) {
+    const key = JSON.stringify([wait.session, wait.type, wait.event]);
+    const sessions = (sums.get(key)?.sessions ?? 0) + wait.sessions / looked.length;
+    sums.set(key, { ...wait, sessions });
+  }
+  return [...sums.values()].toSorted((a, b) => b.sessions - a.sessions);
+}

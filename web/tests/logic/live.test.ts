@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import type { Interval, LiveEvent, LiveWait } from '../../src/data/live';
+import { after, done, NOTHING, remainingUs, waiting, type Live } from '../../src/live/state';
+
+const AT = '2026-11-22T20:00:00Z';
+const head = {
+  kind: 'run' as const,
+  format: 1,
+  campaign: 'quick',
+  pgdyno_version: '0.1.0',
+  begun: AT,
+  planned: 6,
+  cells: [{ cell: '18, 1 client', planned: 3, valid: 1, suspect: 0, invalid: 1 }],
+};
+const begins = (position: number): LiveEvent => ({
+  kind: 'trial_begins', at: AT, position, of: 6, cell: '18, 1 client', cell_index: 0, repeat: 2, attempt: 1, reason: null,
+  remaining_us: 60e6, warmup_us: 1e6, duration_us: 10e6,
+});
+const interval = (second: number, waits: LiveWait[] | null = null): Interval => ({
+  kind: 'interval', start_us: second * 1e6, width_us: 1e6, phase: 'measure', tps: 100 + second, failed: 0,
+  p50_us: 1, p95_us: 2, p99_us: 3, max_us: 4, waits,
+});
+const ended: LiveEvent = {
+  kind: 'trial_ended', at: AT, id: 'T', position: 3, cell_index: 0, repeat: 2, attempt: 1, validity: 'valid', tps: 100, reasons: [],
+};
+const told = (events: LiveEvent[]) =>
+  events.reduce<Live>((live, event) => after(live, { run: event.kind === 'hello' ? null : 'R', event }), NOTHING);
+
+test('the state is what was told since the head', () => {
+  const run = told([head, begins(3), interval(0), interval(1)]).get('R');
+  expect(run?.trial?.position).toBe(3);
+  expect(run?.intervals.map(({ tps }) => tps)).toEqual([100, 101]);
+  expect(run && done(run)).toBe(2);
+});
+
+test('a trial that has ended is one more, and the next one begins with nothing', () => {
+  const run = told([head, begins(3), interval(0), ended, begins(4)]).get('R');
+  expect(run && done(run)).toBe(3);
+  expect(run?.intervals).toEqual([]);
+});
+
+test('a head takes the place of what was known, and a connection begins with nothing', () => {
+  const anew = told([head, begins(3), interval(0), ended, head]).get('R');
+  expect(anew && done(anew)).toBe(2);
+  expect(told([head, begins(3), { kind: 'hello', running: [] }]).size).toBe(0);
+});
+
+test('what comes of a run whose head was not heard is left out', () => {
+  expect(told([begins(3), interval(0)]).size).toBe(0);
+});
+
+test('what is left gets less by itself, and never less than nothing', () => {
+  const run = told([head, begins(3)]).get('R');
+  expect(run && remainingUs(run, Date.parse(AT) + 20_000)).toBe(40e6);
+  expect(run && remainingUs(run, Date.parse(AT) + 90_000)).toBe(0);
+});
+
+test('waits are means over the seconds in which somebody looked', () => {
+  const lock = (sessions: number): LiveWait => ({ session: 'load', type: 'Lock', event: 'tuple', sessions });
+  const cpu: LiveWait = { session: 'load', type: 'CPU', event: null, sessions: 3 };
+  const idle: LiveWait = { session: 'checkpointer', type: 'Activity', event: 'CheckpointerMain', sessions: 1 };
+  const waits = waiting([interval(0, [lock(9)]), interval(1, [lock(2), cpu, idle]), interval(2), interval(3, [lock(6), cpu])], 3);
+  expect(waits).toEqual([lock(4), cpu]);
+});
