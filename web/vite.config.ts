@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { dirname, join } from 'node:path';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 import { viteSingleFile } from 'vite-plugin-singlefile';
@@ -24,25 +25,42 @@ function allowOwnScript(): Plugin {
 }
 
 /**
- * Of what Observable Plot brings along, a tenth of the page: maps and colour schemes, which no chart here has. A function of them
- * does nothing.
+ * Leaves out what Observable Plot brings along and no chart here has: maps, colour schemes, legends, tips, calendars. A function
+ * of these does nothing. `what` are packages, or files of Plot.
  */
-function leaveOut(...packages: string[]): Plugin {
+function leaveOut(...what: string[]): Plugin {
   const MARK = '\0left-out:';
+  const PLOT = '@observablehq/plot/src/';
   return {
     name: 'pgdyno:leave-out',
     enforce: 'pre',
-    resolveId: (source) => (packages.includes(source) ? MARK + source : null),
+    resolveId(source, importer = '') {
+      const [folder, within] = importer.split(PLOT);
+      const path = within !== undefined && source.startsWith('.') ? PLOT + join(dirname(within), source) : source;
+      return what.includes(path) ? MARK + (path === source ? source : `${folder ?? ''}${path}`) : null;
+    },
     async load(id) {
       if (!id.startsWith(MARK)) return null;
-      const names = Object.keys((await import(id.slice(MARK.length))) as object);
+      const names = Object.keys((await import(id.slice(MARK.length))) as object).filter((name) => name !== 'default');
       return `const nothing = () => undefined;\n${names.map((name) => `export const ${name} = nothing;`).join('\n')}`;
     },
   };
 }
 
+const LEFT_OUT = [
+  'd3-geo',
+  'd3-scale-chromatic',
+  'd3-time',
+  'd3-time-format',
+  '@observablehq/plot/src/interactions/pointer.js',
+  '@observablehq/plot/src/legends/ramp.js',
+  '@observablehq/plot/src/legends/swatches.js',
+  '@observablehq/plot/src/marks/tip.js',
+  '@observablehq/plot/src/projection.js',
+];
+
 export default defineConfig({
-  plugins: [leaveOut('d3-geo', 'd3-scale-chromatic'), svelte(), viteSingleFile(), allowOwnScript()],
+  plugins: [leaveOut(...LEFT_OUT), svelte(), viteSingleFile(), allowOwnScript()],
   build: {
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: false,
