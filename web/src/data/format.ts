@@ -49,6 +49,19 @@ export function bytes(value: number): string {
   return `${fixed(value, unit === 0 || value >= 99.95 ? 0 : 1)} ${units[unit] ?? ''}`;
 }
 
+/** A metric's figure in its unit, which may be by second: `B`, `µs`, `Hz`, or whatever else stands behind it. */
+export function inUnit(value: number | null, unit: string): string {
+  if (value === null) return MISSING;
+  const [of = '', ...per] = unit.split('/');
+  const behind = per.map((part) => `/${part}`).join('');
+  if (of === 'B') return bytes(value) + behind;
+  if (of === 'µs') return latency(value) + behind;
+  if (of === 'Hz' && value >= 1e6) return `${significant(value / (value >= 1e9 ? 1e9 : 1e6))} ${value >= 1e9 ? 'GHz' : 'MHz'}`;
+  const decimals = Math.abs(value) >= 99.95 ? 0 : 2 - Math.max(0, Math.floor(Math.log10(Math.abs(value) || 1)));
+  const figure = value.toLocaleString(LOCALE, { maximumFractionDigits: Math.min(6, decimals) });
+  return of === '' ? figure + (behind && ` ${behind}`) : `${figure} ${of}${behind}`;
+}
+
 /** A span of time in its two largest units: `4 min 12 s`. */
 export function span(us: number): string {
   if (us < 1e6) return `${significant(us / 1e3)} ms`;
