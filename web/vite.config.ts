@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 import { viteSingleFile } from 'vite-plugin-singlefile';
@@ -23,8 +24,20 @@ function allowOwnScript(): Plugin {
   };
 }
 
+/** No chart is a map: what charts could draw maps with is left out of the page. */
+function withoutMaps(): Plugin {
+  return {
+    name: 'pgdyno:without-maps',
+    async load(id) {
+      if (!id.includes('/d3-geo/dist/')) return null;
+      const names = Object.keys((await import(pathToFileURL(id).href)) as object);
+      return names.map((name) => `export function ${name}() {}`).join('\n');
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [svelte(), viteSingleFile(), allowOwnScript()],
+  plugins: [svelte(), withoutMaps(), viteSingleFile(), allowOwnScript()],
   build: {
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: false,
