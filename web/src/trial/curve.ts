@@ -62,10 +62,11 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
       labelAnchor: 'center',
       labelArrow: 'none',
     },
-    y: { type: 'log', tickSize: 0, ticks: values, tickFormat: (us: number) => tickLabel(us, 'µs'), label: null },
+    y: { type: 'log', axis: null },
     marks: [
       Plot.gridX(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
       Plot.gridY(values, { stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.text(values, { y: (us: number) => us, text: (us: number) => tickLabel(us, 'µs'), frameAnchor: 'left', dx: -8, textAnchor: 'end' }),
       ...drawn.map(({ side, kind }) =>
         Plot.line(of(`${side.name} ${kind}`), {
           x: 'x',
