@@ -492,6 +492,26 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
 }
 
 #[tokio::test]
+async fn who_does_not_keep_up_is_cut_off_and_holds_up_nobody() {
+    let served = Served::new();
+    let run = store::new_id();
+    let mut writer = writer(&served.store(), &run);
+    let (mut slow, mut other) = (served.listen().await, served.listen().await);
+    other.kinds(3).await;
+    for number in 0..6000_u64 {
+        writer.say(&interval(number * 1_000_000)).unwrap();
+        // Heard now and then, so that none waits too long.
+        if number % 1000 == 999 {
+            while other.next().await.unwrap()["event"]["start_us"] != number * 1_000_000 {}
+        }
+    }
+    assert_eq!(slow.kinds(3).await, ["hello", "run", "trial_begins"]);
+    assert_eq!(slow.next().await, None);
+    let mut again = served.listen().await;
+    assert_eq!(again.kinds(4).await, ["hello", "run", "trial_begins", "interval"]);
+}
+
+#[tokio::test]
 async fn a_run_whose_process_was_killed_has_died_and_comes_back_when_it_is_resumed() {
     let served = Served::new();
     let run = served.run().to_owned();

@@ -255,7 +255,7 @@ impl Store {
         acceptances::remove(&self.root, acceptance)
     }
 
-    fn find(&self, prefix: &str) -> Result<String, StoreError> {
+    pub(crate) fn find(&self, prefix: &str) -> Result<String, StoreError> {
         let wanted = prefix.to_ascii_uppercase();
         let mut ids = bundle::list(&self.trials)?;
         let trials = ids.len();

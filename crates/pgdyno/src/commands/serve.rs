@@ -74,15 +74,16 @@ impl ServeArgs {
 
     /// The token that was chosen.
     fn token(&self) -> anyhow::Result<Option<Token>> {
-        let (text, from) = match (&self.token_file, std::env::var(VARIABLE)) {
+        let of_environment = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+        let (text, from) = match (&self.token_file, of_environment) {
             (Some(path), _) => {
                 let text = fs::read_to_string(path).map_err(|error| {
                     Usage(format!("error: the token file {} can't be read: {error}", path.display()))
                 })?;
                 (text, path.display().to_string())
             }
-            (None, Ok(text)) => (text, VARIABLE.to_owned()),
-            (None, Err(_)) => return Ok(None),
+            (None, Some(text)) => (text, VARIABLE.to_owned()),
+            (None, None) => return Ok(None),
         };
         let token = Token::new(text.trim());
         token.map(Some).map_err(|error| Usage(format!("error: {from} has no token: {error}")).into())

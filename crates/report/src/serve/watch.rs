@@ -20,8 +20,9 @@ use super::shelf::Shelf;
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// So many messages may wait for a client; one that falls further behind has to connect again.
-const BEHIND: usize = 1024;
+/// So many messages may wait for a client, which is more than a live file has lines; one that falls further behind has to
+/// connect again.
+const BEHIND: usize = 4096;
 
 /// Looks at the store while somebody listens.
 pub(crate) struct Watch {
