@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 import { viteSingleFile } from 'vite-plugin-singlefile';
@@ -44,7 +45,7 @@ function leaveOut(): Plugin {
     enforce: 'pre',
     async load(id) {
       if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
-      const names = Object.keys((await import(id)) as object);
+      const names = Object.keys((await import(pathToFileURL(id).href)) as object);
       // A chart has no legends, and puts them before itself.
       return names.map((name) => `export const ${name} = () => ${name === 'createLegends' ? '[]' : 'undefined'};`).join('\n');
     },
