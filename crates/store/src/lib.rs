@@ -9,7 +9,7 @@
 mod acceptances;
 mod bundle;
 mod check;
-mod columns;
+pub mod columns;
 mod content;
 mod error;
 pub mod format;
