@@ -6,6 +6,7 @@ mod dataset;
 mod doctor;
 mod driver;
 mod explain;
+mod export;
 mod history;
 mod import;
 pub(crate) mod pgbench;
@@ -53,6 +54,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Profile(profile::ProfileArgs),
     Import(import::ImportArgs),
+    Export(export::ExportArgs),
     Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
@@ -79,6 +81,7 @@ impl Cli {
             Command::Explain(args) => args.run(),
             Command::Profile(args) => args.run(),
             Command::Import(args) => args.run(),
+            Command::Export(args) => args.run(),
             Command::Power(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),

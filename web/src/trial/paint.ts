@@ -6,7 +6,7 @@ import type { Ink } from './ink';
 import type { Heat } from '../data/detail';
 
 /** Room for the axes, in pixels; the same in all lanes, so that times stand below each other. */
-export const LEFT = 66;
+export const LEFT = 72;
 export const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 18;
@@ -69,11 +69,11 @@ export function ground(sheet: Sheet, scale: Scale, unit: string) {
   context.strokeStyle = ink('var(--rule)');
   context.textBaseline = 'middle';
   context.textAlign = 'right';
-  const values = scale.log ? logTicks(scale.low, scale.high) : ticks(scale.low, scale.high, Math.max(2, (bottom - TOP) / 34), unit);
+  const values = scale.log ? logTicks(scale.low, scale.high) : ticks(scale.low, scale.high, Math.max(2, (bottom - TOP) / 26), unit);
   for (const value of values) {
     const y = Math.round(yOf(sheet, scale, value)) + 0.5;
     rule(context, LEFT, y, right, y);
-    context.fillText(tickLabel(value, unit.split('/')[0] === 'CPUs' ? '' : (unit.split('/')[0] ?? '')), LEFT - 7, y);
+    context.fillText(tickLabel(value, unit), LEFT - 7, y);
   }
   context.textBaseline = 'alphabetic';
   const times = timeTicks(shown, (right - LEFT) / 80);
