@@ -62,7 +62,7 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
   const perPixel = most / (width - marginLeft - 14);
   const band = 40;
   const fits = stacked.filter(({ name, x1, x2 }) => (x2 - x1) / perPixel > 7 * name.length + 8);
-  return Plot.plot({
+  const chart = Plot.plot({
     width,
     height: band * explained.length + 34,
     marginLeft,
@@ -78,6 +78,9 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
       Plot.tickX(explained.map(({ latency_us }, side) => ({ latency_us, side })), { x: 'latency_us', y: 'side', stroke: 'var(--ink)', strokeWidth: 2 }),
     ],
   });
+  // What it stands in says it in a sentence.
+  chart.setAttribute('aria-hidden', 'true');
+  return chart;
 }
 
 /** As the states of waiting have it. */

@@ -44,7 +44,7 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
   const ticks = [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= rarest);
   const values = logTicks(Math.min(...points.map(({ us }) => us)), Math.max(...points.map(({ us }) => us)));
   const of = (series: string) => points.filter((point) => point.series === series);
-  return Plot.plot({
+  const chart = Plot.plot({
     width,
     height,
     marginLeft: 66,
@@ -78,6 +78,9 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
         })),
     ],
   });
+  // What it stands in says it in a sentence.
+  chart.setAttribute('aria-hidden', 'true');
+  return chart;
 }
 
 export function table(drawn: Drawn[]): Table {
