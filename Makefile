@@ -42,14 +42,16 @@ unit: compiler perf $(WEB_PAGE)
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 
-## bench: the driver's, the data sets' and the collectors' cost, each in one run, and what the statistics promise
-bench: compiler $(WEB_PAGE)
+## bench: the driver's, the data sets' and the collectors' cost, each in one run, what the statistics promise, and the report's speed
+bench: compiler $(WEB_PAGE) chromium
 	setup/packages pgbench:postgresql
-	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost -p collector-cost -p verdicts
+	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost -p collector-cost -p verdicts \
+		-p report-speed
 	target/release/driver-cost
 	target/release/dataset-cost
 	target/release/collector-cost
 	target/release/verdicts
+	target/release/report-speed
 
 ## conformance: pgbench's own tests, by a command PGBENCH_TAP that runs them on the server in the directory PG_BIN
 conformance: build

@@ -14,7 +14,7 @@ export default defineConfig(
     languageOptions: {
       globals: { ...globals.browser },
       parserOptions: {
-        projectService: { allowDefaultProject: ['eslint.config.js'] },
+        projectService: { allowDefaultProject: ['eslint.config.js', 'bench/*.mjs'] },
         extraFileExtensions: ['.svelte'],
         tsconfigRootDir: import.meta.dirname,
       },
@@ -24,5 +24,6 @@ export default defineConfig(
     },
   },
   { files: ['**/*.svelte', '**/*.svelte.ts'], languageOptions: { parserOptions: { parser: ts.parser } } },
-  { files: ['*.{js,ts}', 'tests/**'], languageOptions: { globals: { ...globals.node } } },
+  { files: ['bench/*.mjs'], extends: [ts.configs.disableTypeChecked] },
+  { files: ['*.{js,ts}', 'bench/**', 'tests/**'], languageOptions: { globals: { ...globals.node } } },
 );

@@ -1,6 +1,6 @@
 //! Looks at the server's sessions many times a second, in a thread of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use model::waits::Waits;
 use crate::clock::now;
 use crate::postgres::WaitSampler;
 use crate::sampler::{LoadClock, Tick, Window};
+
+const SECOND_US: i64 = 1_000_000;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -29,6 +31,7 @@ pub struct Looked {
 #[derive(Debug)]
 pub struct Looker {
     clock: Arc<LoadClock>,
+    latest: Arc<Mutex<Vec<Waits>>>,
     thread: Option<JoinHandle<Looked>>,
 }
 
@@ -36,16 +39,22 @@ impl Looker {
     /// Waits for the load's beginning.
     pub fn start(sampler: WaitSampler, period: Duration) -> Self {
         let clock = Arc::new(LoadClock::default());
-        let of_thread = Arc::clone(&clock);
-        let work = move || look(sampler, &of_thread, period);
+        let latest = Arc::new(Mutex::new(Vec::new()));
+        let (of_thread, told) = (Arc::clone(&clock), Arc::clone(&latest));
+        let work = move || look(sampler, &of_thread, period, &told);
         // Without a thread there are no looks, as without any other resource.
         let thread = thread::Builder::new().name("collect waits".to_owned()).spawn(work).ok();
-        Self { clock, thread }
+        Self { clock, latest, thread }
     }
 
     /// The load has begun.
     pub fn load_began(&self, window: Window) {
         self.clock.begin(window);
+    }
+
+    /// What was seen in the last second that has been looked at to its end, while the load runs.
+    pub fn latest(&self) -> Vec<Waits> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Gives what was seen; nothing where no load began.
@@ -55,7 +64,7 @@ impl Looker {
     }
 }
 
-fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration) -> Looked {
+fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration, latest: &Mutex<Vec<Waits>>) -> Looked {
     let period_us = i64::try_from(period.as_micros()).unwrap_or(i64::MAX).max(1);
     let Some(window) = clock.beginning() else { return Looked::default() };
     let (mut looks, mut left_out, mut failed, mut spent_us) = (0_i64, 0_i64, 0_i64, 0_i64);
@@ -75,8 +84,12 @@ fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration) -> Looked
         // What the time has gone past is left out: looks that are caught up with would all see the same.
         let next_us = (due_us / period_us + 1) * period_us;
         let past_us = ended_us - window.origin_us;
+        let looked_at_us = due_us;
         due_us = next_us.max(past_us.div_euclid(period_us) * period_us);
         left_out += (due_us - next_us) / period_us;
+        if due_us / SECOND_US != looked_at_us / SECOND_US {
+            *latest.lock().unwrap_or_else(PoisonError::into_inner) = sampler.latest(window.origin_us);
+        }
     }
     clock.wait_for_end();
     let at_us = now().monotonic_us - window.origin_us;

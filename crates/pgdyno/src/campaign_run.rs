@@ -17,6 +17,7 @@ use target::{Cache, TargetError};
 
 use crate::campaign_file::CampaignFile;
 use crate::exit::{Exit, Usage};
+use crate::live::Live;
 use crate::output::{note, print};
 use crate::progress::Progress;
 
@@ -114,6 +115,7 @@ impl CampaignRun<'_> {
         let interrupt = stop_on_signals()?;
         let _claim = self.store.claim(&self.run.id)?;
         let progress = Progress::new();
+        let live = Live::begin(self.store, self.plan, self.run, self.trials, &progress);
         let executed = Campaign {
             plan: self.plan,
             run: self.run,
@@ -124,9 +126,10 @@ impl CampaignRun<'_> {
             cache: &cache,
             program: &std::env::current_exe().context("the path of pgdyno itself is not known")?,
             interrupt: &interrupt,
-            observer: &progress,
+            observer: &live,
         }
         .execute();
+        live.end(&executed);
         progress.finish();
 
         match executed {

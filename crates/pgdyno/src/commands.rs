@@ -18,6 +18,7 @@ mod read_files;
 mod report;
 mod resume;
 mod run;
+mod serve;
 mod server;
 mod show;
 mod store;
@@ -47,6 +48,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
+    Serve(serve::ServeArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     History(history::HistoryArgs),
@@ -74,6 +76,7 @@ impl Cli {
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Serve(args) => args.run(),
             Command::Show(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::History(args) => args.run(),

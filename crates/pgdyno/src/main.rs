@@ -7,6 +7,7 @@ mod commands;
 mod connection;
 mod exit;
 mod git;
+mod live;
 mod output;
 mod overrides;
 mod preparation;

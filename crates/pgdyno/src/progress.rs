@@ -82,7 +82,7 @@ impl Observer for Progress {
                     self.line(&format!("  {cell}, repeat {}{attempt}: {reason}", trial.repeat));
                 }
             }
-            Event::Load(interval) => self.load(interval),
+            Event::Load { interval, .. } => self.load(interval),
             Event::TrialEnded(trial) => {
                 if let Some(text) = ended(trial, self.terminal) {
                     self.line(&text);

@@ -33,8 +33,8 @@ pub struct ReportFile {
     pub left_out: usize,
 }
 
-/// What the details of all trials may take, as they are in the file.
-const DETAILS_BYTES: usize = 20_000_000;
+/// What the details of all trials may take, as they are in the file: it is still sent by mail.
+pub const ROOM_BYTES: usize = 20_000_000;
 /// Fewer points say too little of a trial: rather there are fewer trials.
 const LEAST_POINTS: usize = 60;
 /// More than a screen is wide.
@@ -42,26 +42,27 @@ const MOST_POINTS: usize = 2000;
 /// Trials differ: so much of the room is planned for.
 const PLANNED: f64 = 0.85;
 
-/// Makes the file of a view. Every trial is in it, with so many points in a series that they fit; where even few points of
-/// each do not, those nearest to their cell's median are.
+/// Makes the file of a view, with details of trials in at most so much room. Every trial is in it, with so many points in a
+/// series that they fit; where even few points of each do not, those nearest to their cell's median are.
 ///
 /// # Errors
 /// The store can't be read.
-pub fn file(store: &Store, view: &View, git: GitOrder<'_>) -> Result<ReportFile, FileError> {
-    file_of(store, view, git, DETAILS_BYTES)
-}
-
-fn file_of(store: &Store, view: &View, git: GitOrder<'_>, room: usize) -> Result<ReportFile, FileError> {
+pub fn file(
+    store: &Store,
+    view: &View,
+    git: GitOrder<'_>,
+    room_bytes: usize,
+) -> Result<ReportFile, FileError> {
     let trials = by_nearness(view);
     let mut stories = Vec::new();
     for run in &view.runs {
         stories.extend(histories(store, &run.id, git)?);
     }
     let points = match trials.first() {
-        Some(first) => points(store, first, trials.len(), room)?,
+        Some(first) => points(store, first, trials.len(), room_bytes)?,
         None => MOST_POINTS,
     };
-    let (mut details, mut left) = (Vec::new(), room);
+    let (mut details, mut left) = (Vec::new(), room_bytes);
     let mut longest = 0;
     for trial in &trials {
         let detail = detail(&store.load(trial)?, Points::AtMost(points));
@@ -87,23 +88,20 @@ fn in_base64(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// So many points in each series that all trials fit, if they are as this one is: what a point takes is found by trying.
+/// So many points in each series that all trials fit, if they are as this one is: what points take is found by trying.
 fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usize, FileError> {
     let record = store.load(trial)?;
-    let size = |points: usize| -> io::Result<f64> {
-        Ok(in_base64(compressed(&detail(&record, Points::AtMost(points)).json())?.len()) as f64)
-    };
     let each = PLANNED * room as f64 / trials as f64;
-    let (most, least) = (size(MOST_POINTS)?, size(LEAST_POINTS)?);
-    if most <= each {
-        return Ok(MOST_POINTS);
+    let mut points = MOST_POINTS;
+    while points > LEAST_POINTS {
+        let data = compressed(&detail(&record, Points::AtMost(points)).json())?;
+        if in_base64(data.len()) as f64 <= each {
+            return Ok(points);
+        }
+        // Extremes come with the mean of what is put together: a little thinner takes more, not less.
+        points = points * 3 / 4;
     }
-    // Between the two, what it takes grows with the points; up to as many as there are.
-    let readings = record.metrics.0.iter().map(|series| series.points.len()).max().unwrap_or_default();
-    let whole = readings.max(record.intervals.len()).clamp(LEAST_POINTS + 1, MOST_POINTS);
-    let share = (each - least) / (most - least).max(1.0);
-    let points = LEAST_POINTS as f64 + share * (whole - LEAST_POINTS) as f64;
-    Ok((points as usize).clamp(LEAST_POINTS, MOST_POINTS))
+    Ok(LEAST_POINTS)
 }
 
 /// Ids of all trials: of each cell the one nearest to its median, then of each the second, and so on; invalid ones last.

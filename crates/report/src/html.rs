@@ -12,10 +12,10 @@ use crate::history;
 use crate::view::{View, never_fails};
 
 /// The page as `make web` builds it; build.rs makes sure that it is there.
-const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
+pub(crate) const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
 
 /// Stands in the page where the figures go.
-const PLACE: &str = "<!--PGDYNO_DATA-->";
+pub(crate) const PLACE: &str = "<!--PGDYNO_DATA-->";
 
 /// Makes a page that needs no network and no other file. The figures in it are JSON, compressed by gzip and written in
 /// base64, so that nothing in them can be taken for markup.

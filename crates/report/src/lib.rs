@@ -1,5 +1,5 @@
 //! From the trials in the store to what a person reads: [`analyse()`] makes a [`View`] of them, which [`tables`] prints
-//! and [`file()`] puts into one file that needs nothing else. [`explained()`] says where the time of a trial goes,
+//! and [`file()`] puts into one file that needs nothing else; [`mod@serve`] shows a whole store, also while a campaign runs. [`explained()`] says where the time of a trial goes,
 //! and [`timeline()`] what went on in each second of it. [`mod@compare`] says whether something changed between two selections
 //! of trials, [`mod@history`] when, [`mod@detail`] is one trial in all its detail, [`mod@profile`] says which functions processors were in, and [`power`] which changes can be seen at the noise of these; [`foresee`] is that of a
 //! plan.
@@ -25,6 +25,7 @@ pub mod power;
 pub mod profile;
 mod scalability;
 mod selector;
+pub mod serve;
 pub mod show;
 mod source;
 mod spans;
@@ -42,7 +43,7 @@ pub use explained::{
     Document as ExplainDocument, ExplainError, Explained, ExplainedDocument, difference_text, explained,
     selected,
 };
-pub use file::{FileError, ReportFile, file};
+pub use file::{FileError, ROOM_BYTES, ReportFile, file};
 pub use foresight::{ALPHA, Foresight, POWER, foresee};
 pub use histories::histories;
 pub use html::html;

@@ -73,6 +73,15 @@ pub fn of_run(store: &Store, id: &str) -> Result<Option<View>, StoreError> {
 
 fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError> {
     let trials: Vec<Trial> = trials.into_iter().filter(|trial| trial.run.id == run).collect();
+    let surroundings = surroundings(store, &trials.iter().collect::<Vec<_>>())?;
+    Ok(analyse(&trials, &surroundings))
+}
+
+/// Reads what surrounded these trials, by their ids.
+pub(crate) fn surroundings(
+    store: &Store,
+    trials: &[&Trial],
+) -> Result<BTreeMap<String, Surroundings>, StoreError> {
     let mut surroundings = BTreeMap::new();
     let mut reader = store.surroundings();
     // Of an imported trial's surroundings nothing is known.
@@ -90,7 +99,7 @@ fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError
         }
         surroundings.insert(trial.id.clone(), of_trial);
     }
-    Ok(analyse(&trials, &surroundings))
+    Ok(surroundings)
 }
 
 /// The id of the selected run. Ids sort by time.

@@ -11,6 +11,7 @@ use collect::postgres::{
 use collect::{
     Backends, Looked, Looker, Machine, Perf, Processes, Profiler, Recorded, Sampler, Source, Watched, Window,
 };
+use model::message::Interval;
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Collect;
 use model::profile::{Profile, Profiled, Stacks};
@@ -164,6 +165,13 @@ impl Beside {
         if let Some(profiler) = &self.profiler {
             profiler.load_began(window);
         }
+    }
+
+    /// What sessions were doing in the second that an interval of the load begins in; none where it was not looked.
+    pub(crate) fn waits_of(&self, interval: &Interval) -> Option<Vec<Waits>> {
+        let second = i64::try_from(interval.start_us / 1_000_000).ok()?;
+        let latest = self.looker.as_ref()?.latest();
+        latest.first().is_some_and(|first| first.at_us == second * 1_000_000).then_some(latest)
     }
 
     /// The load has ended: the last readings, and all there is. `interrupt` ends what takes long.

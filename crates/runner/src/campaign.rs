@@ -116,7 +116,8 @@ impl Campaign<'_> {
                 of: self.plan.trials.len().max(next.trial.position as usize),
                 remaining: pace.remaining(self.plan.estimate_of(&schedule.ahead())),
             });
-            let on_interval = |interval: &_| self.observer.see(&Event::Load(interval));
+            let on_interval =
+                |interval: &_, waits: Option<&_>| self.observer.see(&Event::Load { interval, waits });
             let ended = trial::run(&setup, &mut servers, &next, on_interval)?;
             self.store.write(&ended.record)?;
             schedule.note(&ended.record.trial);

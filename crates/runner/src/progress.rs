@@ -5,6 +5,7 @@ use model::message::Interval;
 use model::plan::PlannedTrial;
 use model::record::Trial;
 use model::units::Span;
+use model::waits::Waits;
 
 /// Something worth telling the user.
 #[derive(Debug)]
@@ -36,7 +37,12 @@ pub enum Event<'a> {
         remaining: Span,
     },
     /// An interval of the load has ended.
-    Load(&'a Interval),
+    Load {
+        /// What came of it.
+        interval: &'a Interval,
+        /// What the server's sessions were doing in its second; none where it was not looked.
+        waits: Option<&'a [Waits]>,
+    },
     /// A trial has ended and is in the store.
     TrialEnded(&'a Trial),
 }

@@ -15,6 +15,7 @@ use model::plan::Plan;
 use model::record::{Accounting, Clocks, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity};
 use model::secret::mask;
 use model::units::Rate;
+use model::waits::Waits;
 use model::workload::Custom;
 use target::{RawReading, TargetError};
 
@@ -87,7 +88,7 @@ pub(crate) fn run(
     setup: &Setup,
     servers: &mut Servers,
     next: &Next,
-    mut on_interval: impl FnMut(&Interval),
+    mut on_interval: impl FnMut(&Interval, Option<&[Waits]>),
 ) -> Result<Ended, RunError> {
     let started = Timestamp::now();
     let cell = setup.plan.cell(&next.trial);
@@ -139,7 +140,9 @@ pub(crate) fn run(
                     driven = drive(driver, load, setup.interrupt, |heard| match heard {
                         Heard::Connected { beside: pids } => beside.runs_beside(pids),
                         Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
-                        Heard::Interval(interval) => on_interval(interval),
+                        Heard::Interval(interval) => {
+                            on_interval(interval, beside.waits_of(interval).as_deref());
+                        }
                     })?;
                     if cell.workload.custom().is_some() && before.reports_late() {
                         pause(REPORTED_WITHIN, setup.interrupt);

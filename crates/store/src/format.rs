@@ -42,6 +42,7 @@ macro_rules! mirrors {
 pub(crate) mod acceptance;
 pub(crate) mod environment;
 pub(crate) mod event;
+pub mod live;
 mod profile;
 pub(crate) mod setting;
 mod statistics;

@@ -12,7 +12,7 @@ pub fn new_id() -> String {
 }
 
 /// Whether `text` is an id as [`new_id`] writes it, and so may name a bundle's directory.
-pub(crate) fn is_id(text: &str) -> bool {
+pub fn is_id(text: &str) -> bool {
     Ulid::from_string(text).is_ok_and(|ulid| ulid.to_string() == text)
 }
 

@@ -4,7 +4,8 @@
 //! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
 //! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series`,
 //! `spans`, `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and beside it
-//! `index` and `check`; `acceptances` are what people made of shifts in histories.
+//! `index` and `check`; `acceptances` are what people made of shifts in histories; `live` is what runs tell while they
+//! go on.
 
 mod acceptances;
 mod bundle;
@@ -16,6 +17,7 @@ pub mod format;
 pub mod hlog;
 mod id;
 mod index;
+mod live;
 mod metrics;
 mod series;
 mod spans;
@@ -28,7 +30,8 @@ mod waits;
 
 pub use check::Check;
 pub use error::{Problem, StoreError};
-pub use id::new_id;
+pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
-pub use store::{Claim, Store};
+pub use live::{LiveReader, LiveWriter, News};
+pub use store::{Claim, Stamp, Store};
 pub use surroundings::{Part, Surroundings, SurroundingsReader};

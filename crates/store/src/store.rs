@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use model::acceptance::Acceptance;
 use model::record::{Environment, Trial, TrialRecord};
@@ -10,7 +11,9 @@ use crate::acceptances;
 use crate::bundle;
 use crate::check::{self, Check};
 use crate::error::{Defect, StoreError};
+use crate::format::live::Run;
 use crate::index::{self, Listing, Reindexed};
+use crate::live::{self, LiveReader, LiveWriter};
 
 /// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use one store at
 /// the same time.
@@ -25,6 +28,17 @@ pub struct Store {
 pub struct Claim {
     path: PathBuf,
     _file: File,
+}
+
+/// When the directory of trials last changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(SystemTime);
+
+impl Stamp {
+    /// Whether what happens now gets another stamp: clocks of file systems go in steps.
+    pub fn is_settled(&self) -> bool {
+        self.0.elapsed().is_ok_and(|since| since > Duration::from_secs(2))
+    }
 }
 
 impl Drop for Claim {
@@ -44,7 +58,7 @@ impl Store {
             fs::create_dir_all(&store.trials).map_err(StoreError::io("make the directory", &store.trials))?;
             bundle::sync_directory(root)?;
         }
-        bundle::sweep(&store.trials);
+        store.sweep();
         Ok(store)
     }
 
@@ -57,8 +71,13 @@ impl Store {
         if !store.trials.is_dir() {
             return Err(StoreError::NoStore { path: root.to_owned() });
         }
-        bundle::sweep(&store.trials);
+        store.sweep();
         Ok(store)
+    }
+
+    fn sweep(&self) {
+        bundle::sweep(&self.trials);
+        live::sweep(&self.root);
     }
 
     fn at(root: &Path) -> Self {
@@ -90,6 +109,32 @@ impl Store {
         }
     }
 
+    /// Begins the live file of a run, whose [`Claim`] this process has.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn tell(&self, run: &str, head: Run) -> Result<LiveWriter, StoreError> {
+        LiveWriter::begin(&self.root, run, head)
+    }
+
+    /// The runs that have a live file, oldest first; whether one is [alive](crate::News::alive) its file says.
+    pub fn told(&self) -> Vec<String> {
+        live::runs(&self.root)
+    }
+
+    /// The runs that a process is running now, oldest first.
+    pub fn running(&self) -> Vec<String> {
+        live::running(&self.root)
+    }
+
+    /// Opens the live file of a run.
+    ///
+    /// # Errors
+    /// There is none, or it can't be read.
+    pub fn hear(&self, run: &str) -> Result<LiveReader, StoreError> {
+        LiveReader::open(&self.root, run)
+    }
+
     /// Writes the bundle of a trial and returns its directory. It exists whole, or not at all.
     ///
     /// # Errors
@@ -113,6 +158,27 @@ impl Store {
     /// As [`Store::load`].
     pub fn environment(&self, prefix: &str) -> Result<Environment, StoreError> {
         self.read(prefix, bundle::read_environment)
+    }
+
+    /// The head of one trial.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn head(&self, prefix: &str) -> Result<Trial, StoreError> {
+        self.read(prefix, bundle::read_head)
+    }
+
+    /// Something that changes when a bundle comes or goes; none where the directory of trials can't be looked at.
+    pub fn stamp(&self) -> Option<Stamp> {
+        Some(Stamp(fs::metadata(&self.trials).ok()?.modified().ok()?))
+    }
+
+    /// The ids of all trials, oldest first, be their bundles readable or not.
+    ///
+    /// # Errors
+    /// The directory of trials can't be listed.
+    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+        bundle::list(&self.trials)
     }
 
     pub(crate) fn read<T>(
@@ -189,7 +255,7 @@ impl Store {
         acceptances::remove(&self.root, acceptance)
     }
 
-    fn find(&self, prefix: &str) -> Result<String, StoreError> {
+    pub(crate) fn find(&self, prefix: &str) -> Result<String, StoreError> {
         let wanted = prefix.to_ascii_uppercase();
         let mut ids = bundle::list(&self.trials)?;
         let trials = ids.len();

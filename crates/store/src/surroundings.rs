@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::record::{Environment, Setting, TrialRecord};
 
-use crate::{Store, StoreError, bundle, metrics, series, spans, stacks};
+use crate::{Store, StoreError, bundle, id, metrics, series, spans, stacks};
 
 /// What surrounded a trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,10 @@ impl SurroundingsReader<'_> {
     /// # Errors
     /// As [`Store::load`].
     pub fn of(&mut self, id: &str) -> Result<Surroundings, StoreError> {
-        self.store.read_whole_id(id, |bundle| bundle::read_surroundings(bundle, &mut self.settings))
+        let whole = match id::is_id(id) {
+            true => id.to_owned(),
+            false => self.store.find(id)?,
+        };
+        self.store.read_whole_id(&whole, |bundle| bundle::read_surroundings(bundle, &mut self.settings))
     }
 }

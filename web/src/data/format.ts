@@ -26,8 +26,25 @@ export function change(ratio: number | null): string {
   if (ratio === null) return MISSING;
   const percent = ratio * 100;
   const digits = fixed(Math.abs(percent), Math.abs(percent) >= 99.95 ? 0 : 1);
-  if (digits === '0.0') return '0.0%';
+  if (Math.abs(percent) < 0.05) return `${digits}%`;
   return `${percent < 0 ? '−' : '+'}${digits}%`;
+}
+
+/** The upper end of a change's interval: beyond a hundredfold it says no more than that nothing is known. */
+export function upper(ratio: number | null): string {
+  return ratio !== null && ratio > 99 ? `>+${fixed(9900, 0)}%` : change(ratio);
+}
+
+/** A probability: `0.031`, and `< 0.001` where its digits say nothing. */
+export function pValue(p: number | null): string {
+  if (p === null) return MISSING;
+  return p < 0.001 ? `< ${fixed(0.001, 3)}` : fixed(p, 3);
+}
+
+/** A share in per cent: `2.4%`. */
+export function share(part: number): string {
+  const percent = 100 * part;
+  return `${fixed(percent, percent >= 9.95 ? 0 : percent >= 0.995 ? 1 : 2)}%`;
 }
 
 /** Latency in the unit that keeps it short: `870 µs`, `1.34 ms`, `2.10 s`. */
@@ -47,6 +64,19 @@ export function bytes(value: number): string {
     unit += 1;
   }
   return `${fixed(value, unit === 0 || value >= 99.95 ? 0 : 1)} ${units[unit] ?? ''}`;
+}
+
+/** A metric's figure in its unit, which may be by second: `B`, `µs`, `Hz`, or whatever else stands behind it. */
+export function inUnit(value: number | null, unit: string): string {
+  if (value === null) return MISSING;
+  const [of = '', ...per] = unit.split('/');
+  const behind = per.map((part) => `/${part}`).join('');
+  if (of === 'B') return bytes(value) + behind;
+  if (of === 'µs') return latency(value) + behind;
+  if (of === 'Hz' && value >= 1e6) return `${significant(value / (value >= 1e9 ? 1e9 : 1e6))} ${value >= 1e9 ? 'GHz' : 'MHz'}`;
+  const decimals = Math.abs(value) >= 99.95 ? 0 : 2 - Math.max(0, Math.floor(Math.log10(Math.abs(value) || 1)));
+  const figure = value.toLocaleString(LOCALE, { maximumFractionDigits: Math.min(6, decimals) });
+  return of === '' ? figure + (behind && ` ${behind}`) : `${figure} ${of}${behind}`;
 }
 
 /** A span of time in its two largest units: `4 min 12 s`. */

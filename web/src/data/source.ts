@@ -19,6 +19,8 @@ export interface Source {
   histories(run: string): Promise<History[]>;
   /** One trial in detail; null where it is not in the file. */
   detail(trial: string): Promise<Detail | null>;
+  /** Whether it can be shown in detail. */
+  has(trial: string): boolean;
 }
 
 export function source(): Source {
@@ -36,6 +38,7 @@ function file(): Source {
     view: () => embedded<View>('view').then((view) => view ?? fail('the page has lost its figures')),
     histories: () => embedded<History[]>('histories').then((histories) => histories ?? []),
     detail: (trial) => embedded<Detail>(`trial-${trial}`),
+    has: (trial) => document.getElementById(`trial-${trial}`) !== null,
   };
 }
 
@@ -57,6 +60,7 @@ function server(): Source {
     },
     histories: (run) => answer<History[]>(`api/runs/${run}/histories`),
     detail: (trial) => answer<Detail>(`api/trials/${trial}`),
+    has: () => true,
   };
 }
 

@@ -111,6 +111,7 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   await serve(`127.0.0.1:${port}`);
   await page.getByText('what is new appears by itself').waitFor();
   await page.getByText('2 of 3 trials').waitFor();
+  await page.getByText('Measuring').waitFor();
   expect(await now(page, 'transactions per second')).toBeGreaterThan(1);
 
   expect((await ended)[0]).toBe(0);

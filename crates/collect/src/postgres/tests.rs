@@ -126,6 +126,24 @@ fn documented(major: u32) -> BTreeMap<String, (Kind, bool)> {
 }
 
 #[test]
+fn what_was_seen_in_the_latest_second_is_a_part_of_all_that_was_seen() {
+    let server = server("18", &[]);
+    let mut sampler = sampler(&server);
+    assert_eq!(sampler.latest(0), []);
+    let first = until("there is a look", || sampler.look().ok().map(|()| sampler.latest(0)));
+    let second = first[0].at_us;
+    assert_eq!(first, sampler.rows(0));
+    let later = until("another second has begun", || {
+        sampler.look().unwrap();
+        Some(sampler.latest(0)).filter(|latest| latest[0].at_us > second)
+    });
+    let all = sampler.rows(0);
+    let of_it: Vec<_> = all.iter().filter(|row| row.at_us == later[0].at_us).cloned().collect();
+    assert_eq!(later, of_it);
+    assert!(all.len() > later.len(), "{all:#?}");
+}
+
+#[test]
 fn each_major_gives_what_the_document_says_and_nothing_else() {
     for version in MAJORS {
         let server = server(version, &[]);

@@ -107,9 +107,22 @@ impl WaitSampler {
 
     /// What was seen in each second after `origin_monotonic_us`, the load's start, and before it.
     pub fn rows(&self, origin_monotonic_us: i64) -> Vec<Waits> {
+        self.rows_from(0, origin_monotonic_us)
+    }
+
+    /// Of these, what was seen in the second of the latest look.
+    pub fn latest(&self, origin_monotonic_us: i64) -> Vec<Waits> {
+        let second = |look: &Look| (look.at_us - origin_monotonic_us).div_euclid(SECOND_US);
+        let Some(latest) = self.looks.last().map(second) else { return Vec::new() };
+        let within = self.looks.iter().rev().take_while(|look| second(look) == latest).count();
+        self.rows_from(self.looks.len() - within, origin_monotonic_us)
+    }
+
+    /// Of the looks from one on.
+    fn rows_from(&self, first: usize, origin_monotonic_us: i64) -> Vec<Waits> {
         let mut seconds: BTreeMap<i64, (u32, BTreeMap<&Kind, u32>)> = BTreeMap::new();
-        let mut begin = 0;
-        for look in &self.looks {
+        let mut begin = first.checked_sub(1).map_or(0, |before| self.looks[before].end);
+        for look in &self.looks[first..] {
             let second = (look.at_us - origin_monotonic_us).div_euclid(SECOND_US);
             let (looks, sums) = seconds.entry(second).or_default();
             *looks += 1;

@@ -55,7 +55,7 @@ impl ReportArgs {
             return Ok(Exit::Ok);
         };
         let in_order = |repository: &Path, refs: &[String]| git::in_order(store.root(), repository, refs);
-        let file = report::file(&store, &view, &in_order)?;
+        let file = report::file(&store, &view, &in_order, report::ROOM_BYTES)?;
         match path == Path::new("-") {
             true => print(&file.html)?,
             false => {

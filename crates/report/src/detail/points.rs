@@ -14,7 +14,7 @@ pub enum Points {
 
 impl Points {
     /// The most of one series, and of all series of a trial together.
-    const ONE: usize = 20_000;
+    const ONE: usize = 100_000;
     const TOGETHER: usize = 2_000_000;
 
     /// Of each of so many series.

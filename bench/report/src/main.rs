@@ -1,0 +1,172 @@
+//! How large the report is, and how fast it opens and moves, over a campaign that is larger than most.
+//!
+//! `cargo build --release -p pgdyno -p report-speed`, then `target/release/report-speed --help`, which says what is measured
+//! and how; `bench/README.md` says how to read it.
+//!
+//! `campaign.rs` makes the trials, `browser.rs` opens the page, `table.rs` prints.
+
+mod browser;
+mod campaign;
+mod table;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+use browser::Browser;
+use campaign::{Size, fill};
+use table::{Limit, Row};
+
+/// Measures the report of a large campaign, in a file and served
+///
+/// Trials are made by chance from a seed and never ran: this is for size and speed alone. One store has the campaign, another
+/// a single trial that is very long. Both are removed at the end. Chromium, without a window, opens the page; times are
+/// from navigation to the first chart that has been drawn, medians of the rounds, each with a new profile of the browser.
+#[derive(Parser)]
+struct Options {
+    /// Trials of the campaign
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    trials: u32,
+    /// Seconds of each
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Metrics of each
+    #[arg(long, default_value_t = 60)]
+    metrics: u32,
+    /// Seconds of the long trial
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    long: u64,
+    /// How often the page is opened
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Where the random numbers begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The pgdyno that is measured; the one beside this program if not given
+    #[arg(long, value_name = "PATH")]
+    pgdyno: Option<PathBuf>,
+    /// The browser
+    #[arg(long, value_name = "PATH", default_value = "/usr/bin/chromium")]
+    chromium: PathBuf,
+    /// The front end's directory, which has the built page, and playwright-core among its modules
+    #[arg(long, value_name = "DIRECTORY", default_value = "web")]
+    web: PathBuf,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let pgdyno = match &options.pgdyno {
+        Some(path) => path.clone(),
+        None => std::env::current_exe()?.with_file_name("pgdyno"),
+    };
+    let folder = tempfile::tempdir()?;
+    let size = Size { trials: options.trials, seconds: options.seconds, metrics: options.metrics };
+    let long = Size { trials: 1, seconds: options.long, metrics: 4 };
+    let (many, alone) = (folder.path().join("many"), folder.path().join("long"));
+    let told = |done: u32| {
+        if done.is_multiple_of(50) {
+            let _ = writeln!(stderr(), "{done} trials made");
+        }
+    };
+    let ids = fill(&many, size, options.seed, told)?;
+    let long_ids = fill(&alone, long, options.seed, told)?;
+    let (Some(trial), Some(long_trial)) = (ids.get(ids.len() / 2), long_ids.first()) else {
+        bail!("there is no trial")
+    };
+
+    let mut out = stdout();
+    writeln!(
+        out,
+        "{} trials × {} s × {} metrics, and one of {} s; medians of {}\n\n{}",
+        size.trials,
+        size.seconds,
+        size.metrics,
+        long.seconds,
+        options.rounds,
+        table::HEAD
+    )?;
+    let mut tell = |row: Row| writeln!(out, "{row}").and_then(|()| out.flush());
+
+    let page =
+        fs::metadata(options.web.join("dist/index.html")).context("the page is not built: make web")?;
+    tell(Row::bytes("front end", page.len() as f64, Limit::Below(450e3)))?;
+    let file = folder.path().join("report.html");
+    let seconds = report(&pgdyno, &many, &file)?;
+    tell(Row::seconds("`pgdyno report -o`", seconds, Limit::Nothing))?;
+    tell(Row::bytes("the file", fs::metadata(&file)?.len() as f64, Limit::Below(21e6)))?;
+
+    let browser = Browser { web: &options.web, chromium: &options.chromium, rounds: options.rounds };
+    let of_file = browser.open(&format!("file://{}", file.display()), trial)?;
+    tell(Row::seconds("from the file to the first chart", of_file.first_chart_s, Limit::Below(2.0)))?;
+    tell(Row::maybe_seconds("to a trial in detail, from there", of_file.trial_s, Limit::Nothing))?;
+
+    let served = Served::start(&pgdyno, &many)?;
+    let of_store = browser.open(&served.url, trial)?;
+    tell(Row::seconds("from `pgdyno serve` to the first chart", of_store.first_chart_s, Limit::Below(1.0)))?;
+    tell(Row::maybe_seconds("to a trial in detail, from there", of_store.trial_s, Limit::Nothing))?;
+    drop(served);
+
+    let served = Served::start(&pgdyno, &alone)?;
+    let panned = browser.pan(&served.url, long_trial)?;
+    let what = format!("frames per second, panning {} points", panned.points.unwrap_or_default());
+    tell(Row::number(what, panned.frames_per_s, Limit::Above(30.0)))?;
+    tell(Row::maybe_seconds("the longest of these frames", panned.longest_frame_s, Limit::Nothing))?;
+    drop(served);
+    Ok(())
+}
+
+/// How long it takes to write the report file, in seconds.
+fn report(pgdyno: &Path, store: &Path, file: &Path) -> Result<f64> {
+    let begun = Instant::now();
+    let output = Command::new(pgdyno)
+        .args(["report", "--store"])
+        .arg(store)
+        .arg("-o")
+        .arg(file)
+        .output()
+        .with_context(|| format!("could not start {}", pgdyno.display()))?;
+    if !output.status.success() {
+        bail!("pgdyno report failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    write!(stderr(), "{}", String::from_utf8_lossy(&output.stderr))?;
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// A `pgdyno serve` that ends with this.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(pgdyno: &Path, store: &Path) -> Result<Self> {
+        let mut child = Command::new(pgdyno)
+            .args(["serve", "--listen", "127.0.0.1:0", "--store"])
+            .arg(store)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("could not start {}", pgdyno.display()))?;
+        let mut url = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut url)?;
+        }
+        let served = Self { child, url: url.trim().to_owned() };
+        match served.url.is_empty() {
+            true => bail!("pgdyno serve said no address"),
+            false => Ok(served),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,266 @@
+//! Tells in the store what a campaign does, for `pgdyno serve` and whoever else reads its live file.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use model::plan::Plan;
+use model::record::{Run, Status, Trial};
+use runner::RunError;
+use runner::campaign::Executed;
+use runner::progress::{Event, Observer};
+use store::format::live::{
+    self, Cell, Ended, How, Interval, Line, Notice, Preparing, TrialBegins, TrialEnded,
+};
+use store::{LiveWriter, Store, StoreError};
+
+/// Steps of a preparation are told no more often.
+const PACE: Duration = Duration::from_millis(500);
+
+/// Hands on what happens, and writes it to the run's live file. A file that can't be written is told, once, and tried
+/// again with the next trial.
+pub(crate) struct Live<'a> {
+    store: &'a Store,
+    plan: &'a Plan,
+    run: &'a Run,
+    begun: Timestamp,
+    further: &'a dyn Observer,
+    state: Mutex<State>,
+}
+
+struct State {
+    writer: Option<LiveWriter>,
+    cells: Vec<Cell>,
+    /// The trial that runs.
+    trial: Option<TrialBegins>,
+    /// When a preparation was last told.
+    prepared: Option<Instant>,
+    complained: bool,
+}
+
+impl<'a> Live<'a> {
+    /// Begins the live file of a run. `trials` are those of it that have been run; `further` is told everything, too.
+    pub(crate) fn begin(
+        store: &'a Store,
+        plan: &'a Plan,
+        run: &'a Run,
+        trials: &[Trial],
+        further: &'a dyn Observer,
+    ) -> Self {
+        let mut cells: Vec<Cell> = plan
+            .cells
+            .iter()
+            .map(|cell| Cell { cell: cell.to_string(), planned: 0, valid: 0, suspect: 0, invalid: 0 })
+            .collect();
+        for trial in &plan.trials {
+            cells[trial.cell].planned += 1;
+        }
+        for trial in trials {
+            if let Some(at) = plan.cells.iter().position(|cell| *cell == trial.cell) {
+                count(&mut cells[at], trial);
+            }
+        }
+        let state = State { writer: None, cells, trial: None, prepared: None, complained: false };
+        let live = Self { store, plan, run, begun: Timestamp::now(), further, state: Mutex::new(state) };
+        live.begin_run();
+        live
+    }
+
+    /// The run has ended: the file goes.
+    pub(crate) fn end(self, executed: &Result<Executed, RunError>) {
+        let (how, why) = match executed {
+            Ok(Executed { interrupted: false, .. }) => (How::Finished, None),
+            Ok(_) | Err(RunError::Interrupted) => (How::Interrupted, None),
+            Err(error) => (How::Failed, Some(error.to_string())),
+        };
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(writer) = state.writer {
+            writer.end(Ended { at: Timestamp::now(), how, why });
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn head(&self, state: &State) -> live::Run {
+        live::Run {
+            format: live::VERSION,
+            campaign: self.run.campaign.clone(),
+            pgdyno_version: self.run.pgdyno_version.clone(),
+            begun: self.begun,
+            planned: self.plan.trials.len(),
+            cells: state.cells.clone(),
+        }
+    }
+
+    fn tell(&self, event: &Event) {
+        let state = &mut *self.state();
+        let at = Timestamp::now();
+        let line = match event {
+            Event::TrialBegins { trial, cell, attempt, reason, of, remaining } => {
+                let begins = TrialBegins {
+                    at,
+                    position: trial.position,
+                    of: *of,
+                    cell: cell.to_string(),
+                    cell_index: trial.cell,
+                    repeat: trial.repeat,
+                    attempt: *attempt,
+                    reason: reason.map(str::to_owned),
+                    remaining_us: remaining.us(),
+                    warmup_us: cell.warmup.us(),
+                    duration_us: cell.duration.us(),
+                };
+                state.trial = Some(begins.clone());
+                let begun = self.begin_trial(state, begins);
+                return self.noted(state, begun);
+            }
+            Event::Preparing { what, done, total } => {
+                let is_last = *total == Some(*done);
+                if !is_last && state.prepared.is_some_and(|last| last.elapsed() < PACE) {
+                    return;
+                }
+                state.prepared = Some(Instant::now());
+                Line::Preparing(Preparing { at, what: (*what).to_owned(), done: *done, total: *total })
+            }
+            Event::Notice(text) => Line::Notice(Notice { at, text: (*text).to_owned() }),
+            Event::Load { interval, waits } => Line::Interval(Interval::of(interval, *waits)),
+            Event::TrialEnded(trial) => {
+                let Some(begun) = state.trial.take() else { return };
+                count(&mut state.cells[begun.cell_index], trial);
+                Line::TrialEnded(ended(at, &begun, trial))
+            }
+        };
+        if let Some(writer) = &mut state.writer {
+            let said = writer.say(&line);
+            self.noted(state, said);
+        }
+    }
+
+    fn begin_run(&self) {
+        let state = &mut *self.state();
+        let begun = self.store.tell(&self.run.id, self.head(state)).map(|writer| state.writer = Some(writer));
+        self.noted(state, begun);
+    }
+
+    fn begin_trial(&self, state: &mut State, trial: TrialBegins) -> Result<(), StoreError> {
+        let head = self.head(state);
+        let mut writer = match state.writer.take() {
+            Some(writer) => writer,
+            None => self.store.tell(&self.run.id, head.clone())?,
+        };
+        writer.trial(head, trial)?;
+        state.writer = Some(writer);
+        Ok(())
+    }
+
+    fn noted(&self, state: &mut State, outcome: Result<(), StoreError>) {
+        let Err(error) = outcome else { return };
+        state.writer = None;
+        if !std::mem::replace(&mut state.complained, true) {
+            let text = format!("this run can't be watched by `pgdyno serve`: {error}");
+            self.further.see(&Event::Notice(&text));
+        }
+    }
+}
+
+impl Observer for Live<'_> {
+    fn see(&self, event: &Event) {
+        self.further.see(event);
+        self.tell(event);
+    }
+}
+
+fn count(cell: &mut Cell, trial: &Trial) {
+    *match trial.validity.status {
+        Status::Valid => &mut cell.valid,
+        Status::Suspect => &mut cell.suspect,
+        Status::Invalid => &mut cell.invalid,
+    } += 1;
+}
+
+fn ended(at: Timestamp, begun: &TrialBegins, trial: &Trial) -> TrialEnded {
+    let against = trial.validity.findings.iter().filter(|finding| finding.status != Status::Valid);
+    TrialEnded {
+        at,
+        id: trial.id.clone(),
+        position: begun.position,
+        cell_index: begun.cell_index,
+        repeat: begun.repeat,
+        attempt: begun.attempt,
+        validity: trial.validity.status.name().to_owned(),
+        tps: trial.summary.as_ref().map(|summary| summary.tps),
+        reasons: against.map(|finding| finding.evidence.clone()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Heard(Mutex<Vec<String>>);
+
+    impl Observer for Heard {
+        fn see(&self, event: &Event) {
+            if let Event::Notice(text) = event {
+                self.0.lock().unwrap().push((*text).to_owned());
+            }
+        }
+    }
+
+    fn plan() -> Plan {
+        let campaign = "name = 'a'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2]\n\
+                        [run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 3\n";
+        Plan::of(&model::spec::Campaign::parse(campaign).unwrap(), 1).unwrap()
+    }
+
+    fn run() -> Run {
+        Run {
+            id: store::new_id(),
+            campaign: "a".to_owned(),
+            campaign_toml: String::new(),
+            seed: Some(1),
+            pgdyno_version: "0.1.0".to_owned(),
+            tags: Vec::new(),
+            notes: None,
+        }
+    }
+
+    #[test]
+    fn a_live_file_that_can_not_be_written_is_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let (plan, run, heard) = (plan(), run(), Heard(Mutex::default()));
+        // In its way, and so can't be replaced.
+        std::fs::create_dir_all(folder.path().join(format!(".live-{}.jsonl/x", run.id))).unwrap();
+        let live = Live::begin(&store, &plan, &run, &[], &heard);
+        live.see(&Event::TrialBegins {
+            trial: &plan.trials[0],
+            cell: plan.cell(&plan.trials[0]),
+            attempt: 1,
+            reason: None,
+            of: 6,
+            remaining: model::units::Span::from_us(1),
+        });
+        live.end(&Ok(Executed::default()));
+        let heard = heard.0.into_inner().unwrap();
+        assert_eq!(heard.len(), 1, "{heard:?}");
+        assert!(heard[0].contains("pgdyno serve") && heard[0].contains(&run.id), "{heard:?}");
+    }
+
+    #[test]
+    fn the_head_says_what_is_planned_of_each_cell() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let (plan, run, heard) = (plan(), run(), Heard(Mutex::default()));
+        let live = Live::begin(&store, &plan, &run, &[], &heard);
+        let news = store.hear(&run.id).unwrap().news().unwrap();
+        let Line::Run(head) = &news.lines[0] else { panic!("{news:?}") };
+        assert_eq!((head.planned, head.campaign.as_str()), (6, "a"));
+        assert_eq!(head.cells.iter().map(|cell| cell.planned).collect::<Vec<_>>(), [3, 3]);
+        assert!(news.alive);
+        live.end(&Err(RunError::Interrupted));
+        assert!(store.told().is_empty());
+    }
+}

@@ -1,0 +1,255 @@
+//! `pgdyno serve` beside a campaign that runs on a real server: what it tells, and what becomes of it when one of the two
+//! is killed.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use store::Store;
+use support::{Bench, signal, text, wait_until_gone};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A `pgdyno serve` that runs.
+struct Served {
+    child: Child,
+    /// `127.0.0.1:PORT`
+    address: String,
+    /// What it printed: its URL.
+    url: String,
+}
+
+impl Served {
+    fn start(bench: &Bench, args: &[&str]) -> Self {
+        let mut command = bench.command(&["serve"]);
+        command.args(args).env_remove("PGDYNO_TOKEN").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let port = url.split('/').nth(2).unwrap().rsplit_once(':').unwrap().1.to_owned();
+        Self { child, address: format!("127.0.0.1:{port}"), url: url.trim_end().to_owned() }
+    }
+
+    /// HTTP 1.0: what is told comes without chunks, and ends with the connection.
+    fn ask(&self, path: &str, headers: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n{headers}\r\n", self.address).unwrap();
+        BufReader::new(stream)
+    }
+
+    /// The status and what follows the headers.
+    fn get(&self, path: &str, headers: &str) -> (u16, String) {
+        let mut answer = String::new();
+        self.ask(path, headers).read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn runs(&self) -> Value {
+        let (status, body) = self.get("/api/runs", "");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn listen(&self) -> Listener {
+        Listener(self.ask("/api/live", ""))
+    }
+
+    fn end(mut self, with: libc::c_int) -> ExitStatus {
+        signal(self.child.id() as i32, with);
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Listener(BufReader<TcpStream>);
+
+impl Listener {
+    fn next(&mut self) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream has ended");
+            if let Some(data) = line.strip_prefix("data: ") {
+                return serde_json::from_str(data).unwrap();
+            }
+        }
+    }
+
+    /// The next event of a kind; what comes before it is not looked at.
+    fn wait_for(&mut self, kind: &str) -> Value {
+        loop {
+            let message = self.next();
+            if message["event"]["kind"] == kind {
+                return message;
+            }
+        }
+    }
+}
+
+fn bench() -> Bench {
+    let bench = Bench::new(
+        "name = 'watched'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2]\n\
+         [run]\nduration = '4s'\nwarmup = '1s'\nrepeats = 1\norder = 'sequential'\n",
+    );
+    Store::open(&bench.path().join(".pgdyno")).unwrap();
+    bench
+}
+
+fn live_files(bench: &Bench) -> usize {
+    let entries = std::fs::read_dir(bench.path().join(".pgdyno")).unwrap();
+    entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(".live-")).count()
+}
+
+/// An interval with all that is told of one.
+fn is_whole(interval: &Value) -> bool {
+    let positive = |name: &str| interval[name].as_f64().is_some_and(|value| value > 0.0);
+    let waits = interval["waits"].as_array();
+    ["tps", "p50_us", "p95_us", "p99_us", "max_us"].into_iter().all(positive)
+        && interval["failed"] == 0
+        && waits.is_some_and(|waits| waits.iter().any(|wait| wait["session"] == "load"))
+}
+
+#[test]
+fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
+    let bench = bench();
+    let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let (status, page) = served.get("/", "");
+    assert!(status == 200 && page.contains("<!--PGDYNO_DATA-->"), "{status}");
+    assert_eq!(served.runs(), serde_json::json!([]));
+    let mut listener = served.listen();
+    assert_eq!(listener.next()["event"], serde_json::json!({ "kind": "hello", "running": [] }));
+
+    let running = bench.start();
+    let head = listener.wait_for("run");
+    let run = head["run"].as_str().unwrap().to_owned();
+    assert_eq!((&head["event"]["campaign"], &head["event"]["planned"]), (&"watched".into(), &2.into()));
+    let cells = head["event"]["cells"].as_array().unwrap();
+    assert_eq!(cells.iter().map(|cell| cell["planned"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(1)]);
+    let begun = listener.wait_for("trial_begins")["event"].clone();
+    assert_eq!((&begun["position"], &begun["of"], &begun["cell_index"]), (&1.into(), &2.into(), &0.into()));
+    assert_eq!(begun["cell"], cells[0]["cell"]);
+    assert!(begun["remaining_us"].as_u64().unwrap() > 5_000_000, "{begun}");
+    while !is_whole(&listener.wait_for("interval")["event"]) {}
+
+    // In the middle of the first trial the server dies. Another one knows the state so far.
+    served.end(libc::SIGKILL);
+    let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let mut listener = served.listen();
+    let hello = listener.next();
+    assert_eq!(hello["event"]["running"], serde_json::json!([run]), "{hello}");
+    assert_eq!(listener.next()["event"]["kind"], "run");
+    assert_eq!(listener.next()["event"], begun);
+    let first = listener.wait_for("interval");
+    assert_eq!((&first["event"]["start_us"], &first["event"]["phase"]), (&0.into(), &"warmup".into()));
+    let here = served.runs();
+    assert_eq!(
+        (&here[0]["id"], &here[0]["running"], &here[0]["valid"]),
+        (&run.as_str().into(), &true.into(), &0.into())
+    );
+
+    // The trial appears by itself.
+    let stored = listener.wait_for("trial");
+    let ended = listener.wait_for("trial_ended");
+    assert_eq!((&stored["run"], &stored["event"]["id"]), (&run.as_str().into(), &ended["event"]["id"]));
+    assert!(stored["event"]["tps"].as_f64().unwrap() > 0.0);
+    assert_eq!(stored["event"]["tps"], ended["event"]["tps"]);
+    assert_eq!(bench.trials()[0].id, stored["event"]["id"].as_str().unwrap());
+    let (status, view) = served.get(&format!("/api/runs/{run}"), "");
+    assert!(status == 200 && view.contains(stored["event"]["id"].as_str().unwrap()), "{status}");
+
+    // A killed run is known to be dead, and comes back when it is resumed.
+    assert_eq!(listener.wait_for("trial_begins")["event"]["position"], 2);
+    while !is_whole(&listener.wait_for("interval")["event"]) {}
+    for command in ["check", "reindex"] {
+        let done = bench.pgdyno(&["store", command]);
+        assert_eq!(done.status.code(), Some(0), "beside a live file: {}", text(&done));
+    }
+    assert_eq!(live_files(&bench), 1);
+    let family = running.family();
+    signal(running.pid(), libc::SIGKILL);
+    assert_eq!(running.end().0, None);
+    let died = listener.wait_for("ended");
+    assert_eq!((&died["run"], &died["event"]["how"]), (&run.as_str().into(), &"died".into()));
+    assert_eq!(served.runs()[0]["running"], false);
+    assert_eq!(served.listen().next()["event"]["running"], serde_json::json!([]));
+    wait_until_gone(&family);
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+    assert_eq!(live_files(&bench), 0, "what it left is swept");
+
+    let resumed = bench.start_with(&["resume", "campaign.toml"]);
+    let head = listener.wait_for("run");
+    assert_eq!(head["run"], run.as_str());
+    let done = |cell: &Value| {
+        ["valid", "suspect", "invalid"].map(|of| cell[of].as_u64().unwrap()).iter().sum::<u64>()
+    };
+    let cells = head["event"]["cells"].as_array().unwrap();
+    assert_eq!(cells.iter().map(done).collect::<Vec<_>>(), [1, 0]);
+    let ended = listener.wait_for("ended");
+    assert_eq!(ended["event"]["how"], "finished");
+    let (code, said) = resumed.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(live_files(&bench), 0);
+
+    // With somebody connected, Ctrl-C ends it at once.
+    assert_eq!(served.end(libc::SIGINT).code(), Some(0));
+}
+
+#[test]
+fn elsewhere_than_on_loopback_the_url_has_the_token_that_is_needed() {
+    let bench = bench();
+    let served = Served::start(&bench, &["--listen", "0.0.0.0:0"]);
+    let token = served.url.split_once("/?token=").unwrap().1;
+    assert!(token.len() == 32, "{}", served.url);
+    assert_eq!(served.get("/api/runs", "").0, 401);
+    assert_eq!(served.get("/api/runs", &format!("Authorization: Bearer {token}\r\n")).0, 200);
+    assert_eq!(served.get(&format!("/?token={token}"), "").0, 303);
+    let another = Served::start(&bench, &["--listen", "0.0.0.0:0"]);
+    assert_ne!(another.url.split_once("/?token=").unwrap().1, token);
+    assert_eq!(served.end(libc::SIGTERM).code(), Some(0));
+
+    let file = bench.path().join("token");
+    std::fs::write(&file, "0123456789abcdef0123\n").unwrap();
+    let served = Served::start(&bench, &["--listen", "127.0.0.1:0", "--token-file", "token"]);
+    assert!(!served.url.contains("token"), "{}", served.url);
+    assert_eq!(served.get("/api/runs", "").0, 401);
+    assert_eq!(served.get("/api/runs", "Authorization: Bearer 0123456789abcdef0123\r\n").0, 200);
+}
+
+#[test]
+fn what_can_not_be_served_is_said() {
+    let bench = bench();
+    let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let taken = bench.pgdyno(&["serve", "--listen", &served.address]);
+    assert_eq!(taken.status.code(), Some(1));
+    assert!(
+        text(&taken).contains(&served.address) && text(&taken).contains("another port"),
+        "{}",
+        text(&taken)
+    );
+
+    std::fs::write(bench.path().join("short"), "short").unwrap();
+    for (file, why) in [("short", "at least 16 characters"), ("missing", "No such file")] {
+        let refused = bench.pgdyno(&["serve", "--token-file", file]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused).contains(why) && text(&refused).contains(file), "{}", text(&refused));
+    }
+    let none = bench.pgdyno(&["serve", "--store", "nowhere"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(text(&none).contains("there is no store in nowhere"), "{}", text(&none));
+}

@@ -1,0 +1,77 @@
+//! Answers: JSON with a tag, so that what a browser has is not sent again; and refusals.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+
+/// A document and its tag.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    body: Bytes,
+    tag: HeaderValue,
+}
+
+impl Document {
+    pub(crate) fn of(body: String) -> Self {
+        let mut hasher = DefaultHasher::new();
+        body.hash(&mut hasher);
+        let hash = hasher.finish();
+        // Weak: it may be sent compressed or not.
+        let tag = HeaderValue::try_from(format!("W/\"{hash:016x}\""));
+        Self { body: body.into(), tag: tag.unwrap_or(HeaderValue::from_static("W/\"0\"")) }
+    }
+
+    pub(crate) fn json(value: &impl Serialize) -> Result<Self, Refusal> {
+        serde_json::to_string(value).map(Self::of).map_err(Refusal::failed)
+    }
+
+    /// The answer to a request with these headers: the document, or that it has not changed.
+    pub(crate) fn answer(&self, asked: &HeaderMap, content_type: &'static str) -> Response {
+        let known = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        let is_known =
+            known.flat_map(|tags| tags.split(',')).any(|tag| tag.trim().as_bytes() == self.tag.as_bytes());
+        let (status, body) = match is_known {
+            true => (StatusCode::NOT_MODIFIED, Body::empty()),
+            false => (StatusCode::OK, Body::from(self.body.clone())),
+        };
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static(content_type)),
+            (ETAG, self.tag.clone()),
+            // Kept, but asked for each time.
+            (CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+        ];
+        (status, headers, body).into_response()
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) error: String,
+}
+
+impl Refusal {
+    pub(crate) fn not_found(error: String) -> Self {
+        Self { status: StatusCode::NOT_FOUND, error }
+    }
+
+    pub(crate) fn failed(error: impl ToString) -> Self {
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, error: error.to_string() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({ "error": self.error }).to_string();
+        let headers = [(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")];
+        (self.status, headers, body).into_response()
+    }
+}

@@ -1,0 +1,76 @@
+//! The page as it is served: the one of report files, which may ask the server it came from, and nobody else.
+
+/// What the page's policy says of connections, and what it says when it is served.
+const OF_FILES: &str = "connect-src 'none'";
+const OF_SERVER: &str = "connect-src 'self'";
+
+/// Why a page can't be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the page in this pgdyno can't be served: {0}; this is a defect of its build: `make web`, and build it again"
+)]
+pub struct PageError(String);
+
+impl PageError {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// The page and its content security policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) html: String,
+    pub(crate) policy: String,
+}
+
+impl Page {
+    /// Of the page as it was built.
+    pub(crate) fn of(built: &str) -> Result<Self, PageError> {
+        if built.matches(crate::html::PLACE).count() != 1 {
+            return Err(PageError::new(format!("it has not one {}", crate::html::PLACE)));
+        }
+        let (head, rest) = built
+            .split_once("http-equiv=\"Content-Security-Policy\"")
+            .ok_or_else(|| PageError::new("it has no content security policy"))?;
+        let found = rest.split_once("content=\"").and_then(|(between, rest)| {
+            let (policy, rest) = rest.split_once('"')?;
+            Some((between, policy, rest))
+        });
+        let (between, policy, rest) =
+            found.ok_or_else(|| PageError::new("its content security policy is empty"))?;
+        if policy.matches(OF_FILES).count() != 1 {
+            return Err(PageError::new(format!("its content security policy has no {OF_FILES}")));
+        }
+        let served = policy.replace(OF_FILES, OF_SERVER);
+        Ok(Self {
+            html: format!("{head}http-equiv=\"Content-Security-Policy\"{between}content=\"{served}\"{rest}"),
+            // A meta element may not say who may frame the page.
+            policy: format!("{served}; frame-ancestors 'none'"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_that_is_built_in_may_ask_its_own_server_and_nobody_else() {
+        let page = Page::of(crate::html::PAGE).unwrap();
+        assert!(page.policy.starts_with("default-src 'none'; script-src 'sha256-"), "{}", page.policy);
+        assert!(page.policy.contains("connect-src 'self'") && !page.policy.contains("unsafe-eval"));
+        assert!(page.html.contains(&page.policy.replace("; frame-ancestors 'none'", "")));
+        assert!(page.html.contains(crate::html::PLACE));
+        assert_eq!(page.html.len(), crate::html::PAGE.len());
+    }
+
+    #[test]
+    fn a_page_without_its_policy_or_its_place_is_refused() {
+        let whole = crate::html::PAGE;
+        for without in [crate::html::PLACE, OF_FILES, "http-equiv=\"Content-Security-Policy\""] {
+            let error = Page::of(&whole.replace(without, "")).unwrap_err().to_string();
+            assert!(error.contains("can't be served") && error.contains("make web"), "{error}");
+        }
+    }
+}

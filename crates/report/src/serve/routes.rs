@@ -1,0 +1,135 @@
+//! What can be asked for. docs/serve.md describes each answer.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::from_fn_with_state;
+use axum::response::sse::{KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use store::{Store, StoreError, is_id};
+use tower_http::compression::{CompressionLayer, CompressionLevel};
+
+use super::answer::{Document, HTML, JSON, Refusal};
+use super::guard::{self, Guard};
+use super::page::{Page, PageError};
+use super::shelf::{GitOrder, Shelf};
+use super::watch::Watch;
+
+/// What is served.
+pub(crate) struct Site {
+    page: Document,
+    policy: HeaderValue,
+    shelf: Arc<Shelf>,
+    watch: Arc<Watch>,
+}
+
+impl Site {
+    pub(crate) fn new(store: Store, git: GitOrder) -> Result<Self, PageError> {
+        let page = Page::of(crate::html::PAGE)?;
+        let policy = HeaderValue::try_from(&page.policy)
+            .map_err(|_| PageError::new("its content security policy is not plain text"))?;
+        let shelf = Arc::new(Shelf::new(store, git));
+        let watch = Arc::new(Watch::new(Arc::clone(&shelf)));
+        Ok(Self { page: Document::of(page.html), policy, shelf, watch })
+    }
+}
+
+pub(crate) fn router(site: Arc<Site>, guard: Arc<Guard>) -> Router {
+    let policy = site.policy.clone();
+    Router::new()
+        .route("/", get(page))
+        .route("/api/runs", get(runs))
+        .route("/api/runs/{id}", get(view))
+        .route("/api/runs/{id}/histories", get(histories))
+        .route("/api/trials/{id}", get(detail))
+        .route("/api/live", get(live))
+        .fallback(nothing)
+        .with_state(site)
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
+        .layer(from_fn_with_state(guard, guard::guard))
+        .layer(from_fn_with_state(policy, guard::headers))
+}
+
+async fn page(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
+    site.page.answer(&headers, HTML)
+}
+
+async fn runs(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
+    let runs = reading(move || Document::json(&site.shelf.runs()?)).await?;
+    Ok(runs.answer(&headers, JSON))
+}
+
+async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+    let run = of("run", id)?;
+    let view = reading(move || {
+        let view = site.shelf.view(&run)?;
+        view.ok_or_else(|| no_trial(&run))
+    });
+    Ok(view.await?.answer(&headers, JSON))
+}
+
+async fn histories(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+    let run = of("run", id)?;
+    let histories = reading(move || site.shelf.histories(&run)?.ok_or_else(|| no_trial(&run)));
+    Ok(histories.await?.answer(&headers, JSON))
+}
+
+async fn detail(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+    let trial = of("trial", id)?;
+    let detail = reading(move || Ok(site.shelf.detail(&trial)?));
+    Ok(detail.await?.answer(&headers, JSON))
+}
+
+fn no_trial(run: &str) -> Refusal {
+    Refusal::not_found(format!("the store has no trial of run {run} yet"))
+}
+
+async fn live(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+    let handle = tokio::runtime::Handle::current();
+    let listen = move || {
+        let _within = handle.enter();
+        Ok(site.watch.listen())
+    };
+    let events = Sse::new(reading(listen).await?).keep_alive(KeepAlive::default());
+    Ok(([(CACHE_CONTROL, "no-store")], events).into_response())
+}
+
+async fn nothing() -> Refusal {
+    Refusal::not_found(
+        "there is nothing of this name: the page is at /, what is behind it in docs/serve.md".to_owned(),
+    )
+}
+
+type Id = Result<Path<String>, PathRejection>;
+
+/// An id out of a path, before anything is done with it.
+fn of(what: &str, id: Id) -> Result<String, Refusal> {
+    let id = id.map(|Path(id)| id).unwrap_or_default();
+    match is_id(&id) {
+        true => Ok(id),
+        false => {
+            Err(Refusal::not_found(format!("this is no id of a {what}: an id is a ULID of 26 characters")))
+        }
+    }
+}
+
+/// Does what may take long where nobody waits for the thread.
+async fn reading<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.map_err(Refusal::failed)?
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { .. } => Self::not_found(error.to_string()),
+            _ => Self::failed(error),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/** Which trial is shown, and against which other one. */
+
+import { allTrials, clientsOf, title, type Placed } from '../data/trials';
+import { formatSelection, type Selection } from '../data/url';
+import type { Panel, Point, View } from '../data/view';
+
+export interface Cell {
+  name: string;
+  trials: Placed[];
+}
+
+/** All trials by cell, in the order of the overview. */
+export function cells(view: View): Cell[] {
+  const found = new Map<string, Cell>();
+  for (const placed of allTrials(view)) {
+    const key = JSON.stringify([view.panels.indexOf(placed.panel), placed.at, placed.clients]);
+    const cell = found.get(key) ?? { name: `${placed.column.label}, ${title(placed.panel)}${conditions(placed.panel, view)}, ${clientsOf(placed)}`.replace(/, $/, ''), trials: [] };
+    cell.trials.push(placed);
+    found.set(key, cell);
+  }
+  return [...found.values()];
+}
+
+/** The trials that are shown where the address names none: that of the last cell, and of the baseline's same one. */
+export function proposed(view: View, has: (trial: string) => boolean): { trial: string | null; against: string | null } {
+  const there = view.panels.toReversed().flatMap((panel) => panel.rows.toReversed().flatMap((row) =>
+    row.points.map((point, at) => ({ row, at, trial: typical(point, has) })).toReversed().filter(({ trial }) => trial !== null)));
+  // In a file not every trial is there whole.
+  const last = there[0];
+  if (!last) return { trial: allTrials(view).at(-1)?.trial.id ?? null, against: null };
+  return { trial: last.trial, against: last.at === 0 ? null : typical(last.row.points[0] ?? null, has) };
+}
+
+/** The usable trial that is nearest to its cell's median. */
+function typical(point: Point | null, has: (trial: string) => boolean): string | null {
+  const runs = (point?.runs ?? []).filter(({ id, tps, validity }) => tps !== null && validity !== 'invalid' && has(id));
+  const away = (tps: number | null) => Math.abs((tps ?? 0) - (point?.median ?? 0));
+  return runs.toSorted((a, b) => away(a.tps) - away(b.tps))[0]?.id ?? null;
+}
+
+export function placedOf(view: View, id: string | null): Placed | null {
+  return allTrials(view).find(({ trial }) => trial.id === id) ?? null;
+}
+
+/** Where the flame graph of its cell is, beside that of the other's where there is one; null where it was not profiled. */
+export function flamesOf(view: View, selection: Selection, placed: Placed, against: Placed | null): string | null {
+  const of = (one: Placed | null) => view.profiles.findIndex(({ panel, clients, column }) => one !== null && view.panels[panel] === one.panel && clients === one.clients && column === one.at);
+  const [profile, other] = [of(placed), of(against)];
+  if (profile < 0) return null;
+  const flame = { profile: String(profile), ...(other >= 0 && other !== profile ? { against: String(other) } : {}) };
+  return `#${formatSelection({ ...selection, page: 'profiles', flame })}`;
+}
+
+/** What tells panels of equal workload and scale from each other. */
+function conditions(panel: Panel, view: View): string {
+  const alike = view.panels.filter((other) => title(other) === title(panel));
+  const told = alike.length > 1 ? [panel.protocol, panel.transport, ...panel.conditions].filter((one) => one !== null) : [];
+  return told.map((one) => `, ${one}`).join('');
+}

@@ -1,0 +1,34 @@
+/** What happened beside the load, in lanes. */
+
+import { seconds, type Side } from './sides';
+import type { Range } from './timeline';
+import type { Event } from '../data/detail';
+
+export interface Happened {
+  event: Event;
+  /** Index of its trial. */
+  side: number;
+  from: number;
+  /** The same where it has no length. */
+  to: number;
+}
+
+export const KINDS: Event['lane'][] = ['checkpoint', 'vacuum', 'error', 'other'];
+
+/** All events of the trials, in order of time. */
+export function happened(all: Side[]): Happened[] {
+  const found = all.flatMap((side, nth) =>
+    side.detail.events.map((event) => ({ event, side: nth, from: seconds(event.start_us, side), to: seconds(event.end_us ?? event.start_us, side) })));
+  return found.toSorted((a, b) => a.from - b.from);
+}
+
+export function isIn({ from, to }: Happened, shown: Range): boolean {
+  return to >= shown.from && from <= shown.to;
+}
+
+/** The event that is nearest to a time among those of a lane; null where none is within so many seconds. */
+export function nearest(events: Happened[], time: number, within: number): Happened | null {
+  const away = ({ from, to }: Happened) => Math.max(from - time, time - to, 0);
+  const first = events.toSorted((a, b) => away(a) - away(b) || a.to - a.from - (b.to - b.from))[0];
+  return first && away(first) <= within ? first : null;
+}

@@ -1,0 +1,54 @@
+/** The trials that are shown: one, or two that are held against each other. */
+
+import { clientsOf, title, type Placed } from '../data/trials';
+import type { Detail } from '../data/detail';
+
+export interface Side {
+  /** What it is called where there are two. */
+  name: 'A' | 'B';
+  placed: Placed;
+  detail: Detail;
+  /** In CSS. The second is dashed as well. */
+  colour: string;
+  /** Seconds by which it is moved, so that both measured windows begin at the same time. */
+  offset: number;
+}
+
+export function sides(first: Shown, second: Shown | null): Side[] {
+  const colours = coloursOf(first.placed, second?.placed ?? null);
+  const start = first.detail.window?.start_us;
+  return [first, second].flatMap((one, nth): Side[] => {
+    const other = one?.detail.window?.start_us;
+    const offset = start === undefined || other === undefined ? 0 : (start - other) / 1e6;
+    return one ? [{ ...one, name: nth === 0 ? 'A' : 'B', colour: colours[nth] ?? '', offset }] : [];
+  });
+}
+
+export type Shown = Pick<Side, 'placed' | 'detail'>;
+
+/** Those of their columns; of one column, the second has the next one. */
+export function coloursOf(first: Placed, second: Placed | null): string[] {
+  const at = second?.at === first.at ? first.at + 1 : (second?.at ?? 0);
+  return [first.at, at].map((column) => `var(--series-${column % 8})`);
+}
+
+/** A time of a trial in seconds, where both are aligned. */
+export function seconds(us: number, { offset }: Side): number {
+  return us / 1e6 + offset;
+}
+
+/** The cell in words, and which of its trials it is. */
+export function nameOf(placed: Placed): string {
+  return `${placed.column.label}, ${title(placed.panel)}, ${clientsOf(placed)}repeat ${placed.trial.repeat}`;
+}
+
+/** What tells it from the other one. */
+export function apart(one: Placed, other: Placed | null): string {
+  if (!other) return `${one.column.label}, ${clientsOf(one)}repeat ${one.trial.repeat}`;
+  const parts = [
+    [one.column.label, other.column.label],
+    [title(one.panel), title(other.panel)],
+    [clientsOf(one).replace(', ', ''), clientsOf(other).replace(', ', '')],
+  ].flatMap(([mine, theirs]) => (mine && mine !== theirs ? [mine] : []));
+  return parts.length > 0 ? parts.join(', ') : `repeat ${one.trial.repeat}${one.trial.attempt > 1 ? `, attempt ${one.trial.attempt}` : ''}`;
+}

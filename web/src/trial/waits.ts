@@ -1,0 +1,132 @@
+/** What sessions wait for: how many of them at any time, and in any part of it. */
+
+import { firstAtOrAfter, type Range } from './timeline';
+import type { Side } from './sides';
+import { tint } from './lanes';
+import type { Waits, WaitSeries } from '../data/detail';
+
+/** A state of waiting, of the sessions of one kind. */
+export interface State {
+  key: string;
+  name: string;
+  /** Whether it is clients' sessions that are in it. */
+  clients: boolean;
+  colour: string;
+}
+
+/** Sessions over time that can be asked for the mean of any part of it. */
+export class Looked {
+  readonly keys: string[];
+  private readonly starts: number[];
+  private readonly ends: number[];
+  /** Seconds of which something is known, up to the start of each span. */
+  private readonly known: number[];
+  /** By state, what its sessions come to in seconds, up to the start of each span. */
+  private readonly sums: number[][];
+  private readonly series: WaitSeries[];
+
+  constructor(waits: Waits, offset: number) {
+    this.series = waits.series;
+    this.keys = waits.series.map(keyOf);
+    this.starts = waits.start_us.map((us) => us / 1e6 + offset);
+    this.ends = waits.width_us.map((us, n) => us / 1e6 + (this.starts[n] ?? 0));
+    const widths = this.ends.map((end, n) => end - (this.starts[n] ?? 0));
+    const summed = (of: (n: number) => number) => {
+      let sum = 0;
+      return widths.map((width, n) => (sum += width * of(n)) - width * of(n));
+    };
+    this.known = summed(() => 1);
+    this.sums = waits.series.map(({ sessions }) => summed((n) => sessions[n] ?? 0));
+  }
+
+  /** Mean sessions in a state in a part of the time; null where it was never looked. A state that it never was in is 0. */
+  mean(key: string, { from, to }: Range): number | null {
+    const looked = this.upTo(this.known, () => 1, to) - this.upTo(this.known, () => 1, from);
+    if (!(looked > 0)) return null;
+    const at = this.keys.indexOf(key);
+    const [sums, sessions] = [this.sums[at], this.series[at]?.sessions];
+    if (!sums || !sessions) return 0;
+    const of = (n: number) => sessions[n] ?? 0;
+    return Math.max(0, this.upTo(sums, of, to) - this.upTo(sums, of, from)) / looked;
+  }
+
+  /** Sessions in a state at a moment; null where it was not looked then. */
+  at(key: string, moment: number): number | null {
+    const span = firstAtOrAfter(this.starts, moment + 1e-9) - 1;
+    if (span < 0 || moment > (this.ends[span] ?? -Infinity)) return null;
+    return this.series[this.keys.indexOf(key)]?.sessions[span] ?? 0;
+  }
+
+  private upTo(sums: number[], rate: (n: number) => number, time: number): number {
+    const at = firstAtOrAfter(this.starts, time) - 1;
+    if (at < 0) return 0;
+    const within = Math.min(time, this.ends[at] ?? time) - (this.starts[at] ?? time);
+    return (sums[at] ?? 0) + within * rate(at);
+  }
+}
+
+/** Sessions that ask the server for something. */
+const CLIENTS = ['load', 'beside'];
+/** What a process of the server does that has nothing to do. */
+const FOR_WORK = 'Activity';
+/** States that are told one by one in a chart. */
+const TOLD = 9;
+export const REST: State = { key: 'rest', name: 'other states', clients: true, colour: 'color-mix(in oklab, var(--axis) 45%, var(--paper))' };
+
+export function looked(all: Side[]): (Looked | null)[] {
+  return all.map(({ detail, offset }) => detail.waits && new Looked(detail.waits, offset));
+}
+
+/** Every state but waiting for work: the most frequent first, what is idle at the end. */
+export function states(all: Side[], looks: (Looked | null)[], window: Range): State[] {
+  const found = new Map<string, { series: WaitSeries; weight: number }>();
+  for (const [nth, { detail }] of all.entries()) {
+    for (const series of detail.waits?.series ?? []) {
+      if (series.type === FOR_WORK) continue;
+      const key = keyOf(series);
+      const weight = Math.max(found.get(key)?.weight ?? 0, looks[nth]?.mean(key, window) ?? 0);
+      found.set(key, { series, weight });
+    }
+  }
+  const isIdle = ({ type }: WaitSeries) => type.startsWith('idle');
+  const ranked = [...found].toSorted(([, a], [, b]) => Number(isIdle(a.series)) - Number(isIdle(b.series)) || b.weight - a.weight);
+  const ofType = new Map<string, number>();
+  return ranked.map(([key, { series }]) => {
+    const nth = ofType.get(series.type) ?? 0;
+    ofType.set(series.type, nth + 1);
+    const name = [series.type, series.event].filter((part) => part !== null).join(' ');
+    return {
+      key,
+      name: series.session === 'load' ? name : `${series.session}: ${name}`,
+      clients: CLIENTS.includes(series.session),
+      colour: tint(colourOf(series.type), nth),
+    };
+  });
+}
+
+/** The states of clients that a chart tells one by one, and which others are together. */
+export function layers(states: State[]): { told: State[]; rest: State[] } {
+  const clients = states.filter((state) => state.clients);
+  if (clients.length <= TOLD + 1) return { told: clients, rest: [] };
+  return { told: clients.slice(0, TOLD), rest: clients.slice(TOLD) };
+}
+
+/** The same of a type in every trial. */
+export function colourOf(type: string): string {
+  const known: Record<string, string> = {
+    CPU: 'var(--series-2)',
+    Lock: 'var(--series-1)',
+    LWLock: 'var(--series-3)',
+    IO: 'var(--series-0)',
+    IPC: 'var(--series-5)',
+    Client: 'var(--series-6)',
+    Timeout: 'var(--series-4)',
+    BufferPin: 'var(--series-4)',
+    'idle in transaction': 'var(--series-7)',
+  };
+  return known[type] ?? (type.startsWith('idle') ? 'color-mix(in oklab, var(--axis) 28%, var(--paper))' : 'var(--series-7)');
+}
+
+function keyOf({ session, type, event }: WaitSeries): string {
+  return [session, type, event ?? ''].join('\t');
+}
