@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 import { viteSingleFile } from 'vite-plugin-singlefile';
@@ -23,8 +24,36 @@ function allowOwnScript(): Plugin {
   };
 }
 
+/**
+ * What Observable Plot brings along that no chart here has, a sixth of the page: maps, named colour schemes, legends, tips, and
+ * axes of dates. What is left out does nothing when it is called.
+ */
+const LEFT_OUT = [
+  'd3-geo',
+  'd3-scale-chromatic',
+  'd3-time',
+  'd3-time-format',
+  '@observablehq/plot/src/projection.js',
+  '@observablehq/plot/src/interactions/pointer.js',
+  '@observablehq/plot/src/marks/tip.js',
+  '@observablehq/plot/src/legends.js',
+];
+
+function leaveOut(): Plugin {
+  return {
+    name: 'pgdyno:leave-out',
+    enforce: 'pre',
+    async load(id) {
+      if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
+      const names = Object.keys((await import(pathToFileURL(id).href)) as object);
+      // A chart has no legends, and puts them before itself.
+      return names.map((name) => `export const ${name} = () => ${name === 'createLegends' ? '[]' : 'undefined'};`).join('\n');
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [svelte(), viteSingleFile(), allowOwnScript()],
+  plugins: [leaveOut(), svelte(), viteSingleFile(), allowOwnScript()],
   build: {
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: false,

@@ -24,6 +24,23 @@ pub struct Waits {
     pub seen: u32,
 }
 
+impl Waits {
+    /// What it did: the wait event's type, `CPU` where it was active and did not wait, or its state where it was not active;
+    /// and the wait event, where it was active and waited.
+    pub fn doing(&self) -> (&str, Option<&str>) {
+        match (self.state.as_deref(), self.event_type.as_deref()) {
+            (Some(state), _) if !IS_ACTIVE.contains(&state) => (state, None),
+            (_, Some(event_type)) => (event_type, self.event.as_deref()),
+            (_, None) => ("CPU", None),
+        }
+    }
+}
+
+/// States in which a session does something for its client.
+///
+/// Source: PostgreSQL manual, `pg_stat_activity`.
+const IS_ACTIVE: [&str; 2] = ["active", "fastpath function call"];
+
 /// Who is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Session {

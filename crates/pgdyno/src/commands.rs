@@ -6,12 +6,14 @@ mod dataset;
 mod doctor;
 mod driver;
 mod explain;
+mod export;
 mod history;
 mod import;
 pub(crate) mod pgbench;
 mod plan;
 mod power;
 mod profile;
+mod publish;
 mod read_files;
 mod report;
 mod resume;
@@ -53,6 +55,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     Profile(profile::ProfileArgs),
     Import(import::ImportArgs),
+    Export(export::ExportArgs),
+    Publish(publish::PublishArgs),
     Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
@@ -79,6 +83,8 @@ impl Cli {
             Command::Explain(args) => args.run(),
             Command::Profile(args) => args.run(),
             Command::Import(args) => args.run(),
+            Command::Export(args) => args.run(),
+            Command::Publish(args) => args.run(),
             Command::Power(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),

@@ -2,6 +2,7 @@
 
 mod campaign_file;
 mod campaign_run;
+mod chosen;
 mod commands;
 mod connection;
 mod exit;

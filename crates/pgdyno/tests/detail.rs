@@ -1,5 +1,7 @@
 //! One trial in all its detail, of real trials: its figures are the bundle's, and its command measures its cell again.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 #[cfg(test)]
 mod support;
 

@@ -175,6 +175,11 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     // A killed run is known to be dead, and comes back when it is resumed.
     assert_eq!(listener.wait_for("trial_begins")["event"]["position"], 2);
     while !is_whole(&listener.wait_for("interval")["event"]) {}
+    for command in ["check", "reindex"] {
+        let done = bench.pgdyno(&["store", command]);
+        assert_eq!(done.status.code(), Some(0), "beside a live file: {}", text(&done));
+    }
+    assert_eq!(live_files(&bench), 1);
     let family = running.family();
     signal(running.pid(), libc::SIGKILL);
     assert_eq!(running.end().0, None);

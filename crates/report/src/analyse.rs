@@ -48,7 +48,8 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
     let layout = Layout::of(&trials);
     let confounds = find_confounds(&runs, surroundings);
     let columns = layout.columns.iter().map(|key| column(key, &layout, &trials)).collect();
-    let mut panels: Vec<view::Panel> = layout.panels.iter().map(|key| panel(key, &layout, &trials)).collect();
+    let mut panels: Vec<view::Panel> =
+        layout.panels.iter().map(|key| panel(key, &layout, &trials, surroundings)).collect();
     add_spans(&mut panels, &trials, surroundings);
     let cells: Vec<Cell> = layout.panels.iter().map(|key| key.0.clone()).collect();
     let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
@@ -327,7 +328,8 @@ fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
         "" => "imported".to_owned(),
         label => label.to_owned(),
     };
-    view::Column { label, server, settings, versions, banners }
+    let levels = COLUMN.into_iter().filter_map(|factor| Some((factor.name(), key.level(factor)?))).collect();
+    view::Column { label, server, settings, levels, versions, banners }
 }
 
 /// Numbers the columns that would have an earlier one's label: `18` and `18.1` may be the same server.
@@ -345,7 +347,12 @@ fn unique_labels(mut columns: Vec<view::Column>) -> Vec<view::Column> {
     columns
 }
 
-fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
+fn panel(
+    key: &PanelKey,
+    layout: &Layout,
+    trials: &[&Trial],
+    surroundings: &BTreeMap<String, Surroundings>,
+) -> view::Panel {
     let trials: Vec<&Trial> =
         trials.iter().copied().filter(|trial| PanelKey::of(&trial.cell) == *key).collect();
     let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
@@ -361,9 +368,21 @@ fn panel(key: &PanelKey, layout: &Layout, trials: &[&Trial]) -> view::Panel {
         transport: Factor::Transport.known_level(&key.0),
         conditions: key.conditions(&layout.panels),
         database_bytes: trials.iter().filter_map(|trial| trial.database_bytes).max(),
+        memory_bytes: memory_bytes(&trials, surroundings),
         scalability: (0..layout.columns.len()).map(sweep).collect(),
         rows,
     }
+}
+
+/// The memory that the servers of some trials could have, where it was the same for all.
+fn memory_bytes(trials: &[&Trial], surroundings: &BTreeMap<String, Surroundings>) -> Option<u64> {
+    let of = |trial: &&Trial| {
+        let machine = surroundings.get(&trial.id)?.environment.memory_bytes?;
+        let limit = trial.limits.as_ref().and_then(|limits| limits.memory_bytes);
+        Some(limit.map_or(machine, |limit| limit.min(machine)))
+    };
+    let first = trials.first().and_then(of)?;
+    trials.iter().all(|trial| of(trial) == Some(first)).then_some(first)
 }
 
 fn profiles(panels: &[view::Panel], surroundings: &BTreeMap<String, Surroundings>) -> Vec<view::Profile> {

@@ -5,7 +5,7 @@
 //! Figures have five significant digits, times all of theirs. `web/src/data/detail.ts` says the same in TypeScript; the
 //! type checker compares the two on the page's test data.
 
-mod counted;
+pub(crate) mod counted;
 mod curve;
 mod events;
 mod heat;

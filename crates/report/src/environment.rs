@@ -16,11 +16,13 @@ pub(crate) fn describe(
     trials: &[&Trial],
     surroundings: &BTreeMap<String, Surroundings>,
 ) -> Environment {
-    let environments: Vec<&record::Environment> =
-        trials.iter().filter_map(|trial| surroundings.get(&trial.id)).map(|s| &s.environment).collect();
+    let known = trials.iter().filter_map(|trial| Some((*trial, &surroundings.get(&trial.id)?.environment)));
+    let (of, environments): (Vec<&Trial>, Vec<&record::Environment>) = known.unzip();
+    let places = of.iter().map(|trial| columns.iter().position(|column| column.holds(&trial.cell))).collect();
+    let tally = Tally { places, columns: columns.len() };
     Environment {
         machine: machine(&environments),
-        facts: facts(&environments),
+        facts: facts(&environments, &tally),
         confounds: Vec::new(),
         settings: settings(columns, trials, surroundings),
     }
@@ -43,14 +45,14 @@ fn machine(environments: &[&record::Environment]) -> Option<String> {
     lines.all(|line| line == first).then_some(first)
 }
 
-fn facts(environments: &[&record::Environment]) -> Vec<Fact> {
+fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     if environments.is_empty() {
         return Vec::new();
     }
     let machine = |name: &str, value: fn(&record::Environment) -> Option<String>| Fact {
         group: "machine",
         name: name.to_owned(),
-        values: tally(environments.iter().map(|environment| value(environment))),
+        values: tally.of(environments.iter().map(|environment| value(environment))),
     };
     let mut facts = vec![
         machine("host", |e| e.hostname.clone()),
@@ -80,9 +82,13 @@ fn facts(environments: &[&record::Environment]) -> Vec<Fact> {
             let devices: Vec<String> = e.data_devices.iter().map(device).collect();
             (!devices.is_empty()).then(|| devices.join(", "))
         }),
-        Fact { group: "machine", name: "load average before a trial".to_owned(), values: load(environments) },
+        Fact {
+            group: "machine",
+            name: "load average before a trial".to_owned(),
+            values: load(environments, tally),
+        },
     ];
-    facts.extend(details(environments));
+    facts.extend(details(environments, tally));
     facts
 }
 
@@ -105,7 +111,7 @@ const SYSCTL_SHOWN: [&str; 10] = [
 
 /// Kernel parameters that matter, and whatever else differs between trials. Of other servers and data sets it is known
 /// that they differ: what a server says of itself is told by its settings and builds.
-fn details(environments: &[&record::Environment]) -> Vec<Fact> {
+fn details(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     let flat: Vec<BTreeMap<String, String>> = environments
         .iter()
         .map(|environment| {
@@ -116,7 +122,7 @@ fn details(environments: &[&record::Environment]) -> Vec<Fact> {
     names
         .into_iter()
         .filter_map(|name| {
-            let values = tally(flat.iter().map(|facts| facts.get(name).cloned()));
+            let values = tally.of(flat.iter().map(|facts| facts.get(name).cloned()));
             let differs = values.len() > 1;
             let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), values });
             match name.strip_prefix("sysctl.") {
@@ -155,21 +161,33 @@ const IN_MACHINE: [&str; 16] = [
     "virtualization",
 ];
 
-/// Distinct values with their frequencies, the most frequent first.
-fn tally(values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
-    let mut tally: Vec<FactValue> = Vec::new();
-    for value in values {
-        match tally.iter_mut().find(|known| known.value == value) {
-            Some(known) => known.trials += 1,
-            None => tally.push(FactValue { value, trials: 1 }),
+/// Counts values: `places` are the columns of the trials that they are of.
+struct Tally {
+    places: Vec<Option<usize>>,
+    columns: usize,
+}
+
+impl Tally {
+    /// Distinct values with their frequencies, the most frequent first; one value of each trial, in order.
+    fn of(&self, values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
+        let mut tally: Vec<FactValue> = Vec::new();
+        for (value, place) in values.zip(&self.places) {
+            let at = tally.iter().position(|known| known.value == value).unwrap_or_else(|| {
+                tally.push(FactValue { value, trials: 0, columns: vec![0; self.columns] });
+                tally.len() - 1
+            });
+            tally[at].trials += 1;
+            if let Some(column) = place {
+                tally[at].columns[*column] += 1;
+            }
         }
+        tally.sort_by_key(|value| std::cmp::Reverse(value.trials));
+        tally
     }
-    tally.sort_by_key(|value| std::cmp::Reverse(value.trials));
-    tally
 }
 
 /// The load average is another one in every trial by nature: its range is what matters.
-fn load(environments: &[&record::Environment]) -> Vec<FactValue> {
+fn load(environments: &[&record::Environment], tally: &Tally) -> Vec<FactValue> {
     let known: Vec<u32> = environments.iter().filter_map(|e| e.load_average_1m_centi).collect();
     let text = |centi: u32| format!("{:.2}", f64::from(centi) / 100.0);
     let value = match (known.iter().min(), known.iter().max()) {
@@ -177,7 +195,7 @@ fn load(environments: &[&record::Environment]) -> Vec<FactValue> {
         (Some(least), Some(most)) => Some(format!("{} to {}", text(*least), text(*most))),
         _ => None,
     };
-    vec![FactValue { value, trials: environments.len() }]
+    tally.of(environments.iter().map(|_| value.clone()))
 }
 
 /// Settings that say where a server is, not how it works.

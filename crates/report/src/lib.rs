@@ -14,6 +14,7 @@ mod environment;
 mod explained;
 mod figures;
 mod file;
+pub mod flat;
 mod foresight;
 mod histories;
 pub mod history;

@@ -3,6 +3,8 @@
 //! Missing is null, never zero. `web/src/data/view.ts` says the same in TypeScript; the type checker compares the two on the
 //! page's test data.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -108,6 +110,8 @@ pub struct Column {
     pub server: Option<String>,
     /// The name of its settings in the campaign; null as above.
     pub settings: Option<String>,
+    /// Its level of each factor that tells columns apart, by the factor's name; none of those that are not known.
+    pub levels: BTreeMap<&'static str, String>,
     /// The full versions that answered, more than one only if a server was updated between runs.
     pub versions: Vec<String>,
     /// What `version()` printed.
@@ -129,6 +133,9 @@ pub struct Panel {
     pub conditions: Vec<String>,
     /// The largest size of the tested database among its trials when the load began.
     pub database_bytes: Option<u64>,
+    /// The memory that it could be in: the machine's, or what a limit left of it to the server; null where that is not known, or
+    /// not the same in all its trials.
+    pub memory_bytes: Option<u64>,
     /// Ascending by clients.
     pub rows: Vec<Row>,
     /// How each of [`View::columns`] grows with the clients; null where it has fewer than three numbers of them, or a rate
@@ -495,6 +502,8 @@ pub struct FactValue {
     pub value: Option<String>,
     /// In how many trials.
     pub trials: usize,
+    /// The same of the trials of each of [`View::columns`].
+    pub columns: Vec<usize>,
 }
 
 /// One server setting.

@@ -6,17 +6,11 @@ mod bundles;
 
 use std::collections::BTreeSet;
 
-use bundles::{Bundles, cell, judged, record};
-use model::message::{Interval, ScriptInterval};
-use model::metrics::{Kind, Point, Series};
-use model::record::{Event, Status, TrialRecord};
-use model::statistics::{Stall, Statistics};
-use model::waits::{Session, Waits};
+use bundles::{Bundles, cell, judged, record, ten_minutes};
+use model::record::Status;
 use report::show::{Shown, show};
 use report::table::Format;
-use report::{Selection, Selector, Terminal};
-
-const SECOND: u64 = 1_000_000;
+use report::{Selection, Selector, Terminal, explained, explanation_text};
 
 fn shown(bundles: &Bundles, selector: &str) -> Shown {
     let selector = if selector.is_empty() { Selector::default() } else { selector.parse().unwrap() };
@@ -27,81 +21,9 @@ fn on(shown: &Shown, width: usize) -> String {
     shown.text(Format::Table, Some(Terminal { width, colours: false }))
 }
 
-/// Ten minutes with one second in which nothing was done, one with twice the throughput, and a checkpoint.
-fn long_trial() -> TrialRecord {
-    let mut record = record(cell("18", 4), 1000.0);
-    let first: Interval = record.intervals.remove(0);
-    let transactions = |second: u64| match second {
-        200 => 0,
-        400 => 2000,
-        _ => 1000,
-    };
-    let script = |second: u64| ScriptInterval {
-        script: "tpcb-like".to_owned(),
-        transactions: transactions(second),
-        failed: Some(0),
-        latency_ns: String::new(),
-        service_ns: None,
-    };
-    record.intervals = (0..600)
-        .map(|second| Interval {
-            start_us: second * SECOND,
-            width_us: SECOND,
-            scripts: vec![script(second)],
-            ..first.clone()
-        })
-        // What is left of a second.
-        .chain([Interval {
-            start_us: 600 * SECOND,
-            width_us: 900,
-            scripts: vec![script(200)],
-            ..first.clone()
-        }])
-        .collect();
-    let summary = record.trial.summary.as_mut().unwrap();
-    summary.window_us = Some(600 * SECOND);
-    summary.transactions = Some(600_000);
-    let stall = Stall { start_us: 200 * SECOND, length_us: SECOND, usual_tps: 1000.0 };
-    summary.statistics = Some(Statistics {
-        tps_interval: Some((990.0, 1010.0)),
-        stalls: Some(vec![stall]),
-        ..Statistics::default()
-    });
-    let wal = (0..=600).map(|second| Point { at_us: second * 1_000_000, value: Some(second as f64 * 3e6) });
-    record.metrics.0.push(Series {
-        metric: "pg.wal.bytes".to_owned(),
-        of: None,
-        kind: Kind::Counter,
-        points: wal.collect(),
-    });
-    let seen = |state: &str, event: Option<(&str, &str)>, seen: u32| Waits {
-        at_us: 0,
-        width_us: SECOND,
-        looks: 20,
-        session: Session::Load,
-        state: Some(state.to_owned()),
-        event_type: event.map(|(kind, _)| kind.to_owned()),
-        event: event.map(|(_, event)| event.to_owned()),
-        seen,
-    };
-    record.waits = vec![
-        seen("active", None, 20),
-        seen("active", Some(("LWLock", "WALWrite")), 40),
-        seen("idle", Some(("Client", "ClientRead")), 20),
-    ];
-    record.events.push(Event {
-        at: record.trial.load_started.unwrap() + std::time::Duration::from_secs(180),
-        kind: "checkpoint-ended".to_owned(),
-        message: "checkpoint complete: wrote 100 buffers".to_owned(),
-        figures: [("total_us".to_owned(), 60e6)].into(),
-        ..Event::default()
-    });
-    record
-}
-
 fn of_one_trial() -> (Bundles, Shown) {
     let mut bundles = Bundles::new();
-    bundles.write(judged(long_trial(), Status::Suspect, "steal"));
+    bundles.write(judged(ten_minutes(), Status::Suspect, "steal"));
     let shown = shown(&bundles, "");
     (bundles, shown)
 }
@@ -188,4 +110,19 @@ fn programs_get_the_same_in_full() {
     assert_eq!(trial["waits"][0]["sessions"], 2.0);
     let csv = shown.text(Format::Csv, None);
     assert!(csv.contains("\nthroughput,mean,1000,/s\n"), "{csv}");
+}
+
+/// The bars of `explain` are as long as the terminal has room for; a file has them as it always had.
+#[test]
+fn shares_of_an_explanation_are_drawn_to_the_terminals_width() {
+    let (bundles, _) = of_one_trial();
+    let explained = explained(&bundles.store, &Selection::Latest, &Selector::default()).unwrap();
+    let longest = |width: Option<usize>| {
+        let terminal = width.map(|width| Terminal { width, colours: false });
+        let page = explanation_text(&explained, Format::Table, terminal);
+        let too_wide = width.filter(|width| page.lines().any(|line| line.chars().count() > *width));
+        assert_eq!(too_wide, None, "{page}");
+        page.lines().map(|line| line.matches('█').count()).max().unwrap()
+    };
+    assert_eq!([None, Some(80), Some(120)].map(longest), [25, 43, 60]);
 }

@@ -2,12 +2,15 @@
 //!
 //! Readers find columns by name, ignore those they do not know, and take one that is absent for null in every row.
 
+use std::io::{self, Write};
 use std::panic;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{
+    Compression, ConvertedType, Encoding, LogicalType, Repetition, TimeUnit, Type as PhysicalType,
+};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -20,7 +23,7 @@ use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
 use crate::error::Defect;
 
 /// A column of a table.
-pub(crate) struct Column {
+pub struct Column {
     name: String,
     required: bool,
     values: Values,
@@ -28,24 +31,29 @@ pub(crate) struct Column {
 
 impl Column {
     /// A column that has a value in every row.
-    pub(crate) fn required(name: impl Into<String>, values: Values) -> Self {
+    pub fn required(name: impl Into<String>, values: Values) -> Self {
         Self { name: name.into(), required: true, values }
     }
 
     /// A column that may be null.
-    pub(crate) fn optional(name: impl Into<String>, values: Values) -> Self {
+    pub fn optional(name: impl Into<String>, values: Values) -> Self {
         Self { name: name.into(), required: false, values }
     }
 }
 
 /// A text that many rows share.
-pub(crate) type Text = Rc<str>;
+pub type Text = Rc<str>;
 
 /// One value for each row; none for null.
-pub(crate) enum Values {
+pub enum Values {
+    /// Whole numbers.
     Whole(Vec<Option<i64>>),
+    /// Numbers.
     Real(Vec<Option<f64>>),
+    /// Texts.
     Text(Vec<Option<Text>>),
+    /// Moments, in microseconds after the Unix epoch.
+    Time(Vec<Option<i64>>),
 }
 
 impl Values {
@@ -61,7 +69,7 @@ impl Values {
 
     fn len(&self) -> usize {
         match self {
-            Self::Whole(values) => values.len(),
+            Self::Whole(values) | Self::Time(values) => values.len(),
             Self::Real(values) => values.len(),
             Self::Text(values) => values.len(),
         }
@@ -69,7 +77,7 @@ impl Values {
 
     fn has_null(&self) -> bool {
         match self {
-            Self::Whole(values) => values.iter().any(Option::is_none),
+            Self::Whole(values) | Self::Time(values) => values.iter().any(Option::is_none),
             Self::Real(values) => values.iter().any(Option::is_none),
             Self::Text(values) => values.iter().any(Option::is_none),
         }
@@ -79,7 +87,7 @@ impl Values {
     fn is_finite(&self) -> bool {
         match self {
             Self::Real(values) => values.iter().flatten().all(|value| value.is_finite()),
-            Self::Whole(_) | Self::Text(_) => true,
+            Self::Whole(_) | Self::Text(_) | Self::Time(_) => true,
         }
     }
 }
@@ -199,12 +207,64 @@ fn check(file: &str, columns: &[Column]) -> Result<(), Defect> {
 }
 
 fn encode(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
+    let metadata = (TRIAL_KEY.to_owned(), trial.to_owned());
+    let mut content = Vec::new();
+    let mut writer = begin(&mut content, file.trim_end_matches(".parquet"), Some(metadata), columns)?;
+    append_group(&mut writer, columns)?;
+    writer.close()?;
+    Ok(content)
+}
+
+/// A file that is written piece by piece, for tables that are larger than memory.
+pub struct Writer<W: Write + Send>(SerializedFileWriter<W>);
+
+impl<W: Write + Send> Writer<W> {
+    /// Begins a file of columns with these names and kinds; their values do not matter.
+    ///
+    /// # Errors
+    /// It can't be written to.
+    pub fn new(out: W, name: &str, columns: &[Column]) -> io::Result<Self> {
+        begin(out, name, None, columns).map(Self).map_err(io_error)
+    }
+
+    /// Appends rows: a value for each column in each of them.
+    ///
+    /// # Errors
+    /// It can't be written to.
+    pub fn append(&mut self, columns: &[Column]) -> io::Result<()> {
+        append_group(&mut self.0, columns).map_err(io_error)
+    }
+
+    /// Ends the file, and gives back what it was written to.
+    ///
+    /// # Errors
+    /// It can't be written to.
+    pub fn end(self) -> io::Result<W> {
+        self.0.into_inner().map_err(io_error)
+    }
+}
+
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    }
+}
+
+fn begin<W: Write + Send>(
+    out: W,
+    name: &str,
+    metadata: Option<(String, String)>,
+    columns: &[Column],
+) -> Result<SerializedFileWriter<W>, ParquetError> {
     let fields = columns.iter().map(|column| schema_field(column).map(Arc::new)).collect::<Result<_, _>>()?;
-    let name = file.trim_end_matches(".parquet");
     let schema = Arc::new(Type::group_type_builder(name).with_fields(fields).build()?);
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_key_value_metadata(Some(vec![KeyValue::new(TRIAL_KEY.to_owned(), trial.to_owned())]));
+    let metadata = metadata.map(|(key, value)| vec![KeyValue::new(key, value)]);
+    let mut properties =
+        WriterProperties::builder().set_compression(Compression::SNAPPY).set_key_value_metadata(metadata);
     for Column { name, values, .. } in columns {
         // Figures differ in their last bytes: with the first ones together, a file of metrics is half as large.
         if let Values::Real(_) = values {
@@ -214,21 +274,24 @@ fn encode(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u8>, Parque
                 .set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
         }
     }
-    let properties = properties.build();
-    let mut content = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut content, schema, Arc::new(properties))?;
+    SerializedFileWriter::new(out, schema, Arc::new(properties.build()))
+}
+
+fn append_group<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    columns: &[Column],
+) -> Result<(), ParquetError> {
     let mut rows = writer.next_row_group()?;
     for column in columns {
         encode_column(&mut rows, column)?;
     }
     rows.close()?;
-    writer.close()?;
-    Ok(content)
+    Ok(())
 }
 
 fn schema_field(column: &Column) -> Result<Type, ParquetError> {
     let physical = match column.values {
-        Values::Whole(_) => PhysicalType::INT64,
+        Values::Whole(_) | Values::Time(_) => PhysicalType::INT64,
         Values::Real(_) => PhysicalType::DOUBLE,
         Values::Text(_) => PhysicalType::BYTE_ARRAY,
     };
@@ -239,19 +302,22 @@ fn schema_field(column: &Column) -> Result<Type, ParquetError> {
             .with_converted_type(ConvertedType::UTF8)
             .with_logical_type(Some(LogicalType::String))
             .build(),
-        _ => field.build(),
+        Values::Time(_) => {
+            field.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS))).build()
+        }
+        Values::Whole(_) | Values::Real(_) => field.build(),
     }
 }
 
-fn encode_column(
-    rows: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+fn encode_column<W: Write + Send>(
+    rows: &mut SerializedRowGroupWriter<'_, W>,
     Column { required, values, .. }: &Column,
 ) -> Result<(), ParquetError> {
     let Some(mut column) = rows.next_column()? else {
         return Err(ParquetError::General("there are more columns than the schema has".to_owned()));
     };
     match values {
-        Values::Whole(values) => {
+        Values::Whole(values) | Values::Time(values) => {
             let (present, levels) = present(values, |value| *value);
             column.typed::<Int64Type>().write_batch(&present, (!required).then_some(&levels), None)?
         }

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use jiff::Timestamp;
-use model::message::{Interval, Phase};
+use model::message::{Interval, Phase, ScriptInterval};
 
 use crate::error::Defect;
 
@@ -86,6 +86,11 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
 pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
     let payloads = interval.scripts.iter().map(|script| script.latency_ns.as_str());
     all_values(payloads.filter(|payload| !payload.is_empty()))
+}
+
+/// As [`latencies`], of one script.
+pub fn latencies_of(script: &ScriptInterval) -> Option<Vec<(u64, u64)>> {
+    all_values([script.latency_ns.as_str()].into_iter().filter(|payload| !payload.is_empty()))
 }
 
 /// The same from the start as it was: service times. There are none in a closed loop, where they are no others.

@@ -10,7 +10,7 @@
 mod acceptances;
 mod bundle;
 mod check;
-mod columns;
+pub mod columns;
 mod content;
 mod error;
 pub mod format;

@@ -26,8 +26,25 @@ export function change(ratio: number | null): string {
   if (ratio === null) return MISSING;
   const percent = ratio * 100;
   const digits = fixed(Math.abs(percent), Math.abs(percent) >= 99.95 ? 0 : 1);
-  if (digits === '0.0') return '0.0%';
+  if (Math.abs(percent) < 0.05) return `${digits}%`;
   return `${percent < 0 ? '−' : '+'}${digits}%`;
+}
+
+/** The upper end of a change's interval: beyond a hundredfold it says no more than that nothing is known. */
+export function upper(ratio: number | null): string {
+  return ratio !== null && ratio > 99 ? `>+${fixed(9900, 0)}%` : change(ratio);
+}
+
+/** A probability: `0.031`, and `< 0.001` where its digits say nothing. */
+export function pValue(p: number | null): string {
+  if (p === null) return MISSING;
+  return p < 0.001 ? `< ${fixed(0.001, 3)}` : fixed(p, 3);
+}
+
+/** A share in per cent: `2.4%`. */
+export function share(part: number): string {
+  const percent = 100 * part;
+  return `${fixed(percent, percent >= 9.95 ? 0 : percent >= 0.995 ? 1 : 2)}%`;
 }
 
 /** Latency in the unit that keeps it short: `870 µs`, `1.34 ms`, `2.10 s`. */
@@ -58,7 +75,7 @@ export function inUnit(value: number | null, unit: string): string {
   if (of === 'µs') return latency(value) + behind;
   if (of === 'Hz' && value >= 1e6) return `${significant(value / (value >= 1e9 ? 1e9 : 1e6))} ${value >= 1e9 ? 'GHz' : 'MHz'}`;
   const decimals = Math.abs(value) >= 99.95 ? 0 : 2 - Math.max(0, Math.floor(Math.log10(Math.abs(value) || 1)));
-  const figure = value.toLocaleString(LOCALE, { maximumFractionDigits: Math.min(6, decimals) });
+  const figure = localized(value, { maximumFractionDigits: Math.min(6, decimals) });
   return of === '' ? figure + (behind && ` ${behind}`) : `${figure} ${of}${behind}`;
 }
 
@@ -131,5 +148,15 @@ function significant(value: number): string {
 }
 
 export function fixed(value: number, decimals: number): string {
-  return value.toLocaleString(LOCALE, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return localized(value, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
+
+/** As `toLocaleString` has it, which is too slow for axes that are moved about. */
+export function localized(value: number, options: Intl.NumberFormatOptions): string {
+  const key = JSON.stringify(options);
+  const format = FORMATS.get(key) ?? new Intl.NumberFormat(LOCALE, options);
+  FORMATS.set(key, format);
+  return format.format(value);
+}
+
+const FORMATS = new Map<string, Intl.NumberFormat>();

@@ -1,6 +1,7 @@
 /** The trials of a view one by one, each with the cell it measured. */
 
-import { count, counted } from './format';
+import { count, counted, tps } from './format';
+import type { Table } from './table';
 import type { Column, Panel, Trial, Verdict, View } from './view';
 
 export interface Placed {
@@ -10,6 +11,25 @@ export interface Placed {
   column: Column;
   /** Index of `column` in the view. */
   at: number;
+}
+
+/** Every trial of a panel as rows, but for the columns that are left out. */
+export function trialsTable(panel: Panel, columns: Column[], hidden: Set<number>): Table {
+  const text = (name: string) => ({ name, text: true });
+  return {
+    columns: [
+      text('server'), { name: 'clients', show: count }, { name: 'repeat', show: count }, text('validity'), { name: 'TPS', show: tps },
+      ...['mean', 'p50', 'p95', 'p99'].map((figure) => ({ name: `latency ${figure} (µs)`, show: count })),
+      { name: 'transactions', show: count }, { name: 'failed', show: count }, text('started'), text('trial'),
+    ],
+    rows: trialsOf(panel, columns)
+      .filter(({ at }) => !hidden.has(at))
+      .map(({ trial, clients, column }) => [
+        column.label, clients, trial.repeat, trial.validity, trial.tps,
+        trial.latency?.mean_us ?? null, trial.latency?.p50_us ?? null, trial.latency?.p95_us ?? null, trial.latency?.p99_us ?? null,
+        trial.transactions, trial.failed, trial.started, trial.id,
+      ]),
+  };
 }
 
 /** Every trial of a panel: by column, then clients, then repeat. */

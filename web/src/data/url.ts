@@ -28,12 +28,30 @@ export interface Selection {
   zoom: { from: number; to: number } | null;
   /** Metrics that are drawn there, as `metric` or `metric of`. */
   metrics: string[];
+  /** Which verdicts are listed, and in which order, by the keys of `VERDICTS`. */
+  verdicts: VerdictChoice;
+  /** What the views over several scales show, by the keys of `SCALES`. */
+  scales: ScalesChoice;
+  /** Which two columns' environments are held against each other, by the keys of `DIFFERENCE`. */
+  difference: Difference;
   /** What the flame graph shows, by the keys of `FLAME`. */
   flame: Flame;
   /** What the history shows, by the keys of `HISTORY`. */
   history: HistoryChoice;
   theme: Theme;
 }
+
+/** By which column of the table (descending where it begins with `-`), of which kind, and whose cell has this text. */
+export const VERDICTS = ['sort', 'kind', 'find'] as const;
+export type VerdictChoice = Partial<Record<(typeof VERDICTS)[number], string>>;
+
+/** At how many clients, and the key of which column. */
+export const SCALES = ['clients', 'column'] as const;
+export type ScalesChoice = Partial<Record<(typeof SCALES)[number], string>>;
+
+/** Keys of columns. */
+export const DIFFERENCE = ['of', 'against'] as const;
+export type Difference = Partial<Record<(typeof DIFFERENCE)[number], string>>;
 
 /** Which profile, beside which other one, of which role, from which function on, and what is looked for. */
 export const FLAME = ['profile', 'against', 'role', 'from', 'find'] as const;
@@ -45,8 +63,9 @@ export type HistoryChoice = Partial<Record<(typeof HISTORY)[number], string>>;
 
 /** Names a column in URLs. */
 export function columnKey(column: Column): string {
-  // Imported trials may not say.
-  return column.server === null || column.settings === null ? column.label : `${column.server}_${column.settings}`;
+  const levels = ['server', 'settings', 'kernel', 'host', 'pin'].flatMap((factor) => column.levels[factor] ?? []);
+  // Imported trials may say nothing.
+  return levels.filter((level) => level !== 'none').join('_') || column.label;
 }
 
 export function parseSelection(fragment: string): Selection {
@@ -61,6 +80,9 @@ export function parseSelection(fragment: string): Selection {
     against: pairs.get('against'),
     zoom: parseZoom(pairs.get('zoom')),
     metrics: pairs.getAll('metric'),
+    verdicts: chosen(pairs, VERDICTS, 'verdict-'),
+    scales: chosen(pairs, SCALES, 'scales-'),
+    difference: chosen(pairs, DIFFERENCE, 'difference-'),
     flame: chosen(pairs, FLAME, 'flame-'),
     history: chosen(pairs, HISTORY, 'history-'),
     theme: theme === 'light' || theme === 'dark' ? theme : 'auto',
@@ -78,6 +100,9 @@ export function formatSelection(selection: Selection): string {
   if (selection.against) pairs.set('against', selection.against);
   if (selection.zoom) pairs.set('zoom', `${round(selection.zoom.from)}-${round(selection.zoom.to)}`);
   for (const metric of selection.metrics) pairs.append('metric', metric);
+  put(pairs, selection.verdicts, VERDICTS, 'verdict-');
+  put(pairs, selection.scales, SCALES, 'scales-');
+  put(pairs, selection.difference, DIFFERENCE, 'difference-');
   put(pairs, selection.flame, FLAME, 'flame-');
   put(pairs, selection.history, HISTORY, 'history-');
   if (selection.theme !== 'auto') pairs.set('theme', selection.theme);
@@ -86,8 +111,8 @@ export function formatSelection(selection: Selection): string {
 
 /** Whether the way from one selection to the other is a step that the browser's back button takes back. */
 export function isStep(from: Selection, to: Selection): boolean {
-  const place = ({ page, run, levels, against, trial, flame: { profile }, history }: Selection) =>
-    JSON.stringify([page, run, levels, against, page === 'trial' ? trial : null, profile, history]);
+  const place = ({ page, run, levels, against, trial, difference, flame: { profile }, history }: Selection) =>
+    JSON.stringify([page, run, levels, against, page === 'trial' ? trial : null, difference, profile, history]);
   return place(from) !== place(to);
 }
 

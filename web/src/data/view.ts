@@ -46,6 +46,7 @@ export interface Column {
   label: string;
   server: string | null;
   settings: string | null;
+  levels: Record<string, string>;
   versions: string[];
   banners: string[];
 }
@@ -57,6 +58,7 @@ export interface Panel {
   transport: string | null;
   conditions: string[];
   database_bytes: number | null;
+  memory_bytes: number | null;
   rows: Row[];
   scalability: (Scalability | null)[];
 }
@@ -224,7 +226,7 @@ export interface Confound {
 export interface Fact {
   group: 'machine' | 'sysctl' | 'other';
   name: string;
-  values: { value: string | null; trials: number }[];
+  values: { value: string | null; trials: number; columns: number[] }[];
 }
 
 export interface Setting {

@@ -19,7 +19,7 @@ export interface Drawing {
   log: boolean;
 }
 
-const HEIGHT = 170;
+const HEIGHT = 180;
 
 /** The axis is as long as the trial is planned, so that nothing moves while it fills. */
 export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, label, unit, log }: Drawing, width: number): Element {
@@ -35,7 +35,7 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
     marginLeft: 62,
     marginRight: 34,
     marginTop: 26,
-    marginBottom: 32,
+    marginBottom: 38,
     style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
     x: { domain: [0, end], label: 'seconds after the load’s start', labelAnchor: 'center', labelArrow: 'none', tickSize: 4 },
     y: {
@@ -50,7 +50,7 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
     },
     marks: [
       trial.warmup_us > 0 ? Plot.rectX([{ from: 0, to: trial.warmup_us / 1e6 }], { x1: 'from', x2: 'to', fill: 'var(--rule)', fillOpacity: 0.6 }) : null,
-      Plot.gridY({ ticks: 4, stroke: 'var(--rule)', strokeOpacity: 1 }),
+      log ? Plot.ruleY(decades(points), { stroke: 'var(--rule)' }) : Plot.gridY({ ticks: 4, stroke: 'var(--rule)', strokeOpacity: 1 }),
       Plot.text(points.length > 0 ? [] : ['not begun yet'], { frameAnchor: 'middle', fill: 'var(--soft)' }),
       Plot.lineY(points, { x: 'at', y: 'value', z: (point: (typeof points)[number]) => point.line.name, stroke: (point: (typeof points)[number]) => point.line.colour, strokeWidth: 1.5 }),
       lines.length > 1
@@ -63,4 +63,12 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
 function scaled(value: number | null, unit: number, log: boolean): number | null {
   // A logarithm has no zero.
   return value === null || (log && value <= 0) ? null : value / unit;
+}
+
+/** The powers of ten among and around the values. */
+function decades(points: { value: number | null }[]): number[] {
+  const logs = points.flatMap(({ value }) => (value === null ? [] : [Math.log10(value)]));
+  if (logs.length === 0) return [];
+  const [first, last] = [Math.floor(Math.min(...logs)), Math.ceil(Math.max(...logs))];
+  return Array.from({ length: last - first + 1 }, (_, nth) => 10 ** (first + nth));
 }

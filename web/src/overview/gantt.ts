@@ -1,8 +1,8 @@
 /** The client Gantt: when each client's transactions ran, a bar each, on one axis of time. */
 
 import * as Plot from '@observablehq/plot';
-import { colour } from './sweep';
-import { count, counted, MISSING, seconds as inSeconds } from '../data/format';
+import { colour } from '../parts/series';
+import { count, counted, fixed, MISSING, seconds as inSeconds } from '../data/format';
 import { clientsOf, title, type Placed } from '../data/trials';
 import type { Clump, Span, Spans } from '../data/view';
 
@@ -17,7 +17,7 @@ const LABEL = 64;
 
 /** How long it took beside a lone one: `6.34×`. */
 export function multiple(us: number | null, lone_us: number | null): string {
-  return us === null || lone_us === null || lone_us <= 0 ? MISSING : `${(us / lone_us).toFixed(2)}×`;
+  return us === null || lone_us === null || lone_us <= 0 ? MISSING : `${fixed(us / lone_us, 2)}×`;
 }
 
 /** A letter for each group that ended together. */

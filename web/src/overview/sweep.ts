@@ -1,19 +1,10 @@
-/** The client-sweep chart: throughput over clients, every trial as a mark, a line through the medians. */
+/** Throughput over clients or scales: every trial as a mark, a line through the medians. */
 
 import * as Plot from '@observablehq/plot';
 import { count, LOCALE, tps } from '../data/format';
 import { title, trialsOf, type Placed } from '../data/trials';
-import type { Column, Panel } from '../data/view';
-
-/** Colour and mark of a column, the same in every chart, table and legend. */
-export function colour(at: number): string {
-  return `var(--series-${at % 8})`;
-}
-export function symbol(at: number): Symbol {
-  return SYMBOLS[at % SYMBOLS.length] ?? 'circle';
-}
-const SYMBOLS = ['circle', 'square', 'triangle', 'diamond'] as const;
-type Symbol = (typeof SYMBOLS)[number];
+import { colour, dash, symbol } from '../parts/series';
+import type { Column, Panel, Point } from '../data/view';
 
 /** A trial as it stands in the chart, in pixels. */
 export interface Mark {
@@ -25,12 +16,24 @@ export interface Mark {
 
 export interface Chart {
   svg: Element;
-  /** Every trial that has a throughput, by column, clients and repeat. */
+  /** Every trial that has a throughput, by column, level and repeat. */
   marks: Mark[];
 }
 
+/** What is drawn. */
+export interface Sweep {
+  /** Along the axis, ascending. */
+  levels: number[];
+  /** Indices of the columns. */
+  shown: number[];
+  point: (at: number, level: number) => Point | null;
+  /** With the level at which each stands. */
+  trials: (Placed & { level: number })[];
+  axis: { label: string; tick: (level: number) => string; lines: number };
+}
+
 interface Summary {
-  clients: number;
+  level: number;
   median: number | null;
   min: number | null;
   max: number | null;
@@ -41,42 +44,54 @@ const APART = 16;
 const ASIDE = 4.5;
 const RADIUS = 3.5;
 const MARGIN_RIGHT = 8;
+const LINE = 14;
 
-/** Draws a panel; `hidden` are the indices of columns left out. */
+/** Draws a panel over its clients; `hidden` are the indices of columns left out. */
 export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>, width: number): Chart {
-  const shown = columns.map((_, at) => at).filter((at) => !hidden.has(at) && panel.rows.some((row) => row.points[at]));
-  const marks: Mark[] = [];
-  const placed = trialsOf(panel, columns).filter(({ clients, trial, at }) => clients !== null && trial.tps !== null && shown.includes(at));
   // Imported trials may not say how many clients there were: the table has them.
-  const rows = panel.rows.flatMap((row) => (row.clients === null ? [] : [{ ...row, clients: row.clients }]));
-  const clients = rows.map((row) => row.clients);
-  const log = (clients.at(-1) ?? 1) / (clients[0] ?? 1) > 8;
+  const trials = trialsOf(panel, columns).flatMap((one) => (one.clients === null ? [] : [{ ...one, level: one.clients }]));
+  return sweep(
+    {
+      levels: panel.rows.flatMap(({ clients }) => clients ?? []),
+      shown: columns.map((_, at) => at).filter((at) => !hidden.has(at) && panel.rows.some((row) => row.points[at])),
+      point: (at, level) => panel.rows.find(({ clients }) => clients === level)?.points[at] ?? null,
+      trials,
+      axis: { label: 'clients', tick: count, lines: 1 },
+    },
+    width,
+  );
+}
+
+export function sweep({ levels, shown, point, trials, axis }: Sweep, width: number): Chart {
+  const marks: Mark[] = [];
+  const placed = trials.filter(({ trial, at }) => trial.tps !== null && shown.includes(at));
+  const log = (levels.at(-1) ?? 1) / (levels[0] ?? 1) > 8;
   const most = Math.max(0, ...placed.map(({ trial }) => trial.tps ?? 0));
   const marginLeft = 14 + 7 * tps(most).length;
   const inset = 12 + APART;
-  const scaled = clients.map((n) => (log ? Math.log2(n) : n));
+  const scaled = levels.map((n) => (log ? Math.log2(n) : n));
   const reach = (scaled.at(-1) ?? 0) - (scaled[0] ?? 0) || 1;
   const along = scaled.map((n) => ((n - (scaled[0] ?? 0)) / reach) * (width - marginLeft - MARGIN_RIGHT - 2 * inset));
   const closest = Math.min(Infinity, ...along.slice(1).map((at, n) => at - (along[n] ?? 0)));
-  // All columns of one number of clients stay clear of those of the next.
+  // All columns of one level stay clear of those of the next.
   const apart = Math.min(APART, (0.7 * closest) / shown.length);
 
   const layers = shown.flatMap((at, nth) => {
     const dx = (nth - (shown.length - 1) / 2) * apart;
     const stroke = colour(at);
-    const summary: Summary[] = rows.map((row) => {
-      const point = row.points[at];
-      return { clients: row.clients, median: point?.median ?? null, min: point?.min ?? null, max: point?.max ?? null };
+    const summary: Summary[] = levels.map((level) => {
+      const of = point(at, level);
+      return { level, median: of?.median ?? null, min: of?.min ?? null, max: of?.max ?? null };
     });
     const known = summary.filter((point) => point.median !== null);
     const own = placed.filter((one) => one.at === at);
     const used = own.filter(({ trial }) => trial.validity !== 'invalid');
     const unused = own.filter(({ trial }) => trial.validity === 'invalid');
-    const where = { x: (one: Placed) => one.clients, y: (one: Placed) => one.trial.tps, dx, clip: false };
+    const where = { x: 'level', y: (one: Placed) => one.trial.tps, dx, clip: false };
     return [
-      Plot.areaY(summary, { x: 'clients', y1: 'min', y2: 'max', fill: stroke, fillOpacity: 0.13, dx }),
-      Plot.ruleX(known, { x: 'clients', y1: 'min', y2: 'max', stroke, strokeWidth: 1, dx }),
-      Plot.lineY(summary, { x: 'clients', y: 'median', stroke, strokeWidth: 1.5, dx }),
+      Plot.areaY(summary, { x: 'level', y1: 'min', y2: 'max', fill: stroke, fillOpacity: 0.13, dx }),
+      Plot.ruleX(known, { x: 'level', y1: 'min', y2: 'max', stroke, strokeWidth: 1, dx }),
+      Plot.lineY(summary, { x: 'level', y: 'median', stroke, strokeWidth: 1.5, strokeDasharray: dash(at), dx }),
       Plot.dot(used, {
         ...where,
         r: RADIUS,
@@ -99,21 +114,21 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
 
   const svg = Plot.plot({
     width,
-    height: Math.round(Math.max(240, Math.min(380, width * 0.62))),
+    height: height(width),
     marginLeft,
     marginRight: MARGIN_RIGHT,
     marginTop: 30,
-    marginBottom: 36,
+    marginBottom: 22 + LINE * axis.lines,
     style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
     x: {
       type: log ? 'log' : 'linear',
       ...(log ? { base: 2 } : {}),
-      domain: [clients[0] ?? 1, clients.at(-1) ?? 1],
+      domain: [levels[0] ?? 1, levels.at(-1) ?? 1],
       inset,
-      ticks: legible(clients, along),
-      tickFormat: count,
+      ticks: legible(levels, along, axis.tick),
+      tickFormat: axis.tick,
       tickSize: 4,
-      label: log ? 'clients (log₂)' : 'clients',
+      label: log ? `${axis.label} (log₂)` : axis.label,
       labelAnchor: 'center',
       labelArrow: 'none',
     },
@@ -123,7 +138,7 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
       ticks: most ? 5 : [],
       tickFormat: (figure: number) => figure.toLocaleString(LOCALE),
       tickSize: 0,
-      label: 'transactions per second',
+      label: '↑ transactions per second, higher is better',
       labelArrow: 'none',
     },
     marks: [
@@ -133,7 +148,12 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
       ...layers,
     ],
   });
-  return { svg, marks: marks.sort((a, b) => placed.indexOf(a.placed) - placed.indexOf(b.placed)) };
+  return { svg, marks: marks.sort((a, b) => placed.indexOf(a.placed as (typeof placed)[number]) - placed.indexOf(b.placed as (typeof placed)[number])) };
+}
+
+/** What a chart needs for its width. style.css reserves the same. */
+function height(width: number): number {
+  return Math.round(Math.max(240, Math.min(380, width * 0.62)));
 }
 
 /** One sentence that stands for the chart where it can't be seen. */
@@ -141,7 +161,7 @@ export function describe(panel: Panel, columns: Column[]): string {
   const clients = panel.rows.flatMap((row) => row.clients ?? []).join(', ') || 'an unknown number of';
   return (
     `${title(panel)}: transactions per second at ${clients} clients for ` +
-    `${columns.map((column) => column.label).join(', ')}. The table has the figures.`
+    `${columns.map((column) => column.label).join(', ')}.`
   );
 }
 
@@ -180,13 +200,13 @@ function aside(x: number[], y: number[], room: number): number[] {
   return moved;
 }
 
-/** The numbers of clients whose labels do not run into each other; `along` is where they stand, in pixels. */
-function legible(clients: number[], along: number[]): number[] {
+/** The levels whose labels do not run into each other; `along` is where they stand, in pixels. */
+function legible(levels: number[], along: number[], tick: (level: number) => string): number[] {
   const kept: number[] = [];
   let limit = Infinity;
   // From the right: the most clients are what a sweep is made for.
-  for (const [n, at] of clients.map((n, nth) => [n, along[nth] ?? 0] as const).toReversed()) {
-    const half = 4 + 3.5 * count(n).length;
+  for (const [n, at] of levels.map((n, nth) => [n, along[nth] ?? 0] as const).toReversed()) {
+    const half = 4 + 3.5 * Math.max(...tick(n).split('\n').map((line) => line.length));
     if (at + half > limit) continue;
     kept.push(n);
     limit = at - half;

@@ -1,6 +1,6 @@
 /** Where an axis has its ticks, and what they say. */
 
-import { LOCALE } from '../data/format';
+import { localized } from '../data/format';
 import type { Range } from './timeline';
 
 export interface Scale {
@@ -35,7 +35,7 @@ export function logTicks(low: number, high: number): number[] {
   const powers = Array.from({ length: last - first + 1 }, (_, n) => 10 ** (first + n));
   const tens = powers.filter(within);
   if (tens.length > 4) return tens.filter((_, n) => n % Math.ceil(tens.length / 5) === 0);
-  return tens.length >= 2 ? tens : powers.flatMap((power) => [power, 2 * power, 5 * power]).filter(within);
+  return tens.length > 2 ? tens : powers.flatMap((power) => [power, 2 * power, 5 * power]).filter(within);
 }
 
 /** A linear axis from zero, or from where its values begin if these are all far from it; its end is somewhat above them. */
@@ -65,15 +65,13 @@ export function along({ low, high, log }: Scale, value: number): number {
   return log ? Math.log(Math.max(value, low / 1e3) / low) / Math.log(high / low) : (value - low) / (high - low);
 }
 
-/** The value in the largest part of its unit that is legible: `2.5 ms`, `64 MiB/s`, `12K`. */
+/** The value in the largest part of its unit that is legible, as `2.5 ms`, `64 MiB`; what has no parts stands alone: `12K`. */
 export function tickLabel(value: number, unit: string): string {
-  const [of = '', per] = unit.split('/');
-  const ladder = LADDERS[of];
+  const ladder = LADDERS[unit.split('/')[0] ?? ''];
   let rung = 0;
   if (ladder) while (Math.abs(value) >= ladder.by * (1 - 1e-9) && rung + 1 < ladder.names.length) [value, rung] = [value / ladder.by, rung + 1];
-  const digits = value.toLocaleString(LOCALE, { notation: ladder || Math.abs(value) < 10_000 ? 'standard' : 'compact', maximumSignificantDigits: 4 });
-  const name = [ladder ? ladder.names[rung] : of, per].filter((part) => part !== undefined).join('/');
-  return value === 0 ? digits : name.startsWith('/') || name === '' ? digits : `${digits} ${name}`;
+  const digits = localized(value, { notation: ladder || Math.abs(value) < 10_000 ? 'standard' : 'compact', maximumSignificantDigits: 4 });
+  return value === 0 || !ladder ? digits : `${digits} ${ladder.names[rung] ?? ''}`;
 }
 
 const LADDERS: Record<string, { by: number; names: string[] }> = {
@@ -88,7 +86,7 @@ export function timeLabel(seconds: number, { from, to }: Range): string {
   const absolute = Math.abs(seconds);
   if (Math.max(Math.abs(from), Math.abs(to)) < 180 || to - from < 10) {
     const decimals = to - from < 1 ? 2 : to - from < 10 ? 1 : 0;
-    return `${sign}${absolute.toLocaleString(LOCALE, { maximumFractionDigits: decimals })} s`;
+    return `${sign}${localized(absolute, { maximumFractionDigits: decimals })} s`;
   }
   const whole = Math.round(absolute);
   const two = (n: number) => String(n).padStart(2, '0');

@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import type { Side } from './sides';
-import { inUnit } from '../data/format';
+import { fixed } from '../data/format';
 
 export interface Bar {
   name: string;
@@ -28,7 +28,7 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
   const room = (width - marginLeft - marginRight) / most;
   const fits = ({ value, label }: (typeof flat)[number]) => value * room + 7 * label.length + 10 < width - marginLeft - marginRight;
   const named = (nth: number) => nth * block + (narrow ? 8 : head + (ROW * all.length) / 2);
-  return Plot.plot({
+  const chart = Plot.plot({
     width,
     height: rows.length * block + 4,
     marginLeft,
@@ -41,7 +41,7 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
     marks: [
       Plot.rect(flat, {
         x1: 0, x2: 'value', y1: 'y', y2: ({ y }: { y: number }) => y + ROW - 3, fill: 'colour',
-        fillOpacity: ({ side }: { side: number }) => (side === 0 ? 1 : 0.5), stroke: 'colour', strokeDasharray: all.length > 1 ? '3 2' : '0',
+        fillOpacity: ({ side }: { side: number }) => (side === 0 ? 1 : 0.55),
       }),
       ...[true, false].map((outside) =>
         Plot.text(flat.filter((one) => fits(one) === outside), {
@@ -50,14 +50,17 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
           fill: 'var(--ink)', ...(outside ? {} : { stroke: 'var(--paper)', strokeWidth: 3, paintOrder: 'stroke' }),
         })),
       Plot.text(rows, {
-        text: 'name', frameAnchor: 'left', x: 0, y: (_: Bar, nth: number) => named(nth), dx: narrow ? 0 : -8, textAnchor: narrow ? 'start' : 'end',
-        lineWidth: narrow ? 28 : 19, textOverflow: 'ellipsis', fill: narrow ? 'var(--soft)' : 'var(--ink)',
+        text: 'name', frameAnchor: 'left', x: 0, y: (_: Bar, nth: number) => named(nth), dx: narrow ? -10 : -8, textAnchor: narrow ? 'start' : 'end',
+        lineWidth: narrow ? 28 : 19, textOverflow: 'ellipsis', fill: 'var(--ink)',
       }),
       Plot.text(differences, {
         frameAnchor: 'right', y: 'y', dx: marginRight - 4, textAnchor: 'end', fill: 'var(--soft)',
-        text: ({ by }: { by: number }) => `${by < 0 ? '−' : '+'}${inUnit(Math.abs(by), '')}`,
+        text: ({ by }: { by: number }) => (Math.abs(by) < 0.005 ? '0' : `${by < 0 ? '−' : '+'}${fixed(Math.abs(by), 2)}`),
       }),
-      Plot.ruleX([0], { stroke: 'var(--axis)' }),
+      ...(narrow ? [] : [Plot.ruleX([0], { stroke: 'var(--axis)' })]),
     ],
   });
+  // What it stands in says it in a sentence.
+  chart.setAttribute('aria-hidden', 'true');
+  return chart;
 }

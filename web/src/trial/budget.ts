@@ -1,14 +1,16 @@
 /** Where a transaction's time goes, of one trial or of two. */
 
 import * as Plot from '@observablehq/plot';
+import { tickLabel } from './axis';
 import { tint } from './lanes';
 import type { Side } from './sides';
-import { latency } from '../data/format';
 import type { Explained } from '../data/detail';
 
 export interface Part {
   name: string;
   colour: string;
+  /** Whether its colour is near the page's. */
+  pale: boolean;
   /** Of each trial that can be explained, in µs of a transaction; 0 where it has none of it. */
   us: number[];
 }
@@ -36,22 +38,22 @@ export function parts(explained: Explained[]): Part[] {
   const shown = large.map(([name, { place, us }]): Part => {
     const nth = ofPlace.get(place) ?? 0;
     ofPlace.set(place, nth + 1);
-    return { name, colour: tint(colourOf(place), nth), us };
+    return { name, colour: tint(colourOf(place), nth), pale: nth > 1, us };
   });
   const sum = (parts: [string, { us: number[] }][]) => explained.map((_, nth) => parts.reduce((sum, [, { us }]) => sum + (us[nth] ?? 0), 0));
-  if (small.length > 1) shown.push({ name: `${small.length} smaller parts`, colour: 'color-mix(in oklab, var(--axis) 60%, var(--paper))', us: sum(small) });
+  if (small.length > 1) shown.push({ name: `${small.length} smaller parts`, colour: 'color-mix(in oklab, var(--axis) 60%, var(--paper))', pale: true, us: sum(small) });
   const rest = [...found].filter(([, { place }]) => place === UNEXPLAINED);
-  return [...shown, { name: UNEXPLAINED, colour: 'color-mix(in oklab, var(--axis) 30%, var(--paper))', us: sum(rest) }];
+  return [...shown, { name: UNEXPLAINED, colour: 'color-mix(in oklab, var(--axis) 30%, var(--paper))', pale: true, us: sum(rest) }];
 }
 
 export function draw(parts: Part[], explained: Explained[], all: Side[], width: number): Element {
   const stacked = explained.flatMap((_, side) => {
     let from = 0;
-    return parts.map(({ name, colour, us }) => {
+    return parts.map(({ name, colour, pale, us }) => {
       // Less than nothing has no width: the table tells it.
       const x1 = from;
       from += Math.max(0, us[side] ?? 0);
-      return { name, colour, side, x1, x2: from };
+      return { name, colour, pale, side, x1, x2: from };
     });
   });
   const most = Math.max(...stacked.map(({ x2 }) => x2), ...explained.map(({ latency_us }) => latency_us));
@@ -60,7 +62,7 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
   const perPixel = most / (width - marginLeft - 14);
   const band = 40;
   const fits = stacked.filter(({ name, x1, x2 }) => (x2 - x1) / perPixel > 7 * name.length + 8);
-  return Plot.plot({
+  const chart = Plot.plot({
     width,
     height: band * explained.length + 34,
     marginLeft,
@@ -68,14 +70,17 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
     marginTop: 4,
     marginBottom: 30,
     style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
-    x: { domain: [0, most], ticks: Math.max(2, Math.floor(width / 110)), tickFormat: (us: number) => (us === 0 ? '0' : latency(us).replace(/[.,]0+(?= )/, '')), tickSize: 4, label: null },
+    x: { domain: [0, most], ticks: Math.max(2, Math.floor(width / 110)), tickFormat: (us: number) => tickLabel(us, 'µs'), tickSize: 4, label: null },
     y: { type: 'band', domain: explained.map((_, nth) => nth), padding: 0.2, tickSize: 0, tickFormat: (nth: number) => (several ? (all[nth]?.name ?? '') : ''), label: null },
     marks: [
       Plot.barX(stacked, { x1: 'x1', x2: 'x2', y: 'side', fill: 'colour', stroke: 'var(--paper)', strokeWidth: 1 }),
-      Plot.text(fits, { x: ({ x1, x2 }: { x1: number; x2: number }) => (x1 + x2) / 2, y: 'side', text: 'name', fill: 'var(--ink)', stroke: 'var(--paper)', strokeWidth: 3, strokeOpacity: 0.75, paintOrder: 'stroke' }),
+      Plot.text(fits, { x: ({ x1, x2 }: { x1: number; x2: number }) => (x1 + x2) / 2, y: 'side', text: 'name', fill: ({ pale }: { pale: boolean }) => (pale ? 'var(--ink)' : 'var(--paper)') }),
       Plot.tickX(explained.map(({ latency_us }, side) => ({ latency_us, side })), { x: 'latency_us', y: 'side', stroke: 'var(--ink)', strokeWidth: 2 }),
     ],
   });
+  // What it stands in says it in a sentence.
+  chart.setAttribute('aria-hidden', 'true');
+  return chart;
 }
 
 /** As the states of waiting have it. */

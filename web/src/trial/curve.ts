@@ -1,6 +1,7 @@
 /** The distribution of latencies by percentile, its rare ends drawn out. */
 
 import * as Plot from '@observablehq/plot';
+import { logTicks, tickLabel } from './axis';
 import type { Side } from './sides';
 import { LOCALE, latency } from '../data/format';
 import type { Curve } from '../data/detail';
@@ -41,8 +42,9 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
   const points = drawn.flatMap(({ side, kind, curve }) =>
     curve.q.map((q, n) => ({ series: `${side.name} ${kind}`, x: Math.min(1 / Math.max(1 - q, 1e-12), curve.count), us: curve.us[n] ?? 0 })).filter(({ us }) => us > 0));
   const ticks = [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= rarest);
+  const values = logTicks(Math.min(...points.map(({ us }) => us)), Math.max(...points.map(({ us }) => us)));
   const of = (series: string) => points.filter((point) => point.series === series);
-  return Plot.plot({
+  const chart = Plot.plot({
     width,
     height,
     marginLeft: 66,
@@ -60,10 +62,11 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
       labelAnchor: 'center',
       labelArrow: 'none',
     },
-    y: { type: 'log', tickSize: 0, ticks: 5, tickFormat: (us: number) => (/^[125]/.test(us.toExponential()) ? latency(us).replace(/[.,]0+(?= )/, '') : ''), label: null },
+    y: { type: 'log', axis: null },
     marks: [
       Plot.gridX(ticks, { stroke: 'var(--rule)', strokeOpacity: 1 }),
-      Plot.gridY({ stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.gridY(values, { stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.text(values, { y: (us: number) => us, text: (us: number) => tickLabel(us, 'µs'), frameAnchor: 'left', dx: -8, textAnchor: 'end' }),
       ...drawn.map(({ side, kind }) =>
         Plot.line(of(`${side.name} ${kind}`), {
           x: 'x',
@@ -75,6 +78,9 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
         })),
     ],
   });
+  // What it stands in says it in a sentence.
+  chart.setAttribute('aria-hidden', 'true');
+  return chart;
 }
 
 export function table(drawn: Drawn[]): Table {

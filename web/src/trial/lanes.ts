@@ -53,7 +53,7 @@ export function wholeOf(all: Side[]): Range {
 
 /** A tint of a colour, the first the strongest. */
 export function tint(colour: string, nth: number): string {
-  const shares = [100, 72, 50, 34];
+  const shares = [100, 80, 64, 52];
   return nth === 0 ? colour : `color-mix(in oklab, ${colour} ${shares[nth % shares.length] ?? 100}%, var(--paper))`;
 }
 

@@ -6,7 +6,7 @@ import type { Ink } from './ink';
 import type { Heat } from '../data/detail';
 
 /** Room for the axes, in pixels; the same in all lanes, so that times stand below each other. */
-export const LEFT = 66;
+export const LEFT = 72;
 export const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 18;
@@ -69,11 +69,11 @@ export function ground(sheet: Sheet, scale: Scale, unit: string) {
   context.strokeStyle = ink('var(--rule)');
   context.textBaseline = 'middle';
   context.textAlign = 'right';
-  const values = scale.log ? logTicks(scale.low, scale.high) : ticks(scale.low, scale.high, Math.max(2, (bottom - TOP) / 34), unit);
+  const values = scale.log ? logTicks(scale.low, scale.high) : ticks(scale.low, scale.high, Math.max(2, (bottom - TOP) / 26), unit);
   for (const value of values) {
     const y = Math.round(yOf(sheet, scale, value)) + 0.5;
     rule(context, LEFT, y, right, y);
-    context.fillText(tickLabel(value, unit.split('/')[0] === 'CPUs' ? '' : (unit.split('/')[0] ?? '')), LEFT - 7, y);
+    context.fillText(tickLabel(value, unit), LEFT - 7, y);
   }
   context.textBaseline = 'alphabetic';
   const times = timeTicks(shown, (right - LEFT) / 80);
@@ -141,6 +141,8 @@ export function heatOf(rate: number, most: number): number {
 
 export function heatMap(sheet: Sheet, scale: Scale, { edges_us, start_us, width_us, counts }: Heat, offset: number, most: number) {
   const { context, ink, shown } = sheet;
+  const colours = Array.from({ length: HEATS }, (_, nth) => ink(heatColour(nth)));
+  const edges = edges_us.map((us) => Math.round(yOf(sheet, scale, us)));
   clipped(sheet, () => {
     for (const [column, rows] of counts.entries()) {
       const from = (start_us[column] ?? 0) / 1e6 + offset;
@@ -150,9 +152,8 @@ export function heatMap(sheet: Sheet, scale: Scale, { edges_us, start_us, width_
       const right = Math.max(left + 1, Math.floor(xOf(sheet, to)));
       for (const [row, count] of rows.entries()) {
         if (count === 0) continue;
-        const bottom = Math.round(yOf(sheet, scale, edges_us[row] ?? 1));
-        const top = Math.round(yOf(sheet, scale, edges_us[row + 1] ?? 1));
-        context.fillStyle = ink(heatColour(heatOf(count / (to - from), most)));
+        const [bottom, top] = [edges[row] ?? 0, edges[row + 1] ?? 0];
+        context.fillStyle = colours[heatOf(count / (to - from), most)] ?? '';
         context.fillRect(left, top, right - left, Math.max(1, bottom - top));
       }
     }

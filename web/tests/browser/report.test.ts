@@ -130,7 +130,7 @@ test('marks stand where their figures are, on a scale that begins at zero', asyn
 test('behind every chart is a table with its figures', async () => {
   const page = await open();
   for (const [at, panel] of view.panels.entries()) {
-    const rows = page.locator('table.figures').nth(at).locator('tbody tr');
+    const rows = page.locator('section.panel').nth(at).locator('table').first().locator('tbody tr');
     expect(await rows.count()).toBe(panel.rows.length);
     for (const [nth, row] of panel.rows.entries()) {
       const text = await rows.nth(nth).innerText();
@@ -304,7 +304,7 @@ test('transactions that were kept are a chart of clients over time, with a table
     expect(await rows.nth(3).innerText()).toMatch(/6\.\d\d×/);
     const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(wider).toBeLessThanOrEqual(0);
-    const besides = page.getByRole('region', { name: 'workloads that ran beside it' }).locator('tbody tr');
+    const besides = page.getByRole('table', { name: 'workloads that ran beside it' }).locator('tbody tr');
     expect(await besides.count()).toBe(2);
     expect(await besides.first().innerText()).toMatch(/^select-only\s.*apart, repeat 1\s+8\s+184,203\s+0\s+2,000\s+92\.1 s/s);
     await page.screenshot({ path: `test-results/scans-${width}-${theme}.png`, fullPage: true });

@@ -2,7 +2,7 @@
 
 /// Values with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     /// Ascending and each once up to `sorted`, as they came after that.
     values: Vec<(u64, u64)>,
     sorted: usize,
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 65_536;
 
 impl Counted {
     /// Adds a histogram's.
-    pub(super) fn add(&mut self, values: &[(u64, u64)]) {
+    pub(crate) fn add(&mut self, values: &[(u64, u64)]) {
         self.values.extend(values.iter().filter(|(_, count)| *count > 0));
         if self.values.len() > self.sorted + AT_ONCE {
             self.sort();
@@ -21,7 +21,7 @@ impl Counted {
     }
 
     /// All values in ascending order, each once.
-    pub(super) fn sorted(&mut self) -> &[(u64, u64)] {
+    pub(crate) fn sorted(&mut self) -> &[(u64, u64)] {
         self.sort();
         &self.values
     }
@@ -45,7 +45,7 @@ impl Counted {
 /// The smallest value that so large a share of sorted values does not exceed; none where there are none.
 ///
 /// Shares have to ascend from call to call: the values are gone through once.
-pub(super) struct Quantiles<'a> {
+pub(crate) struct Quantiles<'a> {
     values: &'a [(u64, u64)],
     at: usize,
     /// How many values do not exceed the one at `at`.
@@ -54,18 +54,18 @@ pub(super) struct Quantiles<'a> {
 }
 
 impl<'a> Quantiles<'a> {
-    pub(super) fn of(values: &'a [(u64, u64)]) -> Self {
+    pub(crate) fn of(values: &'a [(u64, u64)]) -> Self {
         let count = values.iter().map(|(_, count)| count).sum();
         Self { values, at: 0, up_to: values.first().map_or(0, |(_, count)| *count), count }
     }
 
     /// How many values there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// The value, and which share of all do not exceed it.
-    pub(super) fn next(&mut self, share: f64) -> Option<(u64, f64)> {
+    pub(crate) fn next(&mut self, share: f64) -> Option<(u64, f64)> {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         while self.up_to < rank && self.at + 1 < self.values.len() {
             self.at += 1;

@@ -58,18 +58,10 @@ pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
 }
 
 fn state(row: &waits::Waits) -> State<'_> {
-    let session = row.session.name();
-    match (row.state.as_deref(), row.event_type.as_deref()) {
-        (Some(state), _) if !IS_ACTIVE.contains(&state) => (session, state, None),
-        (_, Some(kind)) => (session, kind, row.event.as_deref()),
-        (_, None) => (session, "CPU", None),
-    }
+    let (kind, event) = row.doing();
+    (row.session.name(), kind, event)
 }
 
-/// States in which a session does something for its client.
-///
-/// Source: PostgreSQL manual, `pg_stat_activity`.
-const IS_ACTIVE: [&str; 2] = ["active", "fastpath function call"];
 /// The type of what waits for work, as the server's own processes do nearly always.
 const FOR_WORK: &str = "Activity";
 /// The name of what is not told one by one.

@@ -235,13 +235,11 @@ fn quantile_us(latencies: &[(u64, u64)], q: f64) -> Option<f64> {
 
 impl Wait {
     fn of(waits: &waits::Waits) -> Self {
-        // Processes of the server have no state.
-        let idle = waits.state.as_deref().filter(|state| *state != "active");
-        let waited = waits.event_type.as_deref().filter(|_| idle.is_none());
+        let (kind, event) = waits.doing();
         Self {
             session: waits.session.name().to_owned(),
-            kind: idle.or(waited).unwrap_or("CPU").to_owned(),
-            event: waits.event.clone().filter(|_| waited.is_some()),
+            kind: kind.to_owned(),
+            event: event.map(str::to_owned),
             sessions: f64::from(waits.seen) / f64::from(waits.looks.max(1)),
         }
     }

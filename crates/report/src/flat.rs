@@ -1,0 +1,262 @@
+//! The store as flat tables, for other programs: what `pgdyno export` writes to files and `pgdyno publish` to a server.
+//!
+//! Names and meanings of tables and columns are stable: docs/export.md has them, and a test compares. A table's rows are
+//! made one by one, of one trial at a time, so that no table is ever in memory.
+
+mod head;
+mod reading;
+mod second;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use model::record::{Trial, TrialRecord};
+
+/// A table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// One row a run.
+    Runs,
+    /// One row a trial.
+    Trials,
+    /// One row a cell of a run.
+    Cells,
+    /// One row an interval of the load.
+    Intervals,
+    /// One row a script of an interval.
+    Scripts,
+    /// One row a reading of a metric.
+    Series,
+    /// One row for what a kind of sessions was seen doing in a second.
+    Waits,
+    /// One row an event.
+    Events,
+    /// One row a statement.
+    Statements,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, with the unit at its end.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: Kind,
+    /// What it means.
+    pub about: &'static str,
+}
+
+/// What the values of a column are. Each may be null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole numbers.
+    Whole,
+    /// Numbers.
+    Real,
+    /// Texts.
+    Text,
+    /// JSON texts.
+    Json,
+    /// Moments of the wall clock.
+    Time,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// It is not known, or there is none: never zero instead.
+    Null,
+    /// Of [`Kind::Whole`].
+    Whole(i64),
+    /// Of [`Kind::Real`].
+    Real(f64),
+    /// Of [`Kind::Text`] and [`Kind::Json`].
+    Text(Cow<'a, str>),
+    /// Of [`Kind::Time`].
+    Time(Timestamp),
+}
+
+/// Takes the values of a row, in the order of the columns.
+pub type Each<'e, E> = &'e mut dyn FnMut(&[Value<'_>]) -> Result<(), E>;
+
+impl Table {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Runs,
+        Self::Trials,
+        Self::Cells,
+        Self::Intervals,
+        Self::Scripts,
+        Self::Series,
+        Self::Waits,
+        Self::Events,
+        Self::Statements,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Trials => "trials",
+            Self::Cells => "cells",
+            Self::Intervals => "intervals",
+            Self::Scripts => "scripts",
+            Self::Series => "series",
+            Self::Waits => "waits",
+            Self::Events => "events",
+            Self::Statements => "statements",
+        }
+    }
+
+    /// What it holds.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Runs => "Executions of campaigns, and imports",
+            Self::Trials => "Trials: levels of all factors, figures of the measured window, validity",
+            Self::Cells => "What the usable trials of a cell of a run come to",
+            Self::Intervals => {
+                "Each second of the load: throughput and latency of the measured workload, and the driver"
+            }
+            Self::Scripts => "Each second of the load by script, those of workloads beside it among them",
+            Self::Series => {
+                "Readings of metrics of the machine and the server, as they were read: counters count up"
+            }
+            Self::Waits => "What sessions and processes of the server were seen doing, second by second",
+            Self::Events => "What happened beside the load: checkpoints, vacuums, errors",
+            Self::Statements => "What each statement cost during the load, as pg_stat_statements has it",
+        }
+    }
+
+    /// Its columns.
+    pub fn columns(self) -> Vec<Column> {
+        match self {
+            Self::Runs => columns(head::runs()),
+            Self::Trials => columns(head::trials()),
+            Self::Cells => columns(head::cells()),
+            Self::Intervals => columns(second::intervals()),
+            Self::Scripts => columns(second::scripts()),
+            Self::Series => columns(reading::series()),
+            Self::Waits => columns(reading::waits()),
+            Self::Events => columns(reading::events()),
+            Self::Statements => columns(reading::statements()),
+        }
+    }
+
+    /// The rows that a trial has in it; none in [`Table::Runs`] and [`Table::Cells`], which are of several trials.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn of_trial<E>(self, record: &TrialRecord, each: Each<'_, E>) -> Result<(), E> {
+        match self {
+            Self::Runs | Self::Cells => Ok(()),
+            Self::Trials => rows(&head::trials(), [record], each),
+            Self::Intervals => rows(&second::intervals(), second::all_intervals(record), each),
+            Self::Scripts => rows(&second::scripts(), second::all_scripts(record), each),
+            Self::Series => rows(&reading::series(), reading::all_readings(record), each),
+            Self::Waits => rows(&reading::waits(), reading::all_waits(record), each),
+            Self::Events => rows(&reading::events(), reading::all_events(record), each),
+            Self::Statements => rows(&reading::statements(), reading::all_statements(record), each),
+        }
+    }
+
+    /// The rows that the trials have in [`Table::Runs`] and [`Table::Cells`]; none in others.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn of_heads<E>(self, trials: &[&Trial], each: Each<'_, E>) -> Result<(), E> {
+        match self {
+            Self::Runs => rows(&head::runs(), head::all_runs(trials), each),
+            Self::Cells => rows(&head::cells(), head::all_cells(trials), each),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A column with what its value is of a thing that has a row.
+struct Field<R> {
+    column: Column,
+    of: fn(&R) -> Value<'_>,
+}
+
+/// A column of this name.
+fn field<R>(name: &'static str, kind: Kind, about: &'static str, of: fn(&R) -> Value<'_>) -> Field<R> {
+    Field { column: Column { name, kind, about }, of }
+}
+
+fn columns<R>(fields: Vec<Field<R>>) -> Vec<Column> {
+    fields.into_iter().map(|field| field.column).collect()
+}
+
+fn rows<R, E>(fields: &[Field<R>], things: impl IntoIterator<Item = R>, each: Each<'_, E>) -> Result<(), E> {
+    for thing in things {
+        let values: Vec<Value<'_>> = fields.iter().map(|field| (field.of)(&thing)).collect();
+        each(&values)?;
+    }
+    Ok(())
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Self::Whole(value)
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or(Self::Null, Self::Whole)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(value: u32) -> Self {
+        Self::Whole(value.into())
+    }
+}
+
+impl From<usize> for Value<'_> {
+    fn from(value: usize) -> Self {
+        i64::try_from(value).map_or(Self::Null, Self::Whole)
+    }
+}
+
+/// What is no number is not known.
+impl From<f64> for Value<'_> {
+    fn from(value: f64) -> Self {
+        if value.is_finite() { Self::Real(value) } else { Self::Null }
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(value: String) -> Self {
+        Self::Text(value.into())
+    }
+}
+
+impl From<Timestamp> for Value<'_> {
+    fn from(value: Timestamp) -> Self {
+        Self::Time(value)
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> Value<'static> {
+    serde_json::to_string(value).ok().into()
+}
+
+/// When something was, by the wall clock, that was so long after the load's start.
+fn moment(trial: &Trial, at_us: i64) -> Value<'static> {
+    let start_us = trial.load_started.map(Timestamp::as_microsecond);
+    let at = start_us.and_then(|start_us| Timestamp::from_microsecond(start_us.checked_add(at_us)?).ok());
+    at.into()
+}

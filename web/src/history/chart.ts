@@ -1,0 +1,142 @@
+/** A cell over the steps of a history: every run as a dot, a line through the medians, a mark where it changed. */
+
+import * as Plot from '@observablehq/plot';
+import { change, fixed, LOCALE } from '../data/format';
+import type { History, HistoryCell, HistoryChange } from '../data/history';
+
+const MARGIN_RIGHT = 12;
+/** Width of a letter of the axis, in pixels. */
+const LETTER = 6.2;
+/** Of a change's label, in pixels. */
+const WIDEST = 76;
+/** The longest name of a step that is written whole. */
+const LONGEST = 14;
+
+/** A figure of the metric, with as many digits as say something. */
+export function figure(value: number | null): string {
+  if (value === null) return '–';
+  const size = Math.abs(value);
+  return fixed(value, size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : size >= 0.995 ? 2 : 4);
+}
+
+/** The scale and clients of a cell, say: what tells it from the others. */
+export function cellTitle(cell: HistoryCell, all: HistoryCell[]): string {
+  const varies = (factor: string) => all.some((other) => other.cell[factor] !== cell.cell[factor]);
+  const told = Object.entries(cell.cell).filter(([factor]) => varies(factor));
+  const named = (told.length > 0 ? told : Object.entries(cell.cell)).map(([factor, level]) => (factor === 'workload' ? level : `${factor} ${level}`));
+  return named.join(', ') || 'the one cell';
+}
+
+/** `improvement +9.8% (+2.4% to +17.7%), accepted`. */
+export function changeSaid({ verdict, ratio, ci95_low, ci95_high, accepted }: HistoryChange): string {
+  const interval = ci95_low === null || ci95_high === null ? '' : ` (${change(ci95_low - 1)} to ${change(ci95_high - 1)})`;
+  return `${verdict.toLowerCase()} ${change(ratio - 1)}${interval}${accepted === null ? '' : ', accepted'}`;
+}
+
+/** Whether it is a change for the worse. */
+export function wayOf(verdict: string): 'worse' | 'better' | 'open' {
+  return verdict.startsWith('REGRESSION') ? 'worse' : verdict.startsWith('IMPROVEMENT') ? 'better' : 'open';
+}
+
+const SIGNS = { worse: '▼', better: '▲', open: '◆' };
+const INKS = { worse: 'var(--worse)', better: 'var(--better)', open: 'var(--ink)' };
+
+export function historyChart(history: History, cell: HistoryCell, width: number, small: boolean): Element {
+  const height = chartHeight(width, small);
+  const dots = cell.points.flatMap(({ values }, step) => values.map((value) => ({ step, value })));
+  const medians = cell.points.map(({ median }, step) => ({ step, value: median }));
+  const figures = dots.map(({ value }) => value);
+  const [least, most] = [Math.min(...figures), Math.max(...figures)];
+  const marginLeft = 14 + 7 * Math.max(figure(least).length, figure(most).length);
+  const last = history.steps.length - 1;
+  const room = (width - marginLeft - MARGIN_RIGHT) / Math.max(1, last);
+  const name = (step: number) => {
+    const label = history.steps[step]?.label ?? '';
+    return label.length > LONGEST ? `${label.slice(0, LONGEST - 1)}…` : label;
+  };
+  const longest = Math.max(...history.steps.map((_, step) => name(step).length));
+  // Slanting names need the height of a line each.
+  const every = Math.max(1, Math.ceil((small ? 26 : 14) / room));
+  const ticks = history.steps.map((_, step) => step).filter((step) => step % every === 0);
+  const levels = levelsOf(cell, last);
+  const changes = labelled(cell.changes, room);
+  return Plot.plot({
+    width,
+    height,
+    marginLeft,
+    marginRight: MARGIN_RIGHT,
+    marginTop: 48,
+    marginBottom: 14 + Math.ceil(longest * LETTER * 0.72),
+    style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
+    x: { type: 'linear', domain: [0, Math.max(1, last)], inset: 10, ticks, tickFormat: name, tickRotate: -45, tickSize: 3, label: null },
+    y: {
+      // Changes are what it is about: the axis does not begin at zero, and says so by its figures.
+      domain: least < most ? [least - 0.08 * (most - least), most + 0.12 * (most - least)] : [least * 0.9, least * 1.1 || 1],
+      nice: true,
+      ticks: 4,
+      tickFormat: (value: number) => value.toLocaleString(LOCALE),
+      tickSize: 0,
+      label: axisLabel(history),
+      labelArrow: 'none',
+    },
+    marks: [
+      Plot.gridY({ ticks: 4, stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.ruleX(changes, { x: 'x', stroke: ({ way }: Labelled) => INKS[way], strokeWidth: 1.2, strokeDasharray: '4 3' }),
+      Plot.link(levels, { x1: 'from', x2: 'to', y1: 'value', y2: 'value', stroke: 'var(--axis)', strokeWidth: 5, strokeOpacity: 0.35 }),
+      Plot.dot(dots, { x: 'step', y: 'value', r: 2.4, fill: 'var(--series-0)', fillOpacity: 0.5 }),
+      Plot.lineY(medians, { x: 'step', y: 'value', stroke: 'var(--series-0)', strokeWidth: 1.5 }),
+      ...[0, 1].map((row) =>
+        Plot.text(changes.filter((one) => one.row === row), {
+          x: 'x',
+          frameAnchor: 'top',
+          dy: -8 - 12 * row,
+          text: ({ way, ratio, accepted }: Labelled) => `${SIGNS[way]} ${change(ratio - 1)}${accepted === null ? '' : ' ✓'}`,
+          fill: ({ way }: Labelled) => INKS[way],
+          fontSize: 11,
+          fontWeight: 600,
+        }),
+      ),
+    ],
+  });
+}
+
+interface Labelled extends HistoryChange {
+  x: number;
+  way: keyof typeof SIGNS;
+  /** Labels of neighbours stand above one another. */
+  row: number;
+}
+
+/** `room` is that of a step, in pixels. */
+function labelled(changes: HistoryChange[], room: number): Labelled[] {
+  const placed: Labelled[] = [];
+  for (const one of changes) {
+    const x = (one.before + one.after) / 2;
+    const last = placed.at(-1);
+    const near = last !== undefined && (x - last.x) * room < WIDEST;
+    placed.push({ ...one, x, way: wayOf(one.verdict), row: near ? 1 - last.row : 0 });
+  }
+  return placed;
+}
+
+/** What a chart needs for its width. style.css reserves the same. */
+export function chartHeight(width: number, small: boolean): number {
+  return small ? 210 : Math.round(Math.max(280, Math.min(400, width * 0.5)));
+}
+
+export function axisLabel({ metric, better, control }: History): string {
+  const unit = metric === 'tps' ? 'transactions per second' : metric.startsWith('latency') ? `${metric} (µs)` : metric;
+  const of = control === null ? unit : `${unit} over that of ${control}`;
+  return better === 'neither' ? of : `${better === 'higher' ? '↑' : '↓'} ${of}, ${better} is better`;
+}
+
+/** The level between one change and the next: the geometric mean of the medians. */
+function levelsOf({ points, changes }: HistoryCell, last: number): { from: number; to: number; value: number }[] {
+  const starts = [0, ...changes.map(({ after }) => after)];
+  return starts.flatMap((from, nth) => {
+    const to = nth + 1 < starts.length ? (changes[nth]?.before ?? last) : last;
+    const known = points.slice(from, to + 1).flatMap(({ median }) => (median !== null && median > 0 ? [Math.log(median)] : []));
+    if (known.length === 0) return [];
+    return [{ from, to, value: Math.exp(known.reduce((sum, one) => sum + one, 0) / known.length) }];
+  });
+}

@@ -1,0 +1,54 @@
+/** Panels that are alike but for their scale: how throughput goes with the size of the data. */
+
+import { bytes, count, share } from '../data/format';
+import type { Panel, Point } from '../data/view';
+
+export interface Family {
+  /** What they share, in words. */
+  title: string;
+  /** Ascending by scale. */
+  panels: Sized[];
+  /** Every number of clients that one of them has, ascending. */
+  clients: number[];
+}
+
+export type Sized = Panel & { scale: number };
+
+/** The families that have at least two scales. */
+export function families(panels: Panel[]): Family[] {
+  const sized = panels.flatMap((panel): Sized[] => (panel.scale === null ? [] : [{ ...panel, scale: panel.scale }]));
+  const alike = Map.groupBy(sized, ({ workload, protocol, transport, conditions }) => JSON.stringify([workload, protocol, transport, conditions]));
+  return [...alike.values()]
+    .filter((panels) => new Set(panels.map(({ scale }) => scale)).size > 1)
+    .map((panels) => ({
+      title: [panels[0]?.workload, ...(panels[0]?.conditions ?? [])].filter(Boolean).join(', ') || 'imported',
+      panels: panels.toSorted((a, b) => a.scale - b.scale),
+      clients: [...new Set(panels.flatMap(({ rows }) => rows.flatMap(({ clients }) => clients ?? [])))].sort((a, b) => a - b),
+    }));
+}
+
+/** The point of a panel's column at a number of clients. */
+export function pointOf(panel: Panel, at: number, clients: number | null): Point | null {
+  return panel.rows.find((row) => row.clients === clients)?.points[at] ?? null;
+}
+
+/** The one with the largest median, and at how many clients it is. */
+export function best(panel: Panel, at: number): { point: Point; clients: number | null } | null {
+  const known = panel.rows.flatMap(({ points, clients }) => {
+    const point = points[at];
+    return point && point.median !== null ? [{ point, clients }] : [];
+  });
+  return known.toSorted((a, b) => (b.point.median ?? 0) - (a.point.median ?? 0))[0] ?? null;
+}
+
+/** How large the data are, and what part of memory that is. */
+export function size({ database_bytes, memory_bytes }: Panel): string[] {
+  if (database_bytes === null) return [];
+  return [bytes(database_bytes), ...(memory_bytes ? [`${share(database_bytes / memory_bytes)} of RAM`] : [])];
+}
+
+/** `scale 300`, and how large that is. */
+export function scaleOf(panel: Sized): string {
+  const parts = size(panel);
+  return `scale ${count(panel.scale)}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`;
+}

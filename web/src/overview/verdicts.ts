@@ -1,0 +1,109 @@
+/** Every verdict of a view, one row each, from what matters most to what does not. */
+
+import { counted } from '../data/format';
+import { tendency, title } from '../data/trials';
+import type { Panel, Point, Trial, Verdict, View } from '../data/view';
+
+export interface Judged {
+  panel: Panel;
+  clients: number | null;
+  /** Index of the column. */
+  at: number;
+  /** The cell in words; the same columns share it. */
+  cell: string;
+  verdict: Verdict;
+  kind: Kind;
+  /** The cell in the first column, and in this one. */
+  before: Point;
+  after: Point;
+  /** Profiles of both, as indices into the view's, where both sides were profiled. */
+  profiles: { of: number; against: number } | null;
+}
+
+/** In the order of what matters. */
+export const KINDS = ['regression', 'improvement', 'unstable', 'inconclusive', 'insufficient', 'equivalent'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** What the rows can be ordered by; what matters is the order where nothing is said. */
+export const ORDERS = ['cell', 'server', 'change', 'p', 'n'] as const;
+
+export function verdictsOf(view: View): Judged[] {
+  return view.panels.flatMap((panel) =>
+    panel.rows.flatMap(({ clients, points }) =>
+      points.flatMap((after, at): Judged[] => {
+        const before = points[0];
+        if (!before || !after?.verdict || at === 0) return [];
+        const cell = cellOf(panel, clients);
+        const profiles = profilesOf(view, panel, clients, at);
+        return [{ panel, clients, at, cell, verdict: after.verdict, kind: kindOf(after.verdict), before, after, profiles }];
+      }),
+    ),
+  );
+}
+
+/** A cell without its column, in words. */
+export function cellOf(panel: Panel, clients: number | null): string {
+  return [title(panel), clients === null ? '' : counted(clients, 'client'), ...panel.conditions].filter(Boolean).join(', ');
+}
+
+function kindOf(verdict: Verdict): Kind {
+  const way = tendency(verdict);
+  if (way === 'worse') return 'regression';
+  if (way === 'better') return 'improvement';
+  return KINDS.find((kind) => verdict.verdict.toLowerCase().startsWith(kind)) ?? 'inconclusive';
+}
+
+function profilesOf(view: View, panel: Panel, clients: number | null, at: number): Judged['profiles'] {
+  const place = view.panels.indexOf(panel);
+  const find = (column: number) =>
+    view.profiles.findIndex((one) => one.panel === place && one.clients === clients && one.column === column && one.kind === 'on-cpu');
+  const [of, against] = [find(at), find(0)];
+  return of < 0 || against < 0 ? null : { of, against };
+}
+
+/** The usable trial nearest to the median: the one to look at when a cell is to be understood. */
+export function typical(point: Point): Trial | null {
+  const { median } = point;
+  const far = ({ tps }: Trial) => Math.abs((tps ?? Infinity) - (median ?? 0));
+  const usable = point.runs.filter(({ validity, tps }) => validity !== 'invalid' && tps !== null);
+  return usable.toSorted((a, b) => far(a) - far(b))[0] ?? null;
+}
+
+/** `order` is one of `ORDERS`, with `-` before it for descending; anything else is by what matters. */
+export function ordered(rows: Judged[], order: string | undefined): Judged[] {
+  const descending = order?.startsWith('-') ?? false;
+  const by = (order ?? '').replace(/^-/, '');
+  const figure: Record<string, (row: Judged) => number | null> = {
+    server: (row) => row.at,
+    change: (row) => row.verdict.change,
+    p: (row) => row.verdict.p_holm,
+    n: (row) => Math.min(row.before.n, row.after.n),
+  };
+  const key = figure[by];
+  if (by === 'cell') return descending ? rows.toReversed() : rows;
+  if (!key) return rows.toSorted(byWhatMatters);
+  return rows.toSorted((a, b) => {
+    const [left, right] = [key(a), key(b)];
+    // What is missing is last, whichever way.
+    if (left === null || right === null) return Number(left === null) - Number(right === null);
+    return descending ? right - left : left - right;
+  });
+}
+
+function byWhatMatters(a: Judged, b: Judged): number {
+  const size = ({ verdict }: Judged) => Math.abs(Math.log1p(Math.max(verdict.change ?? 0, -0.999)));
+  return KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || size(b) - size(a);
+}
+
+/** The margin within which nothing changed, as a ratio: 5%. The same as crates/stats has. */
+export const MARGIN = 1.05;
+
+/** Up to which change, as the logarithm of a ratio, bars go: what most intervals need. */
+export function reach(rows: Judged[]): number {
+  const ends = rows.flatMap(({ verdict: { change, ci95_low, ci95_high } }) => {
+    const known = [change, ci95_low, ci95_high].filter((one) => one !== null).map((one) => Math.abs(Math.log1p(Math.max(one, -0.99))));
+    return known.length > 0 ? [Math.max(...known)] : [];
+  });
+  const most = ends.toSorted((a, b) => a - b)[Math.floor(0.9 * (ends.length - 1))] ?? 0;
+  return Math.min(Math.max(most, 2.2 * Math.log(MARGIN)), Math.log(2.5));
+}

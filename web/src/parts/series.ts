@@ -1,0 +1,20 @@
+/** Colour and mark of a column, the same in every chart, table and legend, whichever others are shown. */
+
+const COLOURS = 8;
+const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross', 'wye'] as const;
+export type Symbol = (typeof SYMBOLS)[number];
+
+/** `at` is the column's index. */
+export function colour(at: number): string {
+  return `var(--series-${at % COLOURS})`;
+}
+
+/** Beyond the colours there are, marks and lines tell columns of one colour apart. */
+export function symbol(at: number): Symbol {
+  return SYMBOLS[at % SYMBOLS.length] ?? 'circle';
+}
+
+/** How its line is dashed; `none` for the first of each colour. */
+export function dash(at: number): string {
+  return ['none', '6 3', '2 3', '8 3 2 3'][Math.floor(at / COLOURS) % 4] ?? 'none';
+}
