@@ -68,7 +68,7 @@ async function openTrial(page) {
     return performance.now();
   }, ofTrial(page.url()));
   const ended = await page
-    .waitForFunction(() => document.querySelector('.uplot canvas') && performance.now(), null, { timeout: 10_000 })
+    .waitForFunction(() => document.querySelector('.lanes .plot canvas')?.clientWidth > 50 && performance.now(), null, { timeout: 10_000 })
     .then((handle) => handle.jsonValue())
     .catch(() => null);
   return ended === null ? null : (ended - began) / 1000;
@@ -77,7 +77,7 @@ async function openTrial(page) {
 async function pan(page) {
   // Half of it is shown, and moved to both sides.
   await page.goto(ofTrial(url, '&zoom=25000-75000'), { waitUntil: 'commit' });
-  const timeline = page.locator('.uplot .u-over').first();
+  const timeline = page.locator('.lanes .plot').first();
   const is_there = await timeline.waitFor({ timeout: PATIENCE_MS / 2 }).then(
     () => true,
     () => false,

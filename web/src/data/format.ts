@@ -75,7 +75,7 @@ export function inUnit(value: number | null, unit: string): string {
   if (of === 'µs') return latency(value) + behind;
   if (of === 'Hz' && value >= 1e6) return `${significant(value / (value >= 1e9 ? 1e9 : 1e6))} ${value >= 1e9 ? 'GHz' : 'MHz'}`;
   const decimals = Math.abs(value) >= 99.95 ? 0 : 2 - Math.max(0, Math.floor(Math.log10(Math.abs(value) || 1)));
-  const figure = value.toLocaleString(LOCALE, { maximumFractionDigits: Math.min(6, decimals) });
+  const figure = localized(value, { maximumFractionDigits: Math.min(6, decimals) });
   return of === '' ? figure + (behind && ` ${behind}`) : `${figure} ${of}${behind}`;
 }
 
@@ -148,5 +148,15 @@ function significant(value: number): string {
 }
 
 export function fixed(value: number, decimals: number): string {
-  return value.toLocaleString(LOCALE, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return localized(value, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
+
+/** As `toLocaleString` has it, which is too slow for axes that are moved about. */
+export function localized(value: number, options: Intl.NumberFormatOptions): string {
+  const key = JSON.stringify(options);
+  const format = FORMATS.get(key) ?? new Intl.NumberFormat(LOCALE, options);
+  FORMATS.set(key, format);
+  return format.format(value);
+}
+
+const FORMATS = new Map<string, Intl.NumberFormat>();

@@ -1,6 +1,6 @@
 /** Where an axis has its ticks, and what they say. */
 
-import { LOCALE } from '../data/format';
+import { localized } from '../data/format';
 import type { Range } from './timeline';
 
 export interface Scale {
@@ -70,7 +70,7 @@ export function tickLabel(value: number, unit: string): string {
   const ladder = LADDERS[unit.split('/')[0] ?? ''];
   let rung = 0;
   if (ladder) while (Math.abs(value) >= ladder.by * (1 - 1e-9) && rung + 1 < ladder.names.length) [value, rung] = [value / ladder.by, rung + 1];
-  const digits = value.toLocaleString(LOCALE, { notation: ladder || Math.abs(value) < 10_000 ? 'standard' : 'compact', maximumSignificantDigits: 4 });
+  const digits = localized(value, { notation: ladder || Math.abs(value) < 10_000 ? 'standard' : 'compact', maximumSignificantDigits: 4 });
   return value === 0 || !ladder ? digits : `${digits} ${ladder.names[rung] ?? ''}`;
 }
 
@@ -86,7 +86,7 @@ export function timeLabel(seconds: number, { from, to }: Range): string {
   const absolute = Math.abs(seconds);
   if (Math.max(Math.abs(from), Math.abs(to)) < 180 || to - from < 10) {
     const decimals = to - from < 1 ? 2 : to - from < 10 ? 1 : 0;
-    return `${sign}${absolute.toLocaleString(LOCALE, { maximumFractionDigits: decimals })} s`;
+    return `${sign}${localized(absolute, { maximumFractionDigits: decimals })} s`;
   }
   const whole = Math.round(absolute);
   const two = (n: number) => String(n).padStart(2, '0');

@@ -51,14 +51,15 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
           fill: 'var(--ink)', ...(outside ? {} : { stroke: 'var(--paper)', strokeWidth: 3, paintOrder: 'stroke' }),
         })),
       Plot.text(rows, {
-        text: 'name', frameAnchor: 'left', x: 0, y: (_: Bar, nth: number) => named(nth), dx: narrow ? 0 : -8, textAnchor: narrow ? 'start' : 'end',
-        lineWidth: narrow ? 28 : 19, textOverflow: 'ellipsis', fill: narrow ? 'var(--soft)' : 'var(--ink)',
+        text: 'name', frameAnchor: 'left', x: 0, y: (_: Bar, nth: number) => named(nth), dx: narrow ? -10 : -8, textAnchor: narrow ? 'start' : 'end',
+        lineWidth: narrow ? 28 : 19, textOverflow: 'ellipsis', fill: 'var(--ink)',
       }),
       Plot.text(differences, {
         frameAnchor: 'right', y: 'y', dx: marginRight - 4, textAnchor: 'end', fill: 'var(--soft)',
         text: ({ by }: { by: number }) => (Math.abs(by) < 0.005 ? '0' : `${by < 0 ? '−' : '+'}${fixed(Math.abs(by), 2)}`),
       }),
-      Plot.ruleX([0], { stroke: 'var(--axis)' }),
+      ...(narrow ? [] : [Plot.ruleX([0], { stroke: 'var(--axis)' })]),
     ],
   });
+  // What it stands in says it in a sentence.
 }

@@ -79,6 +79,7 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
       Plot.tickX(explained.map(({ latency_us }, side) => ({ latency_us, side })), { x: 'latency_us', y: 'side', stroke: 'var(--ink)', strokeWidth: 2 }),
     ],
   });
+  // What it stands in says it in a sentence.
 }
 
 /** As the states of waiting have it. */

@@ -79,6 +79,7 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
         })),
     ],
   });
+  // What it stands in says it in a sentence.
 }
 
 export function table(drawn: Drawn[]): Table {

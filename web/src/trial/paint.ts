@@ -141,6 +141,8 @@ export function heatOf(rate: number, most: number): number {
 
 export function heatMap(sheet: Sheet, scale: Scale, { edges_us, start_us, width_us, counts }: Heat, offset: number, most: number) {
   const { context, ink, shown } = sheet;
+  const colours = Array.from({ length: HEATS }, (_, nth) => ink(heatColour(nth)));
+  const edges = edges_us.map((us) => Math.round(yOf(sheet, scale, us)));
   clipped(sheet, () => {
     for (const [column, rows] of counts.entries()) {
       const from = (start_us[column] ?? 0) / 1e6 + offset;
@@ -150,9 +152,8 @@ export function heatMap(sheet: Sheet, scale: Scale, { edges_us, start_us, width_
       const right = Math.max(left + 1, Math.floor(xOf(sheet, to)));
       for (const [row, count] of rows.entries()) {
         if (count === 0) continue;
-        const bottom = Math.round(yOf(sheet, scale, edges_us[row] ?? 1));
-        const top = Math.round(yOf(sheet, scale, edges_us[row + 1] ?? 1));
-        context.fillStyle = ink(heatColour(heatOf(count / (to - from), most)));
+        const [bottom, top] = [edges[row] ?? 0, edges[row + 1] ?? 0];
+        context.fillStyle = colours[heatOf(count / (to - from), most)] ?? '';
         context.fillRect(left, top, right - left, Math.max(1, bottom - top));
       }
     }

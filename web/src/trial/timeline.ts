@@ -11,6 +11,8 @@ const LEAST = 0.1;
 /** Readings that one of the next level stands for. */
 const FANOUT = 4;
 
+const NONE = new Float64Array(0);
+
 /** The least and greatest of any part of a series, without a look at all of it. NaN is what is missing. */
 class Extremes {
   private readonly levels: [low: Float64Array, high: Float64Array][];
@@ -33,17 +35,25 @@ class Extremes {
 
   /** Of the readings from `i` up to, not with, `j`; null where all of them are missing. */
   of(i: number, j: number): [low: number, high: number] | null {
-    let [low, high] = [Infinity, -Infinity];
-    for (const [level, [lows, highs]] of this.levels.entries()) {
-      const take = (at: number) => {
-        if (value(lows, at) < low) low = value(lows, at);
-        if (value(highs, at) > high) high = value(highs, at);
-      };
+    let low = Infinity;
+    let high = -Infinity;
+    // A hundred thousand times while it is moved about: nothing is made on the way.
+    for (let level = 0; i < j && level < this.levels.length; level += 1) {
+      const lows = this.levels[level]?.[0] ?? NONE;
+      const highs = this.levels[level]?.[1] ?? NONE;
       const last = level === this.levels.length - 1;
-      while (i < j && (last || i % FANOUT !== 0)) take(i++);
-      while (i < j && j % FANOUT !== 0) take(--j);
-      if (i >= j) break;
-      [i, j] = [i / FANOUT, j / FANOUT];
+      while (i < j && (last || i % FANOUT !== 0 || j - i < FANOUT)) {
+        if (value(lows, i) < low) low = value(lows, i);
+        if (value(highs, i) > high) high = value(highs, i);
+        i += 1;
+      }
+      while (i < j && j % FANOUT !== 0) {
+        j -= 1;
+        if (value(lows, j) < low) low = value(lows, j);
+        if (value(highs, j) > high) high = value(highs, j);
+      }
+      i /= FANOUT;
+      j /= FANOUT;
     }
     return low <= high ? [low, high] : null;
   }

@@ -50,6 +50,24 @@ export class Looked {
     return Math.max(0, this.upTo(sums, of, to) - this.upTo(sums, of, from)) / looked;
   }
 
+  /** Mean sessions in each of some states in each of so many equal parts of the time; NaN where it was not looked. */
+  columns(keys: string[], { from, to }: Range, parts: number): number[][] {
+    const times = Array.from({ length: parts + 1 }, (_, n) => from + (n * (to - from)) / parts);
+    // The span that has begun last at each time, and how much of it is over.
+    const spans = times.map((time) => firstAtOrAfter(this.starts, time) - 1);
+    const over = times.map((time, n) => Math.min(time, this.ends[spans[n] ?? -1] ?? time) - (this.starts[spans[n] ?? -1] ?? time));
+    const known = times.map((_, n) => (this.known[spans[n] ?? -1] ?? 0) + (over[n] ?? 0));
+    return keys.map((key) => {
+      const at = this.keys.indexOf(key);
+      const [sums, sessions] = [this.sums[at] ?? [], this.series[at]?.sessions ?? []];
+      const upTo = times.map((_, n) => (sums[spans[n] ?? -1] ?? 0) + (over[n] ?? 0) * (sessions[spans[n] ?? -1] ?? 0));
+      return Array.from({ length: parts }, (_, n) => {
+        const looked = (known[n + 1] ?? 0) - (known[n] ?? 0);
+        return looked > 0 ? Math.max(0, (upTo[n + 1] ?? 0) - (upTo[n] ?? 0)) / looked : NaN;
+      });
+    });
+  }
+
   /** Sessions in a state at a moment; null where it was not looked then. */
   at(key: string, moment: number): number | null {
     const span = firstAtOrAfter(this.starts, moment + 1e-9) - 1;

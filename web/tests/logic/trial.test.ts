@@ -112,6 +112,7 @@ describe('waits', () => {
       const [from, to] = [10, 20];
       const of = series.sessions.filter((_, n) => (waits.start_us[n] ?? 0) >= from * 1e6 && (waits.start_us[n] ?? 0) < to * 1e6);
       expect(look.mean(key, { from, to })).toBeCloseTo(of.reduce((sum, one) => sum + one, 0) / of.length, 6);
+      expect(look.columns([key], { from, to }, 10)[0]).toEqual(of.map((one) => expect.closeTo(one, 9) as number));
       expect(look.at(key, 10.5)).toBe(series.sessions[waits.start_us.indexOf(10_000_000)]);
     }
     expect(look.mean('never seen', { from: 10, to: 20 })).toBe(0);
