@@ -25,8 +25,8 @@ function allowOwnScript(): Plugin {
 }
 
 /**
- * What Observable Plot brings along that no chart here has, a sixth of the page: maps, named colour schemes, legends, tips, and
- * axes of dates. What is left out does nothing when it is called.
+ * What Observable Plot brings along that no chart here has, a sixth of the page: maps, named colour schemes, legends, tips,
+ * histograms, and axes of dates. What is left out does nothing when it is called.
  */
 const LEFT_OUT = [
   'd3-geo',
@@ -37,6 +37,7 @@ const LEFT_OUT = [
   '@observablehq/plot/src/interactions/pointer.js',
   '@observablehq/plot/src/marks/tip.js',
   '@observablehq/plot/src/legends.js',
+  '@observablehq/plot/src/transforms/bin.js',
 ];
 
 function leaveOut(): Plugin {
@@ -46,8 +47,9 @@ function leaveOut(): Plugin {
     async load(id) {
       if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
       const names = Object.keys((await import(pathToFileURL(id).href)) as object);
-      // A chart has no legends, and puts them before itself.
-      return names.map((name) => `export const ${name} = () => ${name === 'createLegends' ? '[]' : 'undefined'};`).join('\n');
+      // A chart puts its legends before itself, and bins a line's values where it is told to.
+      const answer = (name: string) => (name === 'createLegends' ? '[]' : name.startsWith('maybeDense') ? 'options' : 'undefined');
+      return names.map((name) => `export const ${name} = (options) => ${answer(name)};`).join('\n');
     },
   };
 }
