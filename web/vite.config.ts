@@ -34,11 +34,23 @@ const LEFT_OUT = [
   'd3-time',
   'd3-time-format',
   '@observablehq/plot/src/projection.js',
+  '@observablehq/plot/src/scales/schemes.js',
   '@observablehq/plot/src/interactions/pointer.js',
   '@observablehq/plot/src/marks/tip.js',
   '@observablehq/plot/src/legends.js',
   '@observablehq/plot/src/transforms/bin.js',
 ];
+
+/**
+ * What is called nevertheless: a chart has no legends and puts them before itself, a scale without values has no colours, a
+ * line whose values are not binned is as it is.
+ */
+const ANSWERS: Record<string, string> = {
+  createLegends: '[]',
+  quantitativeScheme: '() => undefined',
+  maybeDenseIntervalX: 'options',
+  maybeDenseIntervalY: 'options',
+};
 
 function leaveOut(): Plugin {
   return {
@@ -47,9 +59,7 @@ function leaveOut(): Plugin {
     async load(id) {
       if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
       const names = Object.keys((await import(pathToFileURL(id).href)) as object);
-      // A chart puts its legends before itself, and bins a line's values where it is told to.
-      const answer = (name: string) => (name === 'createLegends' ? '[]' : name.startsWith('maybeDense') ? 'options' : 'undefined');
-      return names.map((name) => `export const ${name} = (options) => ${answer(name)};`).join('\n');
+      return names.map((name) => `export const ${name} = (options) => ${ANSWERS[name] ?? 'undefined'};`).join('\n');
     },
   };
 }

@@ -64,6 +64,9 @@ fn main() -> Result<()> {
         Some(path) => path.clone(),
         None => std::env::current_exe()?.with_file_name("pgdyno"),
     };
+    let page =
+        fs::metadata(options.web.join("dist/index.html")).context("the page is not built: make web")?;
+    fs::metadata(&pgdyno).with_context(|| format!("there is no {}: build it first", pgdyno.display()))?;
     let folder = tempfile::tempdir()?;
     let size = Size { trials: options.trials, seconds: options.seconds, metrics: options.metrics };
     let long = Size { trials: 1, seconds: options.long, metrics: 4 };

@@ -13,6 +13,7 @@ pub(crate) mod pgbench;
 mod plan;
 mod power;
 mod profile;
+mod publish;
 mod read_files;
 mod report;
 mod resume;
@@ -55,6 +56,7 @@ enum Command {
     Profile(profile::ProfileArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
+    Publish(publish::PublishArgs),
     Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
@@ -82,6 +84,7 @@ impl Cli {
             Command::Profile(args) => args.run(),
             Command::Import(args) => args.run(),
             Command::Export(args) => args.run(),
+            Command::Publish(args) => args.run(),
             Command::Power(args) => args.run(),
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),

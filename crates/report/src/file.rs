@@ -54,34 +54,30 @@ pub fn file(
     room_bytes: usize,
 ) -> Result<ReportFile, FileError> {
     let trials = by_nearness(view);
-    let mut stories = Vec::new();
+    let mut of_runs = Vec::new();
     for run in &view.runs {
-        stories.extend(histories(store, &run.id, git)?);
+        of_runs.extend(histories(store, &run.id, git)?);
     }
     let points = match trials.first() {
         Some(first) => points(store, first, trials.len(), room_bytes)?,
         None => MOST_POINTS,
     };
     let (mut details, mut left) = (Vec::new(), room_bytes);
-    let mut longest = 0;
+    let mut is_thinned = false;
     for trial in &trials {
         let detail = detail(&store.load(trial)?, Points::AtMost(points));
-        let is_thinned =
+        is_thinned |=
             detail.load.tps_low.is_some() || detail.metrics.iter().any(|metric| metric.low.is_some());
         let data = compressed(&detail.json())?;
         match left.checked_sub(in_base64(data.len())) {
             Some(rest) => left = rest,
             None => break,
         }
-        longest = longest.max(if is_thinned { points } else { 0 });
         details.push((trial.clone(), data));
     }
     let left_out = trials.len() - details.len();
-    Ok(ReportFile {
-        html: page(view, &stories, details)?,
-        thinned_to: (longest > 0).then_some(longest),
-        left_out,
-    })
+    let html = page(view, &of_runs, details)?;
+    Ok(ReportFile { html, thinned_to: is_thinned.then_some(points), left_out })
 }
 
 fn in_base64(bytes: usize) -> usize {

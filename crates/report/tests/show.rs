@@ -10,7 +10,7 @@ use bundles::{Bundles, cell, judged, record, ten_minutes};
 use model::record::Status;
 use report::show::{Shown, show};
 use report::table::Format;
-use report::{Selection, Selector, Terminal};
+use report::{Selection, Selector, Terminal, explained, explanation_text};
 
 fn shown(bundles: &Bundles, selector: &str) -> Shown {
     let selector = if selector.is_empty() { Selector::default() } else { selector.parse().unwrap() };
@@ -110,4 +110,19 @@ fn programs_get_the_same_in_full() {
     assert_eq!(trial["waits"][0]["sessions"], 2.0);
     let csv = shown.text(Format::Csv, None);
     assert!(csv.contains("\nthroughput,mean,1000,/s\n"), "{csv}");
+}
+
+/// The bars of `explain` are as long as the terminal has room for; a file has them as it always had.
+#[test]
+fn shares_of_an_explanation_are_drawn_to_the_terminals_width() {
+    let (bundles, _) = of_one_trial();
+    let explained = explained(&bundles.store, &Selection::Latest, &Selector::default()).unwrap();
+    let longest = |width: Option<usize>| {
+        let terminal = width.map(|width| Terminal { width, colours: false });
+        let page = explanation_text(&explained, Format::Table, terminal);
+        let too_wide = width.filter(|width| page.lines().any(|line| line.chars().count() > *width));
+        assert_eq!(too_wide, None, "{page}");
+        page.lines().map(|line| line.matches('█').count()).max().unwrap()
+    };
+    assert_eq!([None, Some(80), Some(120)].map(longest), [25, 43, 60]);
 }

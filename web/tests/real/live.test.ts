@@ -5,10 +5,9 @@ import { once } from 'node:events';
 import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { launch, json, PGDYNO, type Browser } from './store';
+import { json, launch, PGDYNO, serve, stop, type Browser } from './store';
 import type { RunHead } from '../../src/data/live';
 import type { View } from '../../src/data/view';
 
@@ -27,12 +26,13 @@ duration = "8s"
 let browser: Browser;
 let directory: string;
 const children: ChildProcess[] = [];
+const store = () => join(directory, 'store');
 
 beforeAll(async () => {
   browser = await launch();
   directory = mkdtempSync(join(tmpdir(), 'pgdyno-live-'));
   writeFileSync(join(directory, 'live.toml'), CAMPAIGN);
-  mkdirSync(join(directory, 'store/trials'), { recursive: true });
+  mkdirSync(join(store(), 'trials'), { recursive: true });
 });
 
 afterAll(async () => {
@@ -40,26 +40,6 @@ afterAll(async () => {
   await browser.close();
   rmSync(directory, { recursive: true, force: true });
 });
-
-function pgdyno(...args: string[]): ChildProcess {
-  const child = spawn(PGDYNO, [...args, '--store', join(directory, 'store')], { cwd: directory, stdio: ['ignore', 'pipe', 'ignore'] });
-  children.push(child);
-  return child;
-}
-
-async function stop(child: ChildProcess) {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGINT');
-  await once(child, 'exit');
-}
-
-/** Serves the store; the address is the first line that is printed. */
-async function serve(listen: string): Promise<{ child: ChildProcess; address: string }> {
-  const child = pgdyno('serve', '--listen', listen);
-  if (!child.stdout) throw new Error('pgdyno serve has no output');
-  const [address] = (await once(createInterface(child.stdout), 'line')) as [string];
-  return { child, address };
-}
 
 /** The figure that stands beside a name among those of now. */
 async function now(page: Page, name: string): Promise<number> {
@@ -80,13 +60,15 @@ async function screenshots(page: Page) {
 }
 
 test('a campaign is followed while it runs, over a restart of the server, and its trials appear by themselves', async () => {
-  const first = await serve('127.0.0.1:0');
+  const first = await serve(store(), '127.0.0.1:0');
+  children.push(first.child);
   const page = await browser.context.newPage();
   onTestFinished(() => page.close());
   await page.goto(`${first.address}#page=live`);
   await page.getByText('No campaign runs now').waitFor();
 
-  const run = pgdyno('run', 'live.toml');
+  const run = spawn(PGDYNO, ['run', 'live.toml', '--store', store()], { cwd: directory, stdio: 'ignore' });
+  children.push(run);
   const ended = once(run, 'exit');
   await page.locator('section.running h2', { hasText: 'live' }).waitFor();
   await page.locator('.now').waitFor();
@@ -108,7 +90,7 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   const { port } = new URL(first.address);
   await stop(first.child);
   await page.getByText('pgdyno serve does not answer').waitFor();
-  await serve(`127.0.0.1:${port}`);
+  children.push((await serve(store(), `127.0.0.1:${port}`)).child);
   await page.getByText('what is new appears by itself').waitFor();
   await page.getByText('2 of 3 trials').waitFor();
   await page.getByText('Measuring').waitFor();
@@ -117,7 +99,7 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   expect((await ended)[0]).toBe(0);
   await page.getByRole('link', { name: 'Overview' }).click();
   await page.waitForFunction(() => document.querySelectorAll('[data-trial]').length === 3);
-  const view = json('report', '--store', join(directory, 'store')) as View;
+  const view = json('report', '--store', store()) as View;
   const shown = await page.locator('[data-trial]').evaluateAll((marks) => marks.map((mark) => mark.getAttribute('data-trial')));
   const stored = view.panels.flatMap(({ rows }) => rows.flatMap(({ points }) => points.flatMap((point) => point?.runs ?? [])));
   expect(shown.toSorted()).toEqual(stored.map(({ id }) => id).toSorted());

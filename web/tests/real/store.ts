@@ -1,11 +1,11 @@
 /** The store that `npm run measure` left, its report, and the program that made them. */
 
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
-import { chromium, type BrowserContext } from 'playwright-core';
 
 export const STORE = resolve('test-results/real');
 export const REPORT = pathToFileURL(resolve('test-results/real.html')).href;
@@ -19,36 +19,23 @@ export function json(...args: string[]): unknown {
   return JSON.parse(said);
 }
 
-export interface Browser {
-  context: BrowserContext;
-  /** What pages asked for, and what they complained about. */
-  requests: string[];
-  complaints: string[];
-  close(): Promise<void>;
+export interface Serving {
+  child: ChildProcess;
+  address: string;
 }
 
-export async function launch(): Promise<Browser> {
-  const profile = mkdtempSync(join(tmpdir(), 'pgdyno-browser-'));
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    locale: 'en-US',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  });
-  const requests: string[] = [];
-  const complaints: string[] = [];
-  context.on('request', (request) => requests.push(request.url()));
-  context.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-  });
-  context.on('weberror', (error) => complaints.push(error.error().message));
-  return {
-    context,
-    requests,
-    complaints,
-    async close() {
-      await context.close();
-      rmSync(profile, { recursive: true, force: true });
-    },
-  };
+/** Serves a store; the address is the first line that is printed. */
+export async function serve(store: string, listen: string): Promise<Serving> {
+  const child = spawn(PGDYNO, ['serve', '--listen', listen, '--store', store], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [address] = (await once(createInterface(child.stdout), 'line')) as [string];
+  return { child, address };
 }
+
+/** As Ctrl-C does. */
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGINT');
+  await once(child, 'exit');
+}
+
+export { launch, type Browser } from '../launch';

@@ -1,0 +1,262 @@
+//! The schema on the server: its tables, their version, and the views on them.
+
+use std::collections::BTreeSet;
+
+use anyhow::bail;
+use report::flat::{Kind, Table, Value};
+use wire::blocking::{Session, SessionError};
+
+use super::copy::{literal, quoted};
+
+/// The version of the tables that this release makes. A change to a table raises it, and has a step in [`Schema::make`]
+/// that brings the version before up to it.
+pub(super) const VERSION: u32 = 1;
+
+/// The tables whose rows are one trial's, beside that of trials.
+pub(super) const OF_TRIALS: [Table; 6] =
+    [Table::Intervals, Table::Scripts, Table::Series, Table::Waits, Table::Events, Table::Statements];
+
+/// The table that says which version it is, and that the schema is pgdyno's.
+const MARK: &str = "pgdyno_schema";
+
+/// A schema by its name.
+pub(super) struct Schema {
+    name: String,
+    /// As an identifier.
+    quoted: String,
+}
+
+/// What there is on a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing.
+    Absent,
+    /// An empty schema.
+    Empty,
+    /// The tables of this version.
+    Version(u32),
+}
+
+/// Has literals and messages be as they are meant here, whatever the server's settings.
+pub(super) fn prepare_session(session: &mut Session) -> Result<(), SessionError> {
+    session.execute(
+        "SET standard_conforming_strings = on; SET client_min_messages = warning; SET search_path = pg_catalog",
+    )
+}
+
+impl Schema {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), quoted: identifier(name) }
+    }
+
+    /// What is there.
+    ///
+    /// # Errors
+    /// The schema is somebody else's, or of a later release.
+    pub(super) fn state(&self, session: &mut Session) -> anyhow::Result<State> {
+        let name = quoted(&self.name);
+        let count = |session: &mut Session, of: &str| -> anyhow::Result<bool> {
+            let sql = format!(
+                "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = {name} {of} LIMIT 1"
+            );
+            Ok(!session.query(&sql)?.is_empty())
+        };
+        if !count(session, &format!("AND c.relname = '{MARK}'"))? {
+            if count(session, "")? {
+                bail!(
+                    "it has tables that are not pgdyno's: name another schema by --schema, which is made where there is none"
+                );
+            }
+            let sql = format!("SELECT 1 FROM pg_namespace WHERE nspname = {name}");
+            return Ok(if session.query(&sql)?.is_empty() { State::Absent } else { State::Empty });
+        }
+        let rows = session.query(&format!("SELECT version FROM {}.{MARK}", self.quoted))?;
+        let version = rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok());
+        match version {
+            Some(version) if version <= VERSION => Ok(State::Version(version)),
+            Some(version) => bail!(
+                "its tables are of version {version}, and this pgdyno knows them up to {VERSION}: use the release that made \
+                 them, or another schema (--schema)"
+            ),
+            None => bail!("its table {MARK} does not say which version it is: use another schema (--schema)"),
+        }
+    }
+
+    /// Ids of the trials that are there.
+    pub(super) fn trials(&self, session: &mut Session) -> Result<BTreeSet<String>, SessionError> {
+        let rows = session.query(&format!("SELECT trial FROM {}", self.table(Table::Trials)))?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
+
+    /// Makes what is missing, in one transaction; of two that do at once, the second waits.
+    pub(super) fn make(&self, session: &mut Session) -> anyhow::Result<()> {
+        session.execute(&format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext({}))", quoted(&self.name)))?;
+        let from = match self.state(session)? {
+            State::Absent => {
+                session.execute(&format!("CREATE SCHEMA {}", self.quoted))?;
+                0
+            }
+            State::Empty => 0,
+            State::Version(version) => version,
+        };
+        if from < 1 {
+            session.execute(&self.version_1())?;
+        }
+        if from < VERSION {
+            session.execute(&format!("UPDATE {}.{MARK} SET version = {VERSION}", self.quoted))?;
+        }
+        Ok(session.execute("COMMIT")?)
+    }
+
+    fn version_1(&self) -> String {
+        let s = &self.quoted;
+        let mut sql = format!(
+            "CREATE TABLE {s}.{MARK} (version integer NOT NULL);\n\
+             INSERT INTO {s}.{MARK} VALUES (1);\n\
+             COMMENT ON TABLE {s}.{MARK} IS 'Version of the tables of this schema, which `pgdyno publish` keeps';\n"
+        );
+        for table in Table::ALL {
+            sql += &self.create(table);
+        }
+        for (name, about, query) in VIEWS {
+            let query = query.replace("{s}", s);
+            let about = quoted(about);
+            sql += &format!("CREATE VIEW {s}.{name} AS\n{query};\nCOMMENT ON VIEW {s}.{name} IS {about};\n");
+        }
+        sql
+    }
+
+    fn create(&self, table: Table) -> String {
+        let name = self.table(table);
+        let mut columns: Vec<String> = Vec::new();
+        let mut comments = format!("COMMENT ON TABLE {name} IS {};\n", quoted(table.about()));
+        for column in table.columns() {
+            let kind = match column.kind {
+                Kind::Whole => "bigint",
+                Kind::Real => "double precision",
+                Kind::Text => "text",
+                Kind::Json => "jsonb",
+                Kind::Time => "timestamptz",
+            };
+            let column_name = identifier(column.name);
+            let not_null = if ["trial", "run", "cell"].contains(&column.name) { " NOT NULL" } else { "" };
+            columns.push(format!("{column_name} {kind}{not_null}"));
+            comments += &format!("COMMENT ON COLUMN {name}.{column_name} IS {};\n", quoted(column.about));
+        }
+        let runs = self.table(Table::Runs);
+        let trials = self.table(Table::Trials);
+        columns.push(match table {
+            Table::Runs => "PRIMARY KEY (run)".to_owned(),
+            Table::Trials => {
+                format!("PRIMARY KEY (trial), FOREIGN KEY (run) REFERENCES {runs} ON DELETE CASCADE")
+            }
+            Table::Cells => {
+                format!("PRIMARY KEY (run, cell), FOREIGN KEY (run) REFERENCES {runs} ON DELETE CASCADE")
+            }
+            _ => format!("FOREIGN KEY (trial) REFERENCES {trials} ON DELETE CASCADE"),
+        });
+        let indexes: &[&str] = match table {
+            Table::Runs | Table::Cells => &[],
+            Table::Trials => &["run, cell", "load_started"],
+            Table::Intervals | Table::Scripts | Table::Events => &["trial", "\"time\""],
+            Table::Series => &["trial, metric, \"of\"", "metric, \"time\""],
+            Table::Waits => &["trial, session", "\"time\""],
+            Table::Statements => &["trial"],
+        };
+        let indexes: String =
+            indexes.iter().map(|columns| format!("CREATE INDEX ON {name} ({columns});\n")).collect();
+        format!("CREATE TABLE {name} (\n  {}\n);\n{comments}{indexes}", columns.join(",\n  "))
+    }
+
+    fn table(&self, table: Table) -> String {
+        format!("{}.{}", self.quoted, table.name())
+    }
+
+    /// The statement that puts a row of runs or cells in the place of what was there.
+    pub(super) fn upsert(&self, table: Table, values: &[Value<'_>]) -> String {
+        let key: &[&str] = if table == Table::Runs { &["run"] } else { &["run", "cell"] };
+        let others: Vec<String> = table
+            .columns()
+            .iter()
+            .filter(|column| !key.contains(&column.name))
+            .map(|column| format!("{0} = excluded.{0}", identifier(column.name)))
+            .collect();
+        let insert = self.insert(table, values);
+        format!("{insert} ON CONFLICT ({}) DO UPDATE SET {}", key.join(", "), others.join(", "))
+    }
+
+    /// The statement that adds a trial, and brings a row where it was not there.
+    pub(super) fn insert_once(&self, values: &[Value<'_>]) -> String {
+        format!("{} ON CONFLICT DO NOTHING RETURNING trial", self.insert(Table::Trials, values))
+    }
+
+    fn insert(&self, table: Table, values: &[Value<'_>]) -> String {
+        let values: Vec<String> = values.iter().map(literal).collect();
+        format!("INSERT INTO {} ({}) VALUES ({})", self.table(table), names(table), values.join(", "))
+    }
+
+    /// The statement that takes rows of a table.
+    pub(super) fn copy(&self, table: Table) -> String {
+        format!("COPY {} ({}) FROM STDIN", self.table(table), names(table))
+    }
+}
+
+fn names(table: Table) -> String {
+    let names: Vec<String> = table.columns().iter().map(|column| identifier(column.name)).collect();
+    names.join(", ")
+}
+
+pub(super) fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Views with their meanings. Each has a column `time`, and but for the trials `metric` and `value`, as Grafana takes time
+/// series.
+const VIEWS: [(&str, &str, &str); 5] = [
+    (
+        "grafana_trials",
+        "Trials at the time when their load began, as annotations or a table: text has the cell",
+        "SELECT coalesce(load_started, started) AS \"time\", ended AS time_end, trial, run, campaign,
+  format('%s %s scale %s clients %s', server, workload, scale, clients) AS text,
+  server, settings, workload, scale, clients, repeat, validity,
+  tps, latency_mean_us, latency_p50_us, latency_p95_us, latency_p99_us
+FROM {s}.trials",
+    ),
+    (
+        "grafana_tps",
+        "Transactions per second in each second of the measured window; metric names the trial",
+        "SELECT i.\"time\", format('%s %s clients %s #%s', t.server, t.workload, t.clients, t.repeat) AS metric,
+  i.tps AS value, t.trial, t.run, t.campaign, t.server, t.workload, t.scale, t.clients, t.repeat, t.validity
+FROM {s}.intervals i JOIN {s}.trials t USING (trial)
+WHERE i.phase = 'measure'",
+    ),
+    (
+        "grafana_latency",
+        "Latency in each second of the measured window, in microseconds; metric is the percentile",
+        "SELECT i.\"time\", l.metric, l.value, t.trial, t.run, t.campaign, t.server, t.workload, t.scale, t.clients, t.repeat,
+  t.validity
+FROM {s}.intervals i JOIN {s}.trials t USING (trial)
+CROSS JOIN LATERAL (VALUES ('mean', i.latency_mean_us), ('p50', i.latency_p50_us), ('p95', i.latency_p95_us),
+  ('p99', i.latency_p99_us), ('max', i.latency_max_us)) AS l (metric, value)
+WHERE i.phase = 'measure'",
+    ),
+    (
+        "grafana_series",
+        "Metrics over time: of a counter its growth per second, null where it was reset. Filter by trial",
+        "SELECT \"time\", metric || coalesce('{' || \"of\" || '}', '') AS metric,
+  CASE WHEN kind = 'gauge' THEN value
+       WHEN value >= lag(value) OVER w THEN (value - lag(value) OVER w) / (at_us - lag(at_us) OVER w) * 1e6
+  END AS value, trial, metric AS name, \"of\"
+FROM {s}.series
+WINDOW w AS (PARTITION BY trial, metric, \"of\" ORDER BY at_us)",
+    ),
+    (
+        "grafana_waits",
+        "Mean number of sessions in each state of waiting, second by second; metric is the wait, CPU, or the state",
+        "SELECT \"time\", CASE WHEN state <> 'active' THEN state
+    ELSE coalesce(wait_event_type || ' ' || wait_event, 'CPU') END AS metric,
+  sessions AS value, session, trial
+FROM {s}.waits",
+    ),
+];

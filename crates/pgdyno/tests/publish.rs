@@ -1,0 +1,316 @@
+//! What `pgdyno publish` leaves in real servers, the oldest and the newest that there are.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+
+#[path = "../../report/tests/fixture/bundles.rs"]
+mod bundles;
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use bundles::{Bundles, cell, judged, record, ten_minutes};
+use model::message::Endpoint;
+use model::record::{Status, TrialRecord};
+use model::workload::Transport;
+use postgres::{Client, NoTls};
+use report::flat::Table;
+use target::{Cache, Progress, Server};
+
+const MAJORS: [&str; 2] = ["9.6", "18"];
+const SCHEMA: &str = "pgdyno";
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+/// A server to publish to, and a store to publish.
+struct Ground {
+    server: Server,
+    bundles: Bundles,
+}
+
+impl Ground {
+    fn new(major: &str) -> Self {
+        let cache = Cache::open().unwrap();
+        let installation = target::install_newest(&cache, major, &Quiet).unwrap();
+        let settings: BTreeMap<String, String> = [("fsync".to_owned(), "off".to_owned())].into();
+        let server = target::Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
+        let mut bundles = Bundles::new();
+        bundles.write(full());
+        bundles.runs(&cell("17", 8), &[500.5, 510.25]);
+        bundles.write(judged(record(cell("17", 8), 9e9), Status::Invalid, "x'\\"));
+        Self { server, bundles }
+    }
+
+    fn place(&self) -> (String, u16) {
+        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
+            panic!("not a socket")
+        };
+        (directory, port)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        self.command_as(target::USER, args)
+    }
+
+    fn command_as(&self, user: &str, args: &[&str]) -> Command {
+        let (host, port) = self.place();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+        command.args(["publish", &format!("host={host} port={port} user={user} dbname=postgres")]).args(args);
+        command.current_dir(self.bundles.directory.path()).env_remove("PGDYNO_STORE");
+        command
+    }
+
+    fn publish(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        text(&output)
+    }
+
+    fn client(&self) -> Client {
+        let (host, port) = self.place();
+        let mut config = postgres::Config::new();
+        config.host_path(host).port(port).user(target::USER).dbname("postgres");
+        config.connect(NoTls).unwrap()
+    }
+
+    /// Rows of each table.
+    fn counts(&self) -> BTreeMap<&'static str, i64> {
+        let mut client = self.client();
+        let mut count = |table: &str| -> i64 {
+            client.query_one(&format!("SELECT count(*) FROM {SCHEMA}.{table}"), &[]).unwrap().get(0)
+        };
+        Table::ALL.iter().map(|table| (table.name(), count(table.name()))).collect()
+    }
+
+    /// The rows that the store has.
+    fn expected(&self) -> BTreeMap<&'static str, i64> {
+        let trials = self.bundles.store.trials().unwrap();
+        let heads: Vec<_> = trials.iter().collect();
+        let rows = |table: Table| {
+            let mut rows = 0;
+            let mut add = |_: &[report::flat::Value<'_>]| -> Result<(), ()> {
+                rows += 1;
+                Ok(())
+            };
+            table.of_heads(&heads, &mut add).unwrap();
+            for trial in &trials {
+                table.of_trial(&self.bundles.store.load(&trial.id).unwrap(), &mut add).unwrap();
+            }
+            rows
+        };
+        Table::ALL.iter().map(|table| (table.name(), rows(*table))).collect()
+    }
+}
+
+/// A trial with texts that are hard to copy.
+fn full() -> TrialRecord {
+    let mut full = ten_minutes();
+    full.trial.run.notes = Some("it's a\ttab, a \\N and\nlines".to_owned());
+    full.events[0].message = "a\\b\tc\nd 'e' \"f\" ä".to_owned();
+    full.metrics.0[0].points[7].value = None;
+    full
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn published_again_and_again_each_trial_is_there_once() {
+    for major in MAJORS {
+        let mut ground = Ground::new(major);
+        let foretold = ground.publish(&["--dry-run"]);
+        assert!(foretold.contains("4 of 4 trials would be copied"), "{foretold}");
+        assert!(foretold.contains("which would be made") && foretold.contains("sweep"), "{foretold}");
+        let made: i64 = ground
+            .client()
+            .query_one("SELECT count(*) FROM pg_namespace WHERE nspname = $1", &[&SCHEMA])
+            .unwrap()
+            .get(0);
+        assert_eq!(made, 0, "a dry run makes nothing");
+
+        ground.publish(&["server=17"]);
+        assert_eq!(ground.counts()["trials"], 3);
+        assert!(ground.publish(&[]).ends_with("1 trial published, 3 there already\n"));
+        let counts = ground.counts();
+        assert_eq!(counts, ground.expected(), "{major}");
+        assert!(ground.publish(&[]).ends_with("0 trials published, 4 there already\n"));
+        assert_eq!(ground.counts(), counts);
+
+        ground.bundles.write(record(cell("17", 8), 700.0));
+        ground.publish(&[]);
+        let more = ground.counts();
+        assert_eq!((more["trials"], more["cells"]), (5, 2));
+        assert_eq!(more, ground.expected(), "{major}");
+        assert!(ground.publish(&["--dry-run"]).starts_with("0 of 5 trials would be copied"));
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_bundles() {
+    for major in MAJORS {
+        let ground = Ground::new(major);
+        ground.publish(&[]);
+        let mut client = ground.client();
+        for trial in ground.bundles.store.trials().unwrap() {
+            let record = ground.bundles.store.load(&trial.id).unwrap();
+            let row = client
+                .query_one(
+                    "SELECT tps, latency_p99_us, clients, validity, \
+                            (extract(epoch from load_started) * 1e6)::bigint, findings::text \
+                     FROM pgdyno.trials WHERE trial = $1",
+                    &[&trial.id],
+                )
+                .unwrap();
+            let summary = trial.summary.as_ref().unwrap();
+            assert_eq!(row.get::<_, f64>(0), summary.tps);
+            assert_eq!(row.get::<_, Option<f64>>(1), summary.latency.as_ref().unwrap().p99_us);
+            assert_eq!(row.get::<_, i64>(2), i64::from(trial.cell.clients));
+            assert_eq!(row.get::<_, &str>(3), trial.validity.status.name());
+            assert_eq!(row.get::<_, i64>(4), trial.load_started.unwrap().as_microsecond());
+            assert_eq!(row.get::<_, &str>(5).contains(r"x'\\"), trial.validity.status == Status::Invalid);
+            let readings = client
+                .query("SELECT value FROM pgdyno.series WHERE trial = $1 ORDER BY at_us", &[&trial.id])
+                .unwrap();
+            let read: Vec<Option<f64>> = readings.iter().map(|row| row.get(0)).collect();
+            let stored: Vec<Option<f64>> =
+                record.metrics.0.iter().flat_map(|series| &series.points).map(|point| point.value).collect();
+            assert_eq!(read, stored);
+        }
+        let message: String = client.query_one("SELECT message FROM pgdyno.events", &[]).unwrap().get(0);
+        assert_eq!(message, full().events[0].message);
+        let notes = client.query("SELECT notes FROM pgdyno.runs", &[]).unwrap();
+        assert_eq!(notes.len(), 1);
+        let cell = client
+            .query_one("SELECT n, invalid, tps_median FROM pgdyno.cells WHERE clients = 8", &[])
+            .unwrap();
+        let (n, invalid, median): (i64, i64, f64) = (cell.get(0), cell.get(1), cell.get(2));
+        assert_eq!((n, invalid), (2, 1));
+        assert!((median - 505.375).abs() < 1e-9);
+    }
+}
+
+/// The views have what Grafana asks for: a time, a metric, a value.
+#[test]
+fn views_have_time_metric_and_value() {
+    for major in MAJORS {
+        let ground = Ground::new(major);
+        ground.publish(&[]);
+        let mut client = ground.client();
+        for view in ["grafana_tps", "grafana_latency", "grafana_series", "grafana_waits"] {
+            let types = client
+                .query_one(
+                    &format!("SELECT pg_typeof(\"time\")::text, pg_typeof(metric)::text, pg_typeof(value)::text FROM {SCHEMA}.{view} LIMIT 1"),
+                    &[],
+                )
+                .unwrap();
+            let types: Vec<String> = (0..3).map(|at| types.get(at)).collect();
+            assert_eq!(types, ["timestamp with time zone", "text", "double precision"], "{view}");
+        }
+        let tps: f64 = client
+            .query_one(
+                "SELECT max(value) FROM pgdyno.grafana_tps WHERE metric = '18 select-only clients 4 #1'",
+                &[],
+            )
+            .unwrap()
+            .get(0);
+        assert_eq!(tps, 2000.0);
+        // WAL grew by 3 MB each second; what was not read makes the seconds beside it unknown.
+        let rates = client
+            .query_one("SELECT min(value), max(value), count(value) FROM pgdyno.grafana_series", &[])
+            .unwrap();
+        let (min, max, count): (f64, f64, i64) = (rates.get(0), rates.get(1), rates.get(2));
+        assert_eq!((min, max, count), (3e6, 3e6, 598));
+        let waits: f64 = client
+            .query_one("SELECT value FROM pgdyno.grafana_waits WHERE metric = 'LWLock WALWrite'", &[])
+            .unwrap()
+            .get(0);
+        assert_eq!(waits, 2.0);
+        let commented: i64 = client
+            .query_one(
+                "SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
+                 JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = 'pgdyno' AND c.relkind = 'r' AND a.attnum > 0 AND c.relname <> 'pgdyno_schema' \
+                   AND col_description(c.oid, a.attnum) IS NULL",
+                &[],
+            )
+            .unwrap()
+            .get(0);
+        assert_eq!(commented, 0, "every column says what it means");
+    }
+}
+
+/// Killed while a trial is being copied: of that trial nothing is there, and the next try copies it.
+#[test]
+fn killed_in_the_middle_whole_trials_are_there_and_no_parts() {
+    for major in MAJORS {
+        let ground = Ground::new(major);
+        ground.publish(&["server=17"]);
+        let before = ground.counts();
+        let mut client = ground.client();
+        // The trial's waits come after its intervals and metrics: there it is held up.
+        let mut holder = client.transaction().unwrap();
+        holder.batch_execute("LOCK TABLE pgdyno.waits IN ACCESS EXCLUSIVE MODE").unwrap();
+        let mut child = ground.command(&[]).stderr(Stdio::null()).spawn().unwrap();
+        let mut observer = ground.client();
+        wait_until("it waits for the lock", || {
+            let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+            observer.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        holder.rollback().unwrap();
+        wait_until("its session has ended", || {
+            let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno publish'";
+            observer.query_one(sessions, &[]).unwrap().get::<_, i64>(0) == 0
+        });
+        assert_eq!(ground.counts(), before, "{major}");
+        ground.publish(&[]);
+        assert_eq!(ground.counts(), ground.expected());
+    }
+}
+
+#[test]
+fn what_can_not_be_published_to_is_said_and_left_alone() {
+    let ground = Ground::new("18");
+    let mut client = ground.client();
+    let refused = |command: &mut Command, said: &str| {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains(said), "{}", text(&output));
+    };
+    client.batch_execute("CREATE SCHEMA other; CREATE TABLE other.t (); CREATE ROLE guest LOGIN").unwrap();
+    refused(&mut ground.command(&["--schema", "other"]), "it has tables that are not pgdyno's");
+    refused(&mut ground.command_as("guest", &[]), "permission denied for database postgres");
+    refused(&mut ground.command_as("guest", &[]), "needs CREATE on the database");
+    refused(&mut ground.command_as("nobody", &[]), "role \"nobody\" does not exist");
+    let mut nowhere = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+    nowhere.args(["publish", "host=/nowhere dbname=x user=y"]).current_dir(ground.bundles.directory.path());
+    refused(&mut nowhere, "/nowhere/.s.PGSQL.5432");
+
+    // A name that has to be quoted, and an empty schema that somebody made for the guest.
+    client.batch_execute("CREATE SCHEMA \"My \"\"tables\" AUTHORIZATION guest").unwrap();
+    let output = ground.command_as("guest", &["--schema", "My \"tables"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+
+    ground.publish(&[]);
+    client.batch_execute("UPDATE pgdyno.pgdyno_schema SET version = 99").unwrap();
+    let before = ground.counts();
+    refused(&mut ground.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 1");
+    client
+        .batch_execute("UPDATE pgdyno.pgdyno_schema SET version = 1; SET application_name = 'pgdyno'")
+        .unwrap();
+    refused(&mut ground.command(&[]), "a load of pgdyno's is running on this server (1 sessions)");
+    assert_eq!(ground.counts(), before);
+}
