@@ -38,9 +38,10 @@ unit: compiler perf $(WEB_PAGE)
 	cargo test --workspace --locked
 	cd web && npm run --silent test
 
-## browser: the report in a real browser
+## browser: the report in a real browser: of test data, then of a small campaign on real servers, from its file and served
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
+	cd web && npm run --silent measure && npm run --silent test:real
 
 ## screenshots: every page of REPORT (of `make demo`, else of the tests' data), wide and narrow, light and dark
 screenshots: compiler $(WEB_PAGE) chromium
