@@ -41,7 +41,10 @@ const LEFT_OUT = [
   '@observablehq/plot/src/transforms/bin.js',
 ];
 
-/** What is called nevertheless: no legends stand before a chart, a scale without values has no colours, a line is not binned. */
+/**
+ * What is called nevertheless: a chart has no legends and puts them before itself, a scale without values has no colours, a
+ * line whose values are not binned is as it is.
+ */
 const ANSWERS: Record<string, string> = {
   createLegends: '[]',
   quantitativeScheme: '() => undefined',
