@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test lint unit browser bench conformance fuzz clean compiler chromium perf cargo-deny
+.PHONY: build web demo test lint unit browser screenshots bench conformance fuzz clean compiler chromium perf cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
@@ -38,9 +38,16 @@ unit: compiler perf $(WEB_PAGE)
 	cargo test --workspace --locked
 	cd web && npm run --silent test
 
-## browser: the report in a real browser
+## browser: the report in a real browser: of test data, then of a small campaign on real servers, from its file and served
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
+	cd web && npm run --silent measure && npm run --silent test:real
+
+## screenshots: every page of REPORT (of `make demo`, else of the tests' data), wide and narrow, light and dark
+screenshots: compiler $(WEB_PAGE) chromium
+	[ -e "$(REPORT)" ] || (cd web && npm run --silent fixture)
+	cd web && REPORT_HTML="$(if $(wildcard $(REPORT)),$(abspath $(REPORT)),test-results/report.html)" npm run --silent screenshots
+	@echo "The pictures are in web/test-results/pictures"
 
 ## bench: the driver's, the data sets' and the collectors' cost, each in one run, what the statistics promise, and the report's speed
 bench: compiler $(WEB_PAGE) chromium

@@ -34,10 +34,14 @@ const LEFT_OUT = [
   'd3-time',
   'd3-time-format',
   '@observablehq/plot/src/projection.js',
+  '@observablehq/plot/src/scales/schemes.js',
   '@observablehq/plot/src/interactions/pointer.js',
   '@observablehq/plot/src/marks/tip.js',
   '@observablehq/plot/src/legends.js',
 ];
+
+/** What is called nevertheless: a chart has no legends and puts them before itself, a scale without values has no colours. */
+const ANSWERS: Record<string, string> = { createLegends: '[]', quantitativeScheme: '() => undefined' };
 
 function leaveOut(): Plugin {
   return {
@@ -46,8 +50,7 @@ function leaveOut(): Plugin {
     async load(id) {
       if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
       const names = Object.keys((await import(pathToFileURL(id).href)) as object);
-      // A chart has no legends, and puts them before itself.
-      return names.map((name) => `export const ${name} = () => ${name === 'createLegends' ? '[]' : 'undefined'};`).join('\n');
+      return names.map((name) => `export const ${name} = () => ${ANSWERS[name] ?? 'undefined'};`).join('\n');
     },
   };
 }

@@ -68,7 +68,7 @@ async function openTrial(page) {
     return performance.now();
   }, ofTrial(page.url()));
   const ended = await page
-    .waitForFunction(() => document.querySelector('.lanes canvas') && performance.now(), null, { timeout: 10_000 })
+    .waitForFunction(() => document.querySelector('.lanes .plot canvas')?.clientWidth > 50 && performance.now(), null, { timeout: 10_000 })
     .then((handle) => handle.jsonValue())
     .catch(() => null);
   return ended === null ? null : (ended - began) / 1000;

@@ -102,15 +102,25 @@ pub fn facts_of_settings(settings: &[Setting]) -> Facts {
         .collect()
 }
 
-/// A value with its unit; units such as `8kB`, of which majors have others, are multiplied out.
+/// A value with its unit. Majors have others for one setting (`8kB`, `B`), so that sizes are in the largest that leaves no
+/// fraction.
 fn in_unit(value: &str, unit: &str) -> String {
-    let name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
-    let times: Option<i64> = unit.strip_suffix(name).and_then(|digits| digits.parse().ok());
-    match times.zip(value.parse::<i64>().ok()) {
-        // Below 0 a number means something else than itself.
-        Some((times, number)) if number > 0 => format!("{}{name}", number.saturating_mul(times)),
-        _ => format!("{value}{name}"),
+    const SIZES: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
+    let times = unit.strip_suffix(name).and_then(|digits| digits.parse::<i64>().ok()).unwrap_or(1);
+    // Below 0 a number means something else than itself.
+    let Some(mut number) = value.parse::<i64>().ok().filter(|number| *number > 0) else {
+        return format!("{value}{name}");
+    };
+    number = number.saturating_mul(times);
+    let place = SIZES.iter().position(|size| *size == name).unwrap_or(SIZES.len());
+    for size in SIZES.iter().skip(place + 1) {
+        if number % 1024 != 0 {
+            break;
+        }
+        (number, name) = (number / 1024, size);
     }
+    format!("{number}{name}")
 }
 
 /// What differs between the cells of a plan that are to be compared: each level of the compared factor against the
@@ -262,8 +272,9 @@ mod tests {
 
     #[test]
     fn values_are_in_units_that_can_be_compared() {
-        assert_eq!(in_unit("128", "16MB"), "2048MB");
-        assert_eq!(in_unit("2048", "MB"), "2048MB");
+        assert_eq!(in_unit("128", "16MB"), "2GB");
+        assert_eq!(in_unit("2048", "MB"), "2GB");
+        assert_eq!(in_unit("2048", "8kB"), in_unit("16777216", "B"));
         assert_eq!((in_unit("-1", "8kB").as_str(), in_unit("on", "").as_str()), ("-1kB", "on"));
     }
 

@@ -1,18 +1,27 @@
 //! Writes the tests' view where the page's own tests look for it:
 //! `cargo run -p report --example fixture -- web/test-results`.
 //!
-//! `report.html` is the report, `scans.html` one on scans; `view.ts` and `scans.ts` are the same views, which the type
-//! checker holds against `web/src/data/view.ts`, and `details.ts` trials in detail, against `web/src/data/detail.ts`.
+//! `report.html` is the report, `scans.html` one on scans, `kernels.html` one with many columns, two scales and a history;
+//! `view.ts`, `scans.ts`, `kernels.ts` and `histories.ts` are the same data and `details.ts` trials in detail: the type
+//! checker holds all of them against `web/src/data/`.
 
+#[path = "../tests/fixture/bundles.rs"]
+mod bundles;
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 
-use std::path::PathBuf;
-use std::{env, fs, io};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
+use bundles::{Bundles, cell, record};
 use report::detail::{Detail, Points, detail};
+use report::history::{Document, Over, Request, history};
+use report::metric::Metric;
+use report::{Selection, Selector, View, html, read};
 
-fn main() -> io::Result<()> {
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
     let folder = PathBuf::from(env::args_os().nth(1).unwrap_or_else(|| "web/test-results".into()));
     fs::create_dir_all(&folder)?;
     let whole: Vec<Detail> =
@@ -20,13 +29,10 @@ fn main() -> io::Result<()> {
     for (page, name, view, details) in
         [("report", "view", fixture::view(), &whole[..]), ("scans", "scans", fixture::scans(), &[])]
     {
-        fs::write(folder.join(page).with_extension("html"), report::html(&view, &[], details)?)?;
-        let typed = format!(
-            "import type {{ View }} from '../src/data/view';\n\nexport const {name}: View = {};\n",
-            view.json_pretty()
-        );
-        fs::write(folder.join(name).with_extension("ts"), typed)?;
+        fs::write(folder.join(page).with_extension("html"), html(&view, &[], details)?)?;
+        fs::write(folder.join(name).with_extension("ts"), typed(name, &view))?;
     }
+    kernels(&folder)?;
     let thinned = fixture::detailed::trials().into_iter().map(|record| detail(&record, Points::AtMost(20)));
     let all: Vec<String> = whole.iter().cloned().chain(thinned).map(|detail| detail.json()).collect();
     let typed = format!(
@@ -34,5 +40,49 @@ fn main() -> io::Result<()> {
          export const details: Detail[] = [{}];\n",
         all.join(",\n")
     );
-    fs::write(folder.join("details.ts"), typed)
+    Ok(fs::write(folder.join("details.ts"), typed)?)
+}
+
+fn typed(name: &str, view: &View) -> String {
+    let json = view.json_pretty();
+    format!("import type {{ View }} from '../src/data/view';\n\nexport const {name}: View = {json};\n")
+}
+
+/// The kernels of 2016 at two scales and two numbers of clients, on a machine of 16 GiB.
+fn kernels(folder: &Path) -> Result<(), Failure> {
+    let mut bundles = Bundles::new();
+    for line in include_str!("../../stats/tests/data/kernels-2016-read-only.csv").lines().skip(1) {
+        let [kernel, scale @ ("30" | "1500"), _, _, clients @ ("4" | "16"), tps] =
+            line.split(',').collect::<Vec<_>>()[..]
+        else {
+            continue;
+        };
+        let mut cell = cell("9.5", clients.parse()?);
+        cell.scale = scale.parse()?;
+        cell.kernel = Some(kernel.to_owned());
+        let mut record = record(cell, tps.parse()?);
+        record.trial.database_bytes = Some(u64::from(record.trial.cell.scale) * 15_500_000);
+        record.environment.memory_bytes = Some(16 << 30);
+        record.environment.kernel = Some(format!("Linux {kernel}"));
+        bundles.write(record);
+    }
+    let view = read(&bundles.store, &Selection::Latest)?;
+    let request = Request {
+        metric: Metric::Tps,
+        over: Over::Kernel,
+        selector: Selector::default(),
+        control: None,
+        without: Vec::new(),
+        gates: Vec::new(),
+        newest: None,
+        git: &|_, _| None,
+    };
+    let histories = [Document::of(&history(&bundles.store, &request)?)];
+    fs::write(folder.join("kernels.html"), html(&view, &histories, &[])?)?;
+    fs::write(folder.join("kernels.ts"), typed("kernels", &view))?;
+    let histories = format!(
+        "import type {{ History }} from '../src/data/history';\n\nexport const histories: History[] = {};\n",
+        serde_json::to_string_pretty(&histories)?
+    );
+    Ok(fs::write(folder.join("histories.ts"), histories)?)
 }

@@ -231,13 +231,14 @@ fn settings(
         }
         known.push((column, of_trial));
         for seen in of_trial.iter() {
-            let setting = settings.entry(seen.name.clone()).or_insert_with(|| Setting {
-                name: seen.name.clone(),
+            let setting = settings
+                .entry(seen.name.clone())
+                .or_insert_with(|| Setting { name: seen.name.clone(), values: vec![None; columns.len()] });
+            let value = setting.values[column].get_or_insert_with(|| SettingValue {
                 unit: seen.unit.clone(),
-                values: vec![None; columns.len()],
+                values: Vec::new(),
+                default: true,
             });
-            let value = setting.values[column]
-                .get_or_insert_with(|| SettingValue { values: Vec::new(), default: true });
             value.default &= is_default(&seen.source);
             if !value.values.contains(&seen.value) {
                 value.values.push(seen.value.clone());
@@ -262,5 +263,8 @@ fn worth_knowing(setting: &Setting) -> bool {
     let mut known = setting.values.iter().flatten();
     let was_set = known.clone().any(|value| !value.default);
     let first = known.next();
-    was_set || known.any(|value| Some(&value.values) != first.map(|first| &first.values))
+    was_set
+        || known.any(|value| {
+            Some((&value.values, &value.unit)) != first.map(|first| (&first.values, &first.unit))
+        })
 }

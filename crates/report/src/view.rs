@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 /// Version of this schema: raised when a field changes its meaning or goes away.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// Everything that a report shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -511,8 +511,6 @@ pub struct FactValue {
 pub struct Setting {
     /// Its name.
     pub name: String,
-    /// The base unit of its values.
-    pub unit: Option<String>,
     /// One for each of [`View::columns`]; null where the server does not have it, or was not asked.
     pub values: Vec<Option<SettingValue>>,
 }
@@ -520,6 +518,8 @@ pub struct Setting {
 /// The value of a setting on one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingValue {
+    /// The base unit of its values, which is not the same in every release of PostgreSQL; null of what has none.
+    pub unit: Option<String>,
     /// The distinct values of its trials, in order of appearance: usually one.
     pub values: Vec<String>,
     /// Whether all of them are PostgreSQL's own default.

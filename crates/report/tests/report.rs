@@ -10,7 +10,7 @@ use model::record::{Status, Trial};
 use model::units::Rate;
 use report::table::Format;
 use report::view::{Frame, Point};
-use report::{Selection, View, analyse, of_run, read, tables};
+use report::{Selection, Surroundings, View, analyse, of_run, read, tables};
 use store::Store;
 
 /// The point of a panel's row at a column.
@@ -67,6 +67,45 @@ fn an_invalid_trial_is_shown_and_in_no_figure() {
         .map(|trial| trial.tps.unwrap())
         .collect();
     assert_eq!(point.median, Some(used[0] / 2.0 + used[1] / 2.0));
+}
+
+#[test]
+fn the_memory_of_a_panel_is_the_machine_s_or_the_limit_and_none_where_trials_differ() {
+    let (mut trials, mut surroundings) = fixture::trials();
+    for known in surroundings.values_mut() {
+        known.environment.memory_bytes = Some(16 << 30);
+    }
+    let memory = |trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>| {
+        analyse(trials, surroundings).panels[0].memory_bytes
+    };
+    assert_eq!(memory(&trials, &surroundings), Some(16 << 30));
+    let limits = model::limits::LimitsInForce { memory_bytes: Some(1 << 30), ..Default::default() };
+    trials.iter_mut().for_each(|trial| trial.limits = Some(limits.clone()));
+    assert_eq!(memory(&trials, &surroundings), Some(1 << 30));
+    let workload = trials[0].cell.workload.clone();
+    trials.retain(|trial| trial.cell.workload == workload);
+    trials[0].limits = None;
+    assert_eq!(memory(&trials, &surroundings), None);
+    assert_eq!(memory(&trials, &BTreeMap::new()), None);
+}
+
+#[test]
+fn facts_are_told_by_column_and_columns_by_their_factors() {
+    let (mut trials, mut surroundings) = fixture::trials();
+    for trial in &mut trials {
+        trial.cell.kernel = Some(if trial.cell.server == "18" { "6.12" } else { "6.1" }.to_owned());
+        let known = surroundings.get_mut(&trial.id).unwrap();
+        known.environment.kernel = trial.cell.kernel.clone();
+    }
+    let view = analyse(&trials, &surroundings);
+    let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
+    assert_eq!(kernels, ["6.1", "6.12"]);
+    let kernel = view.environment.facts.iter().find(|fact| fact.name == "kernel").unwrap();
+    for (column, level) in kernels.iter().enumerate() {
+        let fact = kernel.values.iter().find(|fact| fact.value.as_deref() == Some(level)).unwrap();
+        let other = 1 - column;
+        assert_eq!((fact.columns[column], fact.columns[other]), (fact.trials, 0));
+    }
 }
 
 #[test]

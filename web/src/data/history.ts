@@ -21,7 +21,22 @@ export interface History {
   };
   cells: HistoryCell[];
   shifts: HistoryShift[];
+  accepted: Acceptance[];
   sentence: string;
+  /** What was asked of the newest steps; nothing in a report. */
+  gates: unknown[];
+  said: string[];
+}
+
+export interface Acceptance {
+  id: string;
+  before: string;
+  after: string;
+  fell: boolean;
+  cells: Record<string, string>[];
+  note: string;
+  by: string | null;
+  at: string;
 }
 
 export interface HistoryCell {

@@ -231,11 +231,11 @@ export interface Fact {
 
 export interface Setting {
   name: string;
-  unit: string | null;
   values: (SettingValue | null)[];
 }
 
 export interface SettingValue {
+  unit: string | null;
   values: string[];
   default: boolean;
 }

@@ -29,10 +29,10 @@ export function difference(view: View, of: number, against: number): Differing[]
     ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) =>
       row('machine', fact.name, valuesOf(fact, against), valuesOf(fact, of), told.has('host') || (told.has('kernel') && fact.name.startsWith('kernel'))),
     ),
-    ...view.environment.settings.flatMap(({ name, unit, values }) => {
+    ...view.environment.settings.flatMap(({ name, values }) => {
       const text = (at: number) => {
         const value = values[at];
-        return value ? value.values.map((one) => (one === '' ? '(empty)' : setting(one, unit))).join(', ') : 'does not have it';
+        return value ? value.values.map((one) => (one === '' ? '(empty)' : setting(one, value.unit))).join(', ') : 'does not have it';
       };
       const isDefault = [values[of], values[against]].every((value) => !value || value.default);
       // What the settings' own factor sets is declared; another version's default is not.

@@ -1,6 +1,7 @@
 /** A cell over the steps of a history: every run as a dot, a line through the medians, a mark where it changed. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import { change, fixed, LOCALE } from '../data/format';
 import type { History, HistoryCell, HistoryChange } from '../data/history';
 
@@ -19,11 +20,16 @@ export function figure(value: number | null): string {
   return fixed(value, size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : size >= 0.995 ? 2 : 4);
 }
 
+/** In this order a cell is named by its factors. */
+const FIRST = ['server', 'settings', 'workload', 'scale', 'clients'];
+
 /** The scale and clients of a cell, say: what tells it from the others. */
 export function cellTitle(cell: HistoryCell, all: HistoryCell[]): string {
   const varies = (factor: string) => all.some((other) => other.cell[factor] !== cell.cell[factor]);
-  const told = Object.entries(cell.cell).filter(([factor]) => varies(factor));
-  const named = (told.length > 0 ? told : Object.entries(cell.cell)).map(([factor, level]) => (factor === 'workload' ? level : `${factor} ${level}`));
+  const place = (factor: string) => (FIRST.includes(factor) ? FIRST.indexOf(factor) : FIRST.length);
+  const levels = Object.entries(cell.cell).toSorted(([a], [b]) => place(a) - place(b));
+  const told = levels.filter(([factor]) => varies(factor));
+  const named = (told.length > 0 ? told : levels).map(([factor, level]) => (factor === 'workload' ? level : `${factor} ${level}`));
   return named.join(', ') || 'the one cell';
 }
 
@@ -60,7 +66,7 @@ export function historyChart(history: History, cell: HistoryCell, width: number,
   const ticks = history.steps.map((_, step) => step).filter((step) => step % every === 0);
   const levels = levelsOf(cell, last);
   const changes = labelled(cell.changes, room);
-  return Plot.plot({
+  return plot({
     width,
     height,
     marginLeft,
@@ -121,7 +127,7 @@ function labelled(changes: HistoryChange[], room: number): Labelled[] {
 
 /** What a chart needs for its width. style.css reserves the same. */
 export function chartHeight(width: number, small: boolean): number {
-  return small ? 210 : Math.round(Math.max(280, Math.min(400, width * 0.5)));
+  return small ? 230 : Math.round(Math.max(280, Math.min(400, width * 0.5)));
 }
 
 export function axisLabel({ metric, better, control }: History): string {

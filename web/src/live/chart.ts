@@ -1,6 +1,7 @@
 /** The trial that runs, second by second: a small chart of one figure. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import { LOCALE } from '../data/format';
 import type { Interval, TrialBegins } from '../data/live';
 
@@ -29,7 +30,7 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
       .filter(({ phase, width_us }) => phase !== 'drain' && width_us > 0)
       .map((interval) => ({ line, at: (interval.start_us + interval.width_us / 2) / 1e6, value: scaled(line.value(interval), unit, log) })),
   );
-  return Plot.plot({
+  return plot({
     width,
     height: HEIGHT,
     marginLeft: 62,

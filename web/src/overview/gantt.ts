@@ -1,6 +1,7 @@
 /** The client Gantt: when each client's transactions ran, a bar each, on one axis of time. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import { colour } from '../parts/series';
 import { count, counted, fixed, MISSING, seconds as inSeconds } from '../data/format';
 import { clientsOf, title, type Placed } from '../data/trials';
@@ -43,7 +44,7 @@ export function gantt(spans: Spans, at: number, until_us: number, width: number)
     y: 'client',
     stroke: colour(at),
   };
-  return Plot.plot({
+  return plot({
     width,
     height: MARGIN_TOP + MARGIN_BOTTOM + ROW * clients.length,
     marginLeft: margin,

@@ -1,6 +1,7 @@
 /** Throughput over clients or scales: every trial as a mark, a line through the medians. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import { count, LOCALE, tps } from '../data/format';
 import { title, trialsOf, type Placed } from '../data/trials';
 import { colour, dash, symbol } from '../parts/series';
@@ -112,7 +113,7 @@ export function sweep({ levels, shown, point, trials, axis }: Sweep, width: numb
     ];
   });
 
-  const svg = Plot.plot({
+  const svg = plot({
     width,
     height: height(width),
     marginLeft,

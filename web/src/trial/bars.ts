@@ -1,6 +1,7 @@
 /** Bars side by side, of one trial or of two, with what they differ by. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import type { Side } from './sides';
 import { fixed } from '../data/format';
 
@@ -28,7 +29,7 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
   const room = (width - marginLeft - marginRight) / most;
   const fits = ({ value, label }: (typeof flat)[number]) => value * room + 7 * label.length + 10 < width - marginLeft - marginRight;
   const named = (nth: number) => nth * block + (narrow ? 8 : head + (ROW * all.length) / 2);
-  const chart = Plot.plot({
+  return plot({
     width,
     height: rows.length * block + 4,
     marginLeft,
@@ -61,6 +62,4 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
     ],
   });
   // What it stands in says it in a sentence.
-  chart.setAttribute('aria-hidden', 'true');
-  return chart;
 }

@@ -1,6 +1,7 @@
 /** Where a transaction's time goes, of one trial or of two. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import { tickLabel } from './axis';
 import { tint } from './lanes';
 import type { Side } from './sides';
@@ -62,7 +63,7 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
   const perPixel = most / (width - marginLeft - 14);
   const band = 40;
   const fits = stacked.filter(({ name, x1, x2 }) => (x2 - x1) / perPixel > 7 * name.length + 8);
-  const chart = Plot.plot({
+  return plot({
     width,
     height: band * explained.length + 34,
     marginLeft,
@@ -79,8 +80,6 @@ export function draw(parts: Part[], explained: Explained[], all: Side[], width: 
     ],
   });
   // What it stands in says it in a sentence.
-  chart.setAttribute('aria-hidden', 'true');
-  return chart;
 }
 
 /** As the states of waiting have it. */

@@ -1,6 +1,7 @@
 /** The distribution of latencies by percentile, its rare ends drawn out. */
 
 import * as Plot from '@observablehq/plot';
+import { plot } from '../parts/plot';
 import { logTicks, tickLabel } from './axis';
 import type { Side } from './sides';
 import { LOCALE, latency } from '../data/format';
@@ -44,7 +45,7 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
   const ticks = [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= rarest);
   const values = logTicks(Math.min(...points.map(({ us }) => us)), Math.max(...points.map(({ us }) => us)));
   const of = (series: string) => points.filter((point) => point.series === series);
-  const chart = Plot.plot({
+  return plot({
     width,
     height,
     marginLeft: 66,
@@ -79,8 +80,6 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
     ],
   });
   // What it stands in says it in a sentence.
-  chart.setAttribute('aria-hidden', 'true');
-  return chart;
 }
 
 export function table(drawn: Drawn[]): Table {

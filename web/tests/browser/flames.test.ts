@@ -1,33 +1,22 @@
 /** The flame graph of a report, in a real browser. Screenshots are left in test-results/. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { chromium, type BrowserContext, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { launch, type Browser } from '../launch';
 
 const address = pathToFileURL(resolve(process.env.REPORT_HTML ?? 'test-results/report.html')).href;
-let browser: BrowserContext;
-let profile: string;
+let browser: Browser;
 
 beforeAll(async () => {
-  profile = mkdtempSync(join(tmpdir(), 'pgdyno-report-'));
-  browser = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    offline: true,
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-  });
+  browser = await launch({ offline: true });
 });
 
-afterAll(async () => {
-  await browser.close();
-  rmSync(profile, { recursive: true, force: true });
-});
+afterAll(() => browser.close());
 
 async function open(fragment = '', width = 1280): Promise<Page> {
-  const page = await browser.newPage();
+  const page = await browser.context.newPage();
   onTestFinished(() => page.close());
   await page.setViewportSize({ width, height: 900 });
   await page.goto(`${address}#page=profiles&${fragment.replace('#', '')}`);

@@ -5,15 +5,15 @@
  * test-results/.
  */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { chromium, type BrowserContext, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { change, tps } from '../../src/data/format';
 import type { Trial, View } from '../../src/data/view';
+import { launch, type Browser } from '../launch';
 
 const path = resolve(process.env.REPORT_HTML ?? 'test-results/report.html');
 if (!existsSync(path)) throw new Error(`there is no report in ${path}: run \`npm run fixture\` first`);
@@ -24,49 +24,22 @@ const trials: Trial[] = view.panels.flatMap((panel) =>
 );
 const drawn = trials.filter((trial) => trial.tps !== null);
 
-let browser: BrowserContext;
-let profile: string;
-/** What the page asked for, and what it complained about. */
-let requests: string[] = [];
-let complaints: string[] = [];
+let browser: Browser;
 
 beforeAll(async () => {
-  profile = mkdtempSync(join(tmpdir(), 'pgdyno-report-'));
-  browser = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    offline: true,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  });
-  browser.on('request', (request) => requests.push(request.url()));
-  browser.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-  });
-  browser.on('weberror', (error) => complaints.push(error.error().message));
+  browser = await launch({ offline: true });
 });
 
-afterAll(async () => {
-  await browser.close();
-  rmSync(profile, { recursive: true, force: true });
-});
+afterAll(() => browser.close());
 
 afterEach(() => {
-  expect(complaints).toEqual([]);
-  complaints = [];
-  requests = [];
+  expect(browser.complaints).toEqual([]);
+  browser.complaints.length = browser.requests.length = 0;
 });
 
 /** Opens the report in a tab that is closed when the test ends. */
 async function open(fragment = '', width = 1280, height = 900): Promise<Page> {
-  const page = await browser.newPage();
+  const page = await browser.context.newPage();
   onTestFinished(() => page.close());
   await page.setViewportSize({ width, height });
   await page.goto(`${address}${fragment}`);
@@ -87,7 +60,7 @@ function drawnIn(page: Page): Promise<(string | null)[]> {
 
 test('the file is all that is read', async () => {
   const page = await open();
-  expect(requests.filter((url) => !url.startsWith('data:'))).toEqual([address]);
+  expect(browser.requests.filter((url) => !url.startsWith('data:'))).toEqual([address]);
   expect(await page.title()).toContain(view.runs[0]?.campaign);
 });
 
@@ -95,8 +68,8 @@ test('the page may ask the network for nothing', async () => {
   const page = await open();
   const refused = await page.evaluate(() => fetch('http://127.0.0.1:9/').then(() => 'allowed', () => 'refused'));
   expect(refused).toBe('refused');
-  expect(complaints.join()).toContain('Content Security Policy');
-  complaints = [];
+  expect(browser.complaints.join()).toContain('Content Security Policy');
+  browser.complaints.length = 0;
 });
 
 test('every run is a mark in a chart', async () => {
@@ -277,7 +250,7 @@ test('on paper it is light and has no controls', async () => {
 test('transactions that were kept are a chart of clients over time, with a table behind it', async () => {
   const scans = resolve('test-results/scans.html');
   for (const [width, theme] of [[1180, 'light'], [390, 'dark']] as const) {
-    const page = await browser.newPage();
+    const page = await browser.context.newPage();
     onTestFinished(() => page.close());
     await page.setViewportSize({ width, height: 900 });
     await page.goto(`${pathToFileURL(scans).href}#theme=${theme}`);

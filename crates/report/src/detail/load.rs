@@ -120,7 +120,8 @@ fn figures(intervals: &[Interval], together: &[Range<usize>]) -> Load {
 fn throughput(interval: &Interval) -> Weighed {
     let seconds = interval.width_us as f64 / 1e6;
     let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
-    let is_known = seconds > 0.0 && !interval.scripts.is_empty();
+    // What was in flight at the window's end is no throughput.
+    let is_known = seconds > 0.0 && !interval.scripts.is_empty() && interval.phase != Phase::Drain;
     Weighed { value: is_known.then(|| transactions as f64 / seconds), weight: seconds }
 }
 

@@ -1,0 +1,144 @@
+/** Verdicts, scales and the banner of the overview, against the figures they are drawn from. */
+
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ordered, typical, verdictsOf } from '../../src/overview/verdicts';
+import { change, count, tps } from '../../src/data/format';
+import { columnKey } from '../../src/data/url';
+import { kernels } from '../../test-results/kernels';
+import { view } from '../../test-results/view';
+import { launch, type Browser } from '../launch';
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch({ offline: true });
+});
+afterAll(() => browser.close());
+afterEach(() => {
+  expect(browser.complaints).toEqual([]);
+  browser.complaints.length = 0;
+});
+
+async function open(file: string, fragment = '', width = 1280): Promise<Page> {
+  const page = await browser.context.newPage();
+  onTestFinished(() => page.close());
+  await page.setViewportSize({ width, height: 900 });
+  await page.goto(`${pathToFileURL(resolve(`test-results/${file}.html`)).href}#${fragment}`);
+  await page.waitForSelector('main section');
+  return page;
+}
+
+const rowsOf = (page: Page) => page.locator('.verdicts tbody tr');
+
+test('every verdict is a row with its figures, regressions first', async () => {
+  const page = await open('report');
+  const all = ordered(verdictsOf(view), undefined);
+  expect(all.length).toBeGreaterThan(5);
+  expect(await rowsOf(page).count()).toBe(all.length);
+  for (const [nth, row] of all.entries()) {
+    const text = await rowsOf(page).nth(nth).innerText();
+    for (const part of [row.cell, change(row.verdict.change), row.verdict.verdict.toLowerCase(), tps(row.before.median), tps(row.after.median)]) {
+      expect(text).toContain(part);
+    }
+  }
+});
+
+test('a row leads to the two trials nearest to the medians, to their flames and to what differs', async () => {
+  const page = await open('report');
+  const row = ordered(verdictsOf(view), undefined).findIndex(({ profiles }) => profiles !== null);
+  const judged = ordered(verdictsOf(view), undefined)[row];
+  if (!judged?.profiles) throw new Error('no verdict has profiles on both sides');
+  const links = rowsOf(page).nth(row).locator('a');
+  const fragments = await links.evaluateAll((all) => all.map((a) => (a as HTMLAnchorElement).hash));
+  const [trials, flames, environment] = fragments.map((hash) => Object.fromEntries(new URLSearchParams(hash.slice(1))));
+  expect(trials).toEqual({ page: 'trial', trial: typical(judged.after)?.id, against: typical(judged.before)?.id });
+  expect(flames).toEqual({ page: 'profiles', 'flame-profile': String(judged.profiles.of), 'flame-against': String(judged.profiles.against) });
+  expect(environment?.page).toBe('environment');
+  await links.first().click();
+  await page.waitForFunction(() => location.hash.includes('page=trial'));
+  await page.goBack();
+  expect(await rowsOf(page).count()).toBeGreaterThan(0);
+});
+
+test('verdicts are ordered and chosen by keyboard, and the address keeps it', async () => {
+  const page = await open('report');
+  const first = () => rowsOf(page).first().innerText();
+  await page.getByRole('button', { name: 'change' }).focus();
+  await page.keyboard.press('Enter');
+  expect(await first()).toContain(ordered(verdictsOf(view), 'change')[0]?.cell);
+  await page.keyboard.press('Enter');
+  expect(await first()).toContain(ordered(verdictsOf(view), '-change')[0]?.cell);
+  expect(await page.locator('th[aria-sort="descending"]').innerText()).toContain('change');
+  expect(page.url()).toContain('verdict-sort=-change');
+  const kind = page.getByRole('group', { name: 'which verdicts' }).getByRole('button').last();
+  const [name = '', n] = (await kind.innerText()).split(' ');
+  await kind.focus();
+  await page.keyboard.press('Space');
+  expect(await rowsOf(page).count()).toBe(Number(n));
+  const restored = await open('report', new URL(page.url()).hash.slice(1));
+  expect(await rowsOf(restored).allInnerTexts()).toEqual(await rowsOf(page).allInnerTexts());
+  expect(await rowsOf(restored).first().innerText()).toContain(name);
+  await restored.getByPlaceholder('a cell').fill('no such cell');
+  expect(await rowsOf(restored).innerText()).toContain('No cell is so');
+});
+
+test('the banner counts what is not valid, and leads to the list', async () => {
+  const page = await open('report');
+  const trials = view.panels.flatMap(({ rows }) => rows.flatMap(({ points }) => points.flatMap((point) => point?.runs ?? [])));
+  const banner = await page.locator('.banner').innerText();
+  for (const validity of ['valid', 'suspect', 'invalid']) {
+    expect(banner).toContain(`${count(trials.filter((trial) => trial.validity === validity).length)} ${validity}`);
+  }
+  await page.getByRole('button', { name: 'Which, and why' }).click();
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe('validity');
+  const calm = await open('kernels');
+  expect(await calm.locator('.banner').innerText()).toContain('are valid');
+});
+
+test('the heat map has the change of each cell of a column, with its sign and verdict', async () => {
+  const column = kernels.columns[5];
+  if (!column) throw new Error('the fixture has too few columns');
+  const page = await open('kernels', new URLSearchParams({ 'scales-column': columnKey(column) }).toString());
+  let squares = 0;
+  for (const panel of kernels.panels) {
+    for (const { clients, points } of panel.rows) {
+      const square = page.locator(`[data-square="${panel.scale ?? ''} ${clients ?? ''}"]`);
+      const text = await square.textContent();
+      expect(text).toContain(change(points[5]?.verdict?.change ?? null));
+      expect(text).toContain(points[5]?.verdict?.verdict.toLowerCase());
+      squares += 1;
+    }
+  }
+  expect(squares).toBe(4);
+  expect(await page.locator('.heat').innerText()).toContain('135% of RAM');
+  await page.locator('.heat select').selectOption({ index: 0 });
+  await page.waitForFunction((before) => !location.hash.includes(before), new URLSearchParams({ c: columnKey(column) }).toString().slice(2));
+});
+
+test('the scaling sweep has each trial at the chosen number of clients', async () => {
+  const page = await open('kernels', 'scales-clients=4');
+  const chart = page.getByRole('figure', { name: 'throughput over scale' });
+  const ids = kernels.panels.flatMap(({ rows }) => rows.filter(({ clients }) => clients === 4).flatMap(({ points }) => points.flatMap((point) => point?.runs ?? [])));
+  await chart.locator('[data-trial]').first().waitFor();
+  expect(await chart.locator('[data-trial]').count()).toBe(ids.length);
+  await page.locator('.legend').getByRole('button', { name: 'none' }).click();
+  expect(await page.locator('main').innerText()).toContain('Everything is hidden');
+});
+
+test('a trial that is chosen in a sweep leads to its page', async () => {
+  const page = await open('report');
+  await page.locator('.chart').first().focus();
+  await page.keyboard.press('End');
+  const id = await page.locator('.details code').innerText();
+  expect(await page.locator('.details a').getAttribute('href')).toContain(`trial=${id}`);
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('page=trial'));
+  expect(page.url()).toContain(`trial=${id}`);
+});
+
+test.each([390, 3840])('at %i pixels nothing of many columns is wider than the page', async (width) => {
+  const page = await open('kernels', '', width);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
+});
