@@ -74,8 +74,8 @@ export function sweep({ levels, shown, point, trials, axis }: Sweep, width: numb
   const reach = (scaled.at(-1) ?? 0) - (scaled[0] ?? 0) || 1;
   const along = scaled.map((n) => ((n - (scaled[0] ?? 0)) / reach) * (width - marginLeft - MARGIN_RIGHT - 2 * inset));
   const closest = Math.min(Infinity, ...along.slice(1).map((at, n) => at - (along[n] ?? 0)));
-  // All columns of one level stay clear of those of the next.
-  const apart = Math.min(APART, (0.7 * closest) / shown.length);
+  // All columns of one level stay clear of those of the next, and within the chart.
+  const apart = Math.min(APART, (0.7 * closest) / shown.length, (2 * (inset - 6)) / Math.max(1, shown.length - 1));
 
   const layers = shown.flatMap((at, nth) => {
     const dx = (nth - (shown.length - 1) / 2) * apart;
