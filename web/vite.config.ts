@@ -25,8 +25,8 @@ function allowOwnScript(): Plugin {
 }
 
 /**
- * What Observable Plot brings along that no chart here has, a sixth of the page: maps, named colour schemes, legends, tips, and
- * axes of dates. What is left out does nothing when it is called.
+ * What Observable Plot brings along that no chart here has, a sixth of the page: maps, named colour schemes, legends, tips,
+ * histograms, and axes of dates. What is left out does nothing when it is called.
  */
 const LEFT_OUT = [
   'd3-geo',
@@ -38,10 +38,19 @@ const LEFT_OUT = [
   '@observablehq/plot/src/interactions/pointer.js',
   '@observablehq/plot/src/marks/tip.js',
   '@observablehq/plot/src/legends.js',
+  '@observablehq/plot/src/transforms/bin.js',
 ];
 
-/** What is called nevertheless: a chart has no legends and puts them before itself, a scale without values has no colours. */
-const ANSWERS: Record<string, string> = { createLegends: '[]', quantitativeScheme: '() => undefined' };
+/**
+ * What is called nevertheless: a chart has no legends and puts them before itself, a scale without values has no colours, a
+ * line whose values are not binned is as it is.
+ */
+const ANSWERS: Record<string, string> = {
+  createLegends: '[]',
+  quantitativeScheme: '() => undefined',
+  maybeDenseIntervalX: 'options',
+  maybeDenseIntervalY: 'options',
+};
 
 function leaveOut(): Plugin {
   return {
@@ -50,7 +59,7 @@ function leaveOut(): Plugin {
     async load(id) {
       if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
       const names = Object.keys((await import(pathToFileURL(id).href)) as object);
-      return names.map((name) => `export const ${name} = () => ${ANSWERS[name] ?? 'undefined'};`).join('\n');
+      return names.map((name) => `export const ${name} = (options) => ${ANSWERS[name] ?? 'undefined'};`).join('\n');
     },
   };
 }

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const [what, url, trial, rounds, executablePath] = process.argv.slice(2);
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 
 /** Whatever the page draws figures with, once it is there and has a size. */
 const CHART = 'figure svg, figure canvas, .chart svg, .chart canvas';
@@ -78,7 +78,7 @@ async function pan(page) {
   // Half of it is shown, and moved to both sides.
   await page.goto(ofTrial(url, '&zoom=25000-75000'), { waitUntil: 'commit' });
   const timeline = page.locator('.lanes .plot').first();
-  const is_there = await timeline.waitFor({ timeout: PATIENCE_MS / 2 }).then(
+  const is_there = await timeline.waitFor({ timeout: PATIENCE_MS }).then(
     () => true,
     () => false,
   );

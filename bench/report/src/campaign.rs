@@ -213,7 +213,7 @@ impl Maker<'_> {
                 Point { at_us: (second - 1) * 1_000_000 + late_us, value: Some(value) }
             });
             let points = points.collect();
-            Series { metric, of: (number % 2 == 0).then(|| "all".to_owned()), kind, points }
+            Series { metric, of: number.is_multiple_of(2).then(|| "all".to_owned()), kind, points }
         };
         Metrics((0..self.size.metrics).map(series).collect())
     }
@@ -288,8 +288,8 @@ fn settings(server: &str) -> Vec<Setting> {
     let setting = |n: u32| Setting {
         name: format!("setting_{n}"),
         value: if n == 7 { server.to_owned() } else { (n * 8).to_string() },
-        unit: (n % 3 == 0).then(|| "8kB".to_owned()),
-        source: if n % 40 == 0 { "configuration file" } else { "default" }.to_owned(),
+        unit: n.is_multiple_of(3).then(|| "8kB".to_owned()),
+        source: if n.is_multiple_of(40) { "configuration file" } else { "default" }.to_owned(),
         context: Some("sighup".to_owned()),
         pending_restart: Some(false),
     };

@@ -95,8 +95,6 @@ fn main() -> Result<()> {
     )?;
     let mut tell = |row: Row| writeln!(out, "{row}").and_then(|()| out.flush());
 
-    let page =
-        fs::metadata(options.web.join("dist/index.html")).context("the page is not built: make web")?;
     tell(Row::bytes("front end", page.len() as f64, Limit::Below(450e3)))?;
     let file = folder.path().join("report.html");
     let seconds = report(&pgdyno, &many, &file)?;

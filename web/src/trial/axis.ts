@@ -84,8 +84,8 @@ const LADDERS: Record<string, { by: number; names: string[] }> = {
 export function timeLabel(seconds: number, { from, to }: Range): string {
   const sign = seconds < 0 ? '−' : '';
   const absolute = Math.abs(seconds);
-  if (Math.max(Math.abs(from), Math.abs(to)) < 180 || to - from < 10) {
-    const decimals = to - from < 1 ? 2 : to - from < 10 ? 1 : 0;
+  if (Math.max(Math.abs(from), Math.abs(to)) < 180 || to - from < 60) {
+    const decimals = to - from < 1 ? 2 : to - from < 60 ? 1 : 0;
     return `${sign}${localized(absolute, { maximumFractionDigits: decimals })} s`;
   }
   const whole = Math.round(absolute);

@@ -91,7 +91,7 @@ export function ground(sheet: Sheet, scale: Scale, unit: string) {
 }
 
 /** A line with the band around it. */
-export function line(sheet: Sheet, scale: Scale, { x, y, band }: Drawn, colour: string, dashed: boolean) {
+export function line(sheet: Sheet, scale: Scale, { dense, x, y, band }: Drawn, colour: string, dashed: boolean) {
   const { context, ink, height } = sheet;
   const at = (nth: number) => xOf(sheet, x[nth] ?? NaN);
   clipped(sheet, () => {
@@ -104,8 +104,12 @@ export function line(sheet: Sheet, scale: Scale, { x, y, band }: Drawn, colour: 
       context.fill();
       context.globalAlpha = 1;
     }
+    if (dense) {
+      bars(sheet, scale, x, y, dashed ? 0.7 : 0.85);
+      return;
+    }
     context.lineWidth = 1.5;
-    context.lineJoin = 'round';
+    context.lineJoin = 'bevel';
     context.setLineDash(dashed ? [5, 3] : []);
     context.beginPath();
     let drawing = false;
@@ -123,6 +127,26 @@ export function line(sheet: Sheet, scale: Scale, { x, y, band }: Drawn, colour: 
     context.stroke();
     context.setLineDash([]);
   });
+}
+
+/** A line of which each column of pixels has several values: from the least to the greatest, and on to the column before. */
+function bars(sheet: Sheet, scale: Scale, x: number[], y: number[], opacity: number) {
+  const { context } = sheet;
+  context.globalAlpha = opacity;
+  let [above, below] = [Infinity, -Infinity];
+  for (let n = 0; n < x.length; ) {
+    const at = x[n] ?? 0;
+    let [top, bottom] = [Infinity, -Infinity];
+    for (; x[n] === at; n += 1) {
+      const height = yOf(sheet, scale, y[n] ?? NaN);
+      if (height < top) top = height;
+      if (height > bottom) bottom = height;
+    }
+    const [from, to] = below === -Infinity || top > bottom ? [top, bottom] : [Math.min(top, below), Math.max(bottom, above)];
+    if (from <= to) context.fillRect(Math.round(xOf(sheet, at) - 0.5), from - 0.6, 1, to - from + 1.2);
+    [above, below] = [top, bottom];
+  }
+  context.globalAlpha = 1;
 }
 
 /** So many colours of a heat map, from few to many. */

@@ -108,6 +108,8 @@ export class Track {
 
 /** What is drawn of a series; NaN breaks the line. */
 export interface Drawn {
+  /** Whether it is columns of pixels, each with its least and greatest value, that are drawn. */
+  dense: boolean;
   x: number[];
   y: number[];
   /** The band of what is between its values; empty where each stands alone. */
@@ -119,7 +121,7 @@ export interface Drawn {
  * the greatest, so that no spike is lost.
  */
 export function thin(track: Track, shown: Range, columns: number): Drawn {
-  const drawn: Drawn = { x: [], y: [], band: { x: [], low: [], high: [] } };
+  const drawn: Drawn = { dense: false, x: [], y: [], band: { x: [], low: [], high: [] } };
   // One more on each side: the line goes on beyond the edge.
   const first = Math.max(0, track.from(shown.from) - 1);
   const end = Math.min(track.x.length, track.from(shown.to) + 1);
@@ -131,6 +133,7 @@ export function thin(track: Track, shown: Range, columns: number): Drawn {
     }
     return drawn;
   }
+  drawn.dense = true;
   const width = (shown.to - shown.from) / columns;
   let i = first;
   let last = NaN;

@@ -14,6 +14,7 @@ test('ticks say what they are, in the unit that keeps them short', () => {
   expect([0, 250, 2500, 1.5e6].map((us) => tickLabel(us, 'µs'))).toEqual(['0', '250 µs', '2.5 ms', '1.5 s']);
   expect([500, 20_000].map((tps) => tickLabel(tps, 'TPS'))).toEqual(['500', '20K']);
   expect([30, 90].map((seconds) => timeLabel(seconds, { from: 0, to: 120 }))).toEqual(['30 s', '90 s']);
+  expect([34, 34.5].map((seconds) => timeLabel(seconds, { from: 33, to: 44 }))).toEqual(['34 s', '34.5 s']);
   expect([30, 90, 3725].map((seconds) => timeLabel(seconds, { from: 0, to: 4000 }))).toEqual(['0:30', '1:30', '1:02:05']);
 });
 

@@ -31,7 +31,7 @@ describe('the extremes of any part', () => {
 describe('thinned', () => {
   test('few values are all drawn, and one more beyond each edge', () => {
     const track = new Track(seconds(10), [0, 1, 2, null, 4, 5, 6, 7, 8, 9]);
-    expect(thin(track, { from: 2, to: 5 }, 100)).toEqual({ x: [1, 2, 3, 4, 5], y: [1, 2, NaN, 4, 5], band: { x: [], low: [], high: [] } });
+    expect(thin(track, { from: 2, to: 5 }, 100)).toEqual({ dense: false, x: [1, 2, 3, 4, 5], y: [1, 2, NaN, 4, 5], band: { x: [], low: [], high: [] } });
   });
 
   test('of a hundred thousand values none but a column’s extremes is drawn, and no spike is lost', () => {
