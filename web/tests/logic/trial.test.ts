@@ -48,18 +48,21 @@ describe('two trials', () => {
   });
 });
 
+/** What is missing, as a lane has it. */
+const gaps = (values: (number | null)[] | null) => values?.map((value) => value ?? NaN);
+
 describe('lanes', () => {
   test('have the load’s figures, each interval at its middle', () => {
     const lanes = loadLanes(shown(first));
     expect(lanes.map(({ key }) => key)).toEqual(['tps', 'latency', 'failed']);
     const [tps] = lanes[0]?.lines ?? [];
-    expect([...(tps?.track.y ?? [])]).toEqual(first.load.tps);
+    expect([...(tps?.track.y ?? [])]).toEqual(gaps(first.load.tps));
     expect(tps?.track.x[3]).toBe(((first.load.start_us[3] ?? 0) + (first.load.width_us[3] ?? 0) / 2) / 1e6);
   });
 
   test('show of thinned series what lies between', () => {
     const [tps] = loadLanes(shown(thinned))[0]?.lines ?? [];
-    expect([...(tps?.track.high ?? [])]).toEqual(thinned.load.tps_high);
+    expect([...(tps?.track.high ?? [])]).toEqual(gaps(thinned.load.tps_high));
   });
 
   test('are there by themselves only for metrics that are there and vary', () => {
