@@ -49,7 +49,7 @@ interface Picture {
 
 /** Every chart in a place where it stands, on the colour of the page. */
 function svgOf(place: HTMLElement): Picture | null {
-  const charts = [...place.querySelectorAll('svg, canvas')].filter((chart) => chart.closest('.swatch, .tools') === null && chart.parentElement?.closest('svg') === null);
+  const charts = [...place.querySelectorAll('svg, canvas, [data-boxes]')].filter((chart) => chart.closest('.swatch, .tools') === null && chart.parentElement?.closest('svg') === null);
   const around = place.getBoundingClientRect();
   const [width, height] = [Math.ceil(around.width), Math.ceil(around.height)];
   if (charts.length === 0 || width === 0 || height === 0) return null;
@@ -64,7 +64,7 @@ function svgOf(place: HTMLElement): Picture | null {
   root.append(paper);
   for (const chart of charts) {
     const { left, top, width, height } = chart.getBoundingClientRect();
-    const copy = chart instanceof HTMLCanvasElement ? imageOf(chart) : styled(chart);
+    const copy = chart instanceof HTMLCanvasElement ? imageOf(chart) : chart instanceof HTMLElement ? boxes(chart) : styled(chart);
     for (const [key, value] of Object.entries({ x: left - around.left, y: top - around.top, width, height })) copy.setAttribute(key, String(value));
     root.append(copy);
   }
@@ -92,4 +92,46 @@ function styled(svg: Element): Element {
     to[nth]?.removeAttribute('class');
   });
   return copy;
+}
+
+/** Pixels of a letter in a box, about, and beside the text. */
+const LETTER = 6.4;
+const PADDING = 4;
+
+/** A chart that is boxes of HTML, such as a flame graph: rectangles with as much of their names as there is room for. */
+function boxes(chart: HTMLElement): Element {
+  const picture = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const around = chart.getBoundingClientRect();
+  const put = (name: string, attributes: Record<string, string | number>, text = '') => {
+    const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+    element.textContent = text;
+    picture.append(element);
+  };
+  for (const box of chart.children) {
+    const { left, top, width, height } = box.getBoundingClientRect();
+    const { backgroundColor, color, fontFamily, fontSize, opacity } = getComputedStyle(box);
+    const [x, y] = [left - around.left, top - around.top];
+    put('rect', { x, y, width: Math.max(0, width - 0.5), height, fill: plain(backgroundColor), 'fill-opacity': opacity });
+    const name = box.textContent.slice(0, Math.floor((width - 2 * PADDING) / LETTER));
+    if (name.length > 2) put('text', { x: x + PADDING, y: y + height * 0.72, fill: plain(color), 'font-family': fontFamily, 'font-size': fontSize }, name);
+  }
+  return picture;
+}
+
+const COLOURS = new Map<string, string>();
+
+/** A colour as every program knows it: a mixed one is written in a way that browsers alone do. */
+function plain(colour: string): string {
+  const known = COLOURS.get(colour);
+  if (known !== undefined) return known;
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [1, 1];
+  const context = canvas.getContext('2d');
+  if (!context) return colour;
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  const found = `rgb(${[...context.getImageData(0, 0, 1, 1).data].slice(0, 3).join(', ')})`;
+  COLOURS.set(colour, found);
+  return found;
 }

@@ -1,5 +1,6 @@
 /** The flame graph of a report, in a real browser. Screenshots are left in test-results/. */
 
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
@@ -37,7 +38,7 @@ test('bars are as wide as their shares, which the table has too', async () => {
   const page = await open();
   const [whole, scan] = [await widthOf(page, 'load'), await widthOf(page, 'ExecScan')];
   await bar(page, 'ExecScan').hover();
-  const told = /([\d.]+)% of load/.exec(await page.locator('.flames .what').innerText())?.[1];
+  const told = /([\d.]+)% of load/.exec(await page.locator('.flames .pointed').innerText())?.[1];
   expect(Math.abs((100 * scan) / whole - Number(told))).toBeLessThan(0.2);
   await page.getByPlaceholder('a function').fill('ExecScan');
   const row = page.locator('.flames .functions tbody tr').first();
@@ -63,9 +64,9 @@ test('the keyboard goes from function to function', async () => {
   const page = await open();
   await page.locator('.flame').focus();
   for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
-  const first = await page.locator('.flames .what b').innerText();
+  const first = await page.locator('.flames .pointed b').innerText();
   await page.keyboard.press('ArrowRight');
-  const second = await page.locator('.flames .what b').innerText();
+  const second = await page.locator('.flames .pointed b').innerText();
   expect(second).not.toBe(first);
   await page.keyboard.press('Enter');
   expect(await widthOf(page, second)).toBeCloseTo(await widthOf(page, 'load'), 0);
@@ -94,7 +95,7 @@ test('what waits is shown in time', async () => {
   expect(await page.locator('.flames h2').innerText()).toMatch(/^Where threads wait.*22\.8 s without a processor/s);
   expect(await page.getByLabel('against').count()).toBe(0);
   await bar(page, 'ProcSleep').hover();
-  expect(await page.locator('.flames .what').innerText()).toContain('22.8% of load, itself 0.0% (5.19 s');
+  expect(await page.locator('.flames .pointed').innerText()).toContain('22.8% of load, itself 0.0% (5.19 s');
   expect(await page.locator('.flames .functions tbody tr').first().innerText()).toContain('PostgresMain');
 });
 
@@ -104,4 +105,20 @@ describe.each([1280, 390])('at %i pixels', (width) => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
     await page.locator('.flames').screenshot({ path: `test-results/flames-${width}-${theme}.png` });
   });
+});
+
+test('is saved as a picture and as a table', async () => {
+  const page = await open();
+  const saved = async (name: string) => {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.locator('.flames .tools').getByRole('button', { name }).click()]);
+    return readFileSync(await download.path(), 'utf8');
+  };
+  const svg = await saved('SVG');
+  const bars = await page.locator('.flame .bar').count();
+  expect(svg.match(/<rect /g)?.length).toBe(bars + 1);
+  expect(svg).toContain('>ExecScan<');
+  expect(svg).not.toMatch(/oklab|color\(/);
+  const rows = (await saved('CSV')).trim().split('\r\n');
+  expect(rows[0]).toMatch(/^function,/);
+  expect(rows.some((row) => row.startsWith('ExecScan,'))).toBe(true);
 });

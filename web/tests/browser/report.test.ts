@@ -271,7 +271,7 @@ test('transactions that were kept are a chart of clients over time, with a table
     const later = ends.slice(3);
     expect(Math.max(...later) - Math.min(...later)).toBeLessThan(2);
     expect(await charts.first().getAttribute('aria-label')).toContain('5 ended together');
-    await page.locator('.gantt summary').first().click();
+    await page.locator('.gantt').first().getByRole('button', { name: 'table' }).click();
     const rows = page.locator('.gantt').first().locator('tbody tr');
     expect(await rows.count()).toBe(8);
     expect(await rows.nth(3).innerText()).toMatch(/6\.\d\d×/);
