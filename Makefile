@@ -43,10 +43,11 @@ browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 	cd web && npm run --silent measure && npm run --silent test:real
 
-## screenshots: every page of REPORT (of `make demo`, else of the tests' data), wide and narrow, light and dark
+## screenshots: every page, wide and narrow, light and dark: of the tests' data, of what runs, and of REPORT where it is
 screenshots: compiler $(WEB_PAGE) chromium
-	[ -e "$(REPORT)" ] || (cd web && npm run --silent fixture)
-	cd web && REPORT_HTML="$(if $(wildcard $(REPORT)),$(abspath $(REPORT)),test-results/report.html)" npm run --silent screenshots
+	cd web && npm run --silent fixture && npm run --silent screenshots
+	[ ! -e "$(REPORT)" ] || (cd web && REPORT_HTML="$(abspath $(REPORT))" PICTURES=test-results/pictures/report npm run --silent screenshots)
+	cd web && npm run --silent measure && npm run --silent test:real -- live
 	@echo "The pictures are in web/test-results/pictures"
 
 ## bench: the driver's, the data sets' and the collectors' cost, each in one run, what the statistics promise, and the report's speed

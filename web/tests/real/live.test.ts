@@ -1,4 +1,4 @@
-/** The page of what runs now, over a store in which a campaign runs, by `pgdyno serve`. Screenshots are left in test-results/. */
+/** The page of what runs now, over a store in which a campaign runs, by `pgdyno serve`. Screenshots are left in test-results/pictures. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -54,7 +54,7 @@ async function screenshots(page: Page) {
     await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, theme);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(wide).toBeLessThanOrEqual(width);
-    await page.screenshot({ path: `test-results/live-${width}-${theme}.png`, fullPage: true });
+    await page.screenshot({ path: `test-results/pictures/live-${width}-${theme}.png`, fullPage: true });
   }
   await page.setViewportSize({ width: 1280, height: 900 });
 }
