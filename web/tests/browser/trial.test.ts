@@ -1,17 +1,17 @@
 /** The page of a trial, in a real browser: its figures are those of the file. Screenshots are left in test-results/. */
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { chromium, type BrowserContext, type Locator, type Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Detail } from '../../src/data/detail';
 import { change, inUnit, latency, tps } from '../../src/data/format';
 import { allTrials } from '../../src/data/trials';
 import type { View } from '../../src/data/view';
+import { launch, type Browser } from '../launch';
 
 const path = resolve(process.env.REPORT_HTML ?? 'test-results/report.html');
 const html = readFileSync(path, 'utf8');
@@ -23,38 +23,20 @@ const placed = (id: string) => allTrials(view).find(({ trial }) => trial.id === 
 const [first, second] = inFile.toSorted((a, b) => (placed(b.id)?.at ?? 0) - (placed(a.id)?.at ?? 0)) as [Detail, Detail];
 const both = `trial=${first.id}&against=${second.id}`;
 
-let browser: BrowserContext;
-let profile: string;
-let complaints: string[] = [];
+let browser: Browser;
 
 beforeAll(async () => {
-  profile = mkdtempSync(join(tmpdir(), 'pgdyno-trial-'));
-  browser = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    offline: true,
-    acceptDownloads: true,
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
-  });
-  browser.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
-  });
-  browser.on('weberror', (error) => complaints.push(error.error().message));
+  browser = await launch({ offline: true });
 });
 
-afterAll(async () => {
-  await browser.close();
-  rmSync(profile, { recursive: true, force: true });
-});
+afterAll(() => browser.close());
 
 afterEach(() => {
-  const heard = complaints;
-  complaints = [];
-  expect(heard).toEqual([]);
+  expect(browser.complaints.splice(0)).toEqual([]);
 });
 
 async function open(fragment = '', width = 1280, height = 900): Promise<Page> {
-  const page = await browser.newPage();
+  const page = await browser.context.newPage();
   onTestFinished(() => page.close());
   await page.setViewportSize({ width, height });
   await page.goto(`${pathToFileURL(path).href}#page=trial&${fragment.replace('#', '').replace('page=trial&', '')}`);
