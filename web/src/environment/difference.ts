@@ -1,6 +1,7 @@
 /** What differs between two columns of a view: levels of factors, versions, facts of the machine, settings. */
 
 import { setting } from '../data/format';
+import { COLUMN_FACTORS } from '../data/url';
 import type { Fact, View } from '../data/view';
 
 export interface Differing {
@@ -18,7 +19,7 @@ export function difference(view: View, of: number, against: number): Differing[]
   if (!now || !was) return [];
   const row = (kind: Differing['kind'], what: string, before: string, after: string, declared = false): Differing[] =>
     before === after ? [] : [{ what, kind, before, after, declared }];
-  const factors = ['server', 'settings', 'kernel', 'host', 'pin'].flatMap((factor) =>
+  const factors = COLUMN_FACTORS.flatMap((factor) =>
     row('factor', factor, was.levels[factor] ?? 'not known', now.levels[factor] ?? 'not known', true),
   );
   const told = new Set(factors.map(({ what }) => what));

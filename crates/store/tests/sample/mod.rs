@@ -15,6 +15,7 @@ use model::environment::{
 };
 use model::factor::Factor;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
+use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
@@ -80,6 +81,14 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 protocol: Protocol::Prepared,
                 transport: Transport::Unix,
                 kernel: Some("6.12".to_owned()),
+                acceleration: Acceleration::Kvm,
+                kernel_args: "mitigations=off".to_owned(),
+                sysctl: SysctlVariant {
+                    name: "calm".to_owned(),
+                    values: BTreeMap::from([("vm.swappiness".to_owned(), "1".to_owned())]),
+                },
+                cpus: Some(2),
+                storage: Storage::Virtio { cache: DiskCache::None, aio: DiskAio::Native },
                 host: None,
                 threads: 2,
                 rate: Rate::per_second(1500.5).unwrap(),
