@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use diagnose::{Confound, Facts};
+use diagnose::{Confound, Facts, KernelOptions};
 use model::cell::{Cell, Pin, SettingsVariant};
 use model::factor::Factor;
 use model::machine::SysctlVariant;
@@ -31,6 +31,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings, mostly shared with other trials.
     pub settings: Arc<Vec<Setting>>,
+    /// How its kernel was configured; none where that is not known, or it was no other kernel's than all trials'.
+    pub kernel_options: Option<Arc<KernelOptions>>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
     /// Its transactions one by one, where they were kept.
@@ -280,6 +282,22 @@ pub(crate) fn facts_of(trial: &Trial, known: &Surroundings) -> Facts {
     facts
 }
 
+/// The machine's facts. What a server says of itself is told by its settings and builds.
+pub(crate) fn facts_of_machine(environment: &Environment) -> Facts {
+    let machine = Environment { server: Default::default(), ..environment.clone() };
+    let mut facts: Facts =
+        machine.flatten().into_iter().map(|(name, value)| (format!("machine {name}"), value)).collect();
+    if let Some(host) = &environment.hostname {
+        facts.insert("machine hostname".to_owned(), host.clone());
+    }
+    facts
+}
+
+/// What tells which server a trial has, and under which kernel.
+fn place(cell: &Cell) -> [String; 4] {
+    [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host].map(|factor| factor.level(cell))
+}
+
 /// What differs between the levels that the runs compare, and is no factor of theirs.
 fn find_confounds(
     runs: &[Vec<&Trial>],
@@ -288,17 +306,19 @@ fn find_confounds(
     let mut found: Vec<view::Confound> = Vec::new();
     for trials in runs {
         let Some(plan) = plan(trials) else { continue };
-        let mut facts: HashMap<(String, String), Facts> = HashMap::new();
+        let mut facts: HashMap<[String; 4], Facts> = HashMap::new();
         for trial in trials {
             let Some(known) = surroundings.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
                 continue;
             };
-            facts
-                .entry((trial.cell.server.clone(), trial.cell.settings.name.clone()))
-                .or_insert_with(|| facts_of(trial, known));
+            facts.entry(place(&trial.cell)).or_insert_with(|| {
+                let mut facts = facts_of_machine(&known.environment);
+                facts.retain(|what, _| diagnose::comes_of_kernel(what));
+                facts.extend(facts_of(trial, known));
+                facts
+            });
         }
-        let confounds =
-            diagnose::confounds(&plan, |cell| facts.get(&(cell.server.clone(), cell.settings.name.clone())));
+        let confounds = diagnose::confounds(&plan, |cell| facts.get(&place(cell)));
         for Confound { factor, baseline, level, what, before, after } in confounds {
             let confound = view::Confound { factor: factor.name(), baseline, level, what, before, after };
             if !found.contains(&confound) {
