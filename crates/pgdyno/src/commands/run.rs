@@ -3,6 +3,7 @@
 use clap::Args;
 use store::Store;
 
+use crate::acceleration;
 use crate::campaign_file::CampaignArg;
 use crate::campaign_run::{CampaignRun, has_servers, new_run};
 use crate::commands::plan::{foreseen_power, headline};
@@ -45,6 +46,7 @@ impl RunArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let file = self.campaign.read(None)?;
         has_servers(&file)?;
+        let file = acceleration::decide(file)?;
         let store = Store::open(&self.store.root_beside(self.campaign.directory()))?;
         let run = new_run(&file, &self.tag);
         note(&headline(&file.plan));
