@@ -277,6 +277,9 @@ pub enum TargetError {
         /// What can't be, and what to do.
         why: String,
     },
+    /// Kernels can't be booted on this machine, one after the other.
+    #[error("{0}")]
+    Reboot(String),
     /// A file or directory could not be worked with.
     #[error("could not {doing} {path}: {source}{}", advice(source))]
     File {
