@@ -55,7 +55,7 @@ impl Here {
 }
 
 /// Whether a release is of the series that a label names: `6.1` is that of `6.1.0-37-amd64`, and not of `6.12.9`.
-fn is_release(release: &str, label: &str) -> bool {
+pub fn is_release(release: &str, label: &str) -> bool {
     release.strip_prefix(label).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
@@ -221,11 +221,20 @@ impl<'a> Schedule<'a> {
 
     /// The planned trials that are still to be run here.
     pub(crate) fn ahead(&self) -> Vec<PlannedTrial> {
-        let is_ahead = |trial: &&PlannedTrial| {
-            self.here.runs(self.plan.cell(trial))
-                && self.tries(trial.cell, trial.repeat).all(|done| done.interrupted || self.is_open(done))
+        let open = self.open().into_iter().map(|next| next.trial);
+        open.filter(|trial| self.here.runs(self.plan.cell(trial))).collect()
+    }
+
+    /// The planned trials that are still to be run, here or elsewhere, each as its next try.
+    pub(crate) fn open(&self) -> Vec<Next> {
+        let is_open = |trial: &&PlannedTrial| {
+            self.tries(trial.cell, trial.repeat).all(|done| done.interrupted || self.is_open(done))
         };
-        self.plan.trials.iter().filter(is_ahead).copied().collect()
+        let next = |trial: &PlannedTrial| {
+            let attempt = self.attempt(trial.cell, trial.repeat);
+            Next { trial: *trial, attempt, reason: None }
+        };
+        self.plan.trials.iter().filter(is_open).map(next).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = &Done> {
