@@ -81,7 +81,10 @@ impl OpenTrial<'_> {
                 message: format!("{KERNEL}: {evidence}"),
                 ..Event::default()
             }],
-            logs: log.map(|text| Log { name: "kernel".to_owned(), text: text.to_owned() }).into_iter().collect(),
+            logs: log
+                .map(|text| Log { name: "kernel".to_owned(), text: text.to_owned() })
+                .into_iter()
+                .collect(),
         }
     }
 }
@@ -117,9 +120,10 @@ mod tests {
                 break;
             }
             attempts.push(open.len());
-            trials.extend(open.iter().map(|trial| {
-                trial.without_kernel(&run, "it panicked", Some("Kernel panic")).trial
-            }));
+            trials.extend(
+                open.iter()
+                    .map(|trial| trial.without_kernel(&run, "it panicked", Some("Kernel panic")).trial),
+            );
         }
         assert_eq!(attempts, [2, 2], "two repeats, two tries");
         assert_eq!(open_trials(&plan, &trials).len(), 2, "those of the other kernel");

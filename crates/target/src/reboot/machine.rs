@@ -12,6 +12,7 @@ use super::journal::{Campaign, Home, Journal};
 use super::step::Step;
 use super::{custom, grub_cfg, grubenv, unit};
 use crate::error::{Doing, TargetError};
+use crate::kernel::debian_version;
 
 /// A kernel that panics, or an initramfs that finds no root, starts the machine again after so many seconds; without,
 /// both wait for somebody.
@@ -115,7 +116,7 @@ impl Machine {
         })
     }
 
-    /// The kernels that are installed: those with an image in `/boot` and modules.
+    /// The kernels that are installed, those with an image in `/boot` and modules, the newest last.
     ///
     /// # Errors
     /// The directories can't be read.
@@ -135,7 +136,7 @@ impl Machine {
                 .or_else(|| boot(format!("initrd-{release}")));
             found.push(Installed { release, image, initrd });
         }
-        found.sort_by(|a, b| a.release.cmp(&b.release));
+        found.sort_by(|a, b| debian_version::compare(&a.release, &b.release));
         Ok(found)
     }
 
@@ -284,6 +285,7 @@ impl Machine {
         }
         steps.push(Step::Remove { path: self.wanted() });
         steps.push(Step::Remove { path: self.unit() });
+        steps.push(systemctl("daemon-reload"));
         steps.push(Step::Remove { path: self.journal_file() });
         Ok(steps)
     }
@@ -298,7 +300,7 @@ impl Machine {
 
     /// Boots the machine's usual kernel.
     pub fn reboot(&self) -> Step {
-        Step::Run { command: vec!["systemctl".to_owned(), "reboot".to_owned()] }
+        systemctl("reboot")
     }
 
     /// What can boot a kernel once: GRUB, else kexec.
@@ -359,7 +361,10 @@ impl Machine {
 
     /// Kind and device of the file system that has a path; none where the kernel does not tell.
     fn file_system(&self, path: &Path) -> Result<Option<(String, String)>, TargetError> {
-        let device = fs::metadata(self.path(path)).doing("look at", path)?.dev();
+        // What is not there yet will be on that of the directory above it.
+        let there = path.ancestors().map(|path| self.path(path)).find(|path| path.exists());
+        let there = there.unwrap_or_else(|| self.path("/"));
+        let device = fs::metadata(&there).doing("look at", &there)?.dev();
         let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
         let mounts = self.path("proc/self/mountinfo");
         let text = fs::read_to_string(&mounts).doing("read", &mounts)?;
@@ -393,6 +398,10 @@ impl Machine {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
+}
+
+fn systemctl(what: &str) -> Step {
+    Step::Run { command: vec!["systemctl".to_owned(), what.to_owned()] }
 }
 
 fn refuse(why: String) -> TargetError {

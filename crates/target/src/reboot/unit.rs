@@ -28,6 +28,7 @@ pub(super) fn text(campaign: &Campaign, program: &Path, environment: &BTreeMap<S
          ExecStart={program} resume --run {run} --store {store} --kernels-by-reboot\n\
          StandardOutput=append:{log}\n\
          StandardError=inherit\n\
+         SuccessExitStatus=4 5 130\n\
          \n\
          [Install]\n\
          WantedBy=multi-user.target\n",
