@@ -8,6 +8,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::factor::{Factor, UNKNOWN};
 use crate::limits::{DiskLimit, MemoryLimit};
+use crate::machine::{Acceleration, Storage, SysctlVariant};
 use crate::units::{Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};
 
@@ -18,8 +19,19 @@ pub struct Cell {
     pub server: String,
     /// Server settings.
     pub settings: SettingsVariant,
-    /// The kernel under which it runs: a release, or how it begins; none for any.
+    /// The kernel under which it runs, as the campaign names it: a version, a package or a path; none for the one that
+    /// the machine runs.
     pub kernel: Option<String>,
+    /// What executes its instructions; the machine itself where no kernel is named.
+    pub acceleration: Acceleration,
+    /// What its command line has beside what it needs; empty for nothing.
+    pub kernel_args: String,
+    /// Kernel parameters that are set.
+    pub sysctl: SysctlVariant,
+    /// Processors of the virtual machine; none for as many as the machine has.
+    pub cpus: Option<u32>,
+    /// Where the data are.
+    pub storage: Storage,
     /// The host on which it runs; none for any.
     pub host: Option<String>,
     /// What clients do.
@@ -61,6 +73,11 @@ impl Cell {
             server: String::new(),
             settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
             kernel: None,
+            acceleration: Acceleration::None,
+            kernel_args: String::new(),
+            sysctl: SysctlVariant::none(),
+            cpus: None,
+            storage: Storage::Host,
             host: None,
             workload: Workload::SelectOnly,
             scale: 1,
@@ -82,6 +99,26 @@ impl Cell {
     /// The load before a window of this length where nothing is said: a tenth.
     pub fn usual_warmup(duration: Span) -> Span {
         Span::from_us(duration.us() / 10)
+    }
+
+    /// The factors whose level does not go without saying, of those that are left out where it does.
+    pub fn unusual(&self) -> Vec<Factor> {
+        let unusual = [
+            (Factor::Kernel, self.kernel.is_some()),
+            (Factor::Acceleration, self.acceleration.is_virtual()),
+            (Factor::KernelArgs, !self.kernel_args.is_empty()),
+            (Factor::Sysctl, self.sysctl != SysctlVariant::none()),
+            (Factor::Cpus, self.cpus.is_some() && self.acceleration != Acceleration::Icount),
+            (Factor::Storage, matches!(self.storage, Storage::Virtio { .. })),
+            (Factor::Host, self.host.is_some()),
+            (Factor::Threads, self.threads != 1),
+            (Factor::Rate, self.rate != Rate::MAX),
+            (Factor::Pin, self.pin != Pin::none()),
+            (Factor::Cache, self.cache != CacheState::Warm),
+            (Factor::Memory, self.memory != MemoryLimit::NONE),
+            (Factor::Disk, self.disk != DiskLimit::none()),
+        ];
+        unusual.into_iter().filter_map(|(factor, is_unusual)| is_unusual.then_some(factor)).collect()
     }
 }
 
@@ -112,6 +149,11 @@ impl Serialize for Cell {
         put(&mut map, self, Factor::Server, &self.server)?;
         put(&mut map, self, Factor::Settings, &self.settings)?;
         put(&mut map, self, Factor::Kernel, &self.kernel)?;
+        put(&mut map, self, Factor::Acceleration, &self.acceleration)?;
+        put(&mut map, self, Factor::KernelArgs, &self.kernel_args)?;
+        put(&mut map, self, Factor::Sysctl, &self.sysctl)?;
+        put(&mut map, self, Factor::Cpus, &self.cpus)?;
+        put(&mut map, self, Factor::Storage, &self.storage)?;
         put(&mut map, self, Factor::Host, &self.host)?;
         put(&mut map, self, Factor::Workload, &self.workload.name())?;
         put(&mut map, self, Factor::Scale, &self.scale)?;
@@ -152,17 +194,7 @@ impl fmt::Display for Cell {
             self.transport.name(),
             self.duration,
         )?;
-        let unusual = [
-            (Factor::Kernel, self.kernel.is_some()),
-            (Factor::Host, self.host.is_some()),
-            (Factor::Threads, self.threads != 1),
-            (Factor::Rate, self.rate != Rate::MAX),
-            (Factor::Pin, self.pin != Pin::none()),
-            (Factor::Cache, self.cache != CacheState::Warm),
-            (Factor::Memory, self.memory != MemoryLimit::NONE),
-            (Factor::Disk, !self.disk.is_none()),
-        ];
-        for (factor, _) in unusual.into_iter().filter(|(_, is_unusual)| *is_unusual) {
+        for factor in self.unusual() {
             write!(f, " {} {}", factor.name(), factor.level(self))?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Checks what a campaign says: names are known, numbers in range. What is wrong is shown at its place in the text.
 
+mod machine;
 mod run;
 mod server;
 mod settings;
@@ -88,6 +89,7 @@ impl<'a> Checked<'a> {
             plain(name, "name of a disk limit")?;
             disk_limit(name.get_ref(), table)?;
         }
+        checked.sysctls()?;
         for name in campaign.workloads.keys() {
             plain(name, "name of a workload")?;
             if Workload::by_name(name.get_ref()).is_some() {
@@ -102,13 +104,13 @@ impl<'a> Checked<'a> {
         Ok(checked)
     }
 
-    /// A kernel or host, none for any.
-    pub(crate) fn label(&self, given: &Spanned<String>) -> Result<Option<String>, SpecError> {
+    /// A host, none for any.
+    pub(crate) fn host(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
         if given.get_ref() == ANY {
-            return Ok(None);
+            return Ok(Level::Host(None));
         }
         plain(given, "label")?;
-        Ok(Some(given.get_ref().clone()))
+        Ok(Level::Host(Some(given.get_ref().clone())))
     }
 
     pub(crate) fn workload(&self, given: &Spanned<String>) -> Result<Level, SpecError> {

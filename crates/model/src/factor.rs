@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::cell::{CacheState, Cell, Pin, SettingsVariant};
 use crate::limits::DiskLimit;
+use crate::machine::{Acceleration, HOST, NotStorage, SysctlVariant};
 use crate::units::{NotASize, Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};
 
@@ -18,6 +19,16 @@ pub enum Factor {
     Settings,
     /// Under which kernel.
     Kernel,
+    /// What executes its instructions.
+    Acceleration,
+    /// Its command line.
+    KernelArgs,
+    /// Its parameters.
+    Sysctl,
+    /// Processors of the virtual machine.
+    Cpus,
+    /// Where the data are.
+    Storage,
     /// On which host.
     Host,
     /// What clients do.
@@ -50,10 +61,15 @@ pub enum Factor {
 
 impl Factor {
     /// Every factor there is.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::Server,
         Self::Settings,
         Self::Kernel,
+        Self::Acceleration,
+        Self::KernelArgs,
+        Self::Sysctl,
+        Self::Cpus,
+        Self::Storage,
         Self::Host,
         Self::Workload,
         Self::Scale,
@@ -80,6 +96,11 @@ impl Factor {
             Self::Server => "server",
             Self::Settings => "settings",
             Self::Kernel => "kernel",
+            Self::Acceleration => "acceleration",
+            Self::KernelArgs => "kernel_args",
+            Self::Sysctl => "sysctl",
+            Self::Cpus => "cpus",
+            Self::Storage => "storage",
             Self::Host => "host",
             Self::Workload => "workload",
             Self::Scale => "scale",
@@ -102,9 +123,9 @@ impl Factor {
         Self::ALL.into_iter().find(|factor| factor.name() == name)
     }
 
-    /// Whether its levels are numbers.
+    /// Whether its levels are numbers, but for a word that stands for none.
     pub const fn is_number(self) -> bool {
-        matches!(self, Self::Scale | Self::Clients | Self::Threads | Self::Rate)
+        matches!(self, Self::Cpus | Self::Scale | Self::Clients | Self::Threads | Self::Rate)
     }
 
     /// The level of a cell, as campaigns write it; [`UNKNOWN`] where an imported trial does not say it.
@@ -121,12 +142,17 @@ impl Factor {
     }
 
     fn own_level(self, cell: &Cell) -> String {
-        let any = |label: &Option<String>| label.as_deref().unwrap_or(ANY).to_owned();
         match self {
             Self::Server => cell.server.clone(),
             Self::Settings => cell.settings.name.clone(),
-            Self::Kernel => any(&cell.kernel),
-            Self::Host => any(&cell.host),
+            Self::Kernel => cell.kernel.as_deref().unwrap_or(HOST).to_owned(),
+            Self::Acceleration => cell.acceleration.name().to_owned(),
+            Self::KernelArgs if cell.kernel_args.is_empty() => NO_ARGS.to_owned(),
+            Self::KernelArgs => cell.kernel_args.clone(),
+            Self::Sysctl => cell.sysctl.name.clone(),
+            Self::Cpus => cell.cpus.map_or_else(|| HOST.to_owned(), |cpus| cpus.to_string()),
+            Self::Storage => cell.storage.to_string(),
+            Self::Host => cell.host.as_deref().unwrap_or(ANY).to_owned(),
             Self::Workload => cell.workload.name().to_owned(),
             Self::Scale => cell.scale.to_string(),
             Self::Clients => cell.clients.to_string(),
@@ -167,7 +193,21 @@ impl Factor {
             Self::Settings => {
                 cell.settings = SettingsVariant { name: text.to_owned(), values: BTreeMap::new() };
             }
-            Self::Kernel => cell.kernel = label(),
+            Self::Kernel => cell.kernel = label().filter(|label| label != HOST),
+            Self::Acceleration => match Acceleration::by_name(text) {
+                Some(acceleration) => cell.acceleration = acceleration,
+                None => return names(&Acceleration::ALL.map(Acceleration::name)),
+            },
+            Self::KernelArgs if text == NO_ARGS => cell.kernel_args.clear(),
+            Self::KernelArgs => cell.kernel_args = text.to_owned(),
+            Self::Sysctl => {
+                cell.sysctl = SysctlVariant { name: text.to_owned(), values: BTreeMap::new() };
+            }
+            Self::Cpus if text == HOST => cell.cpus = None,
+            Self::Cpus => cell.cpus = Some(count()?),
+            Self::Storage => {
+                cell.storage = text.parse().map_err(|error: NotStorage| error.to_string())?;
+            }
             Self::Host => cell.host = label(),
             Self::Workload => match Workload::by_name(text) {
                 Some(workload) => cell.workload = workload,
@@ -225,6 +265,7 @@ impl Factor {
         let differs = |factor: Self, cell: &Cell| match factor {
             // Of two campaigns, the same name may mean something else.
             Self::Settings => cell.settings != first.settings,
+            Self::Sysctl => cell.sysctl != first.sysctl,
             Self::Workload => cell.workload != first.workload || factor.level(cell) != factor.level(first),
             Self::Pin => cell.pin != first.pin,
             Self::Disk => cell.disk != first.disk,
@@ -252,8 +293,11 @@ fn length(text: &str) -> Result<Span, String> {
 /// Stands for the level of a factor that is not known.
 pub const UNKNOWN: &str = "unknown";
 
-/// The level of `kernel` and `host` that every kernel and host is.
+/// The level of `host` that every host is.
 pub(crate) const ANY: &str = "any";
+
+/// The level of `kernel_args` without any.
+pub(crate) const NO_ARGS: &str = "none";
 
 #[cfg(test)]
 mod tests {
@@ -267,6 +311,11 @@ mod tests {
             (Factor::Server, "9.6"),
             (Factor::Settings, "big"),
             (Factor::Kernel, "2.6.39"),
+            (Factor::Acceleration, "icount"),
+            (Factor::KernelArgs, "mitigations=off quiet"),
+            (Factor::Sysctl, "thp"),
+            (Factor::Cpus, "4"),
+            (Factor::Storage, "virtio-none-native"),
             (Factor::Host, "h"),
             (Factor::Workload, "insert.sql"),
             (Factor::Scale, "10"),
@@ -301,6 +350,9 @@ mod tests {
             (Factor::Scale, "-1"),
             (Factor::Scale, " "),
             (Factor::Protocol, "fast"),
+            (Factor::Acceleration, "hvf"),
+            (Factor::Cpus, "0"),
+            (Factor::Storage, "floppy"),
             (Factor::Rate, "-5"),
             (Factor::Rate, "NaN"),
             (Factor::Duration, "long"),

@@ -4,7 +4,7 @@
 //! [`spec`] (the TOML as written) → [`plan`] ([`cell`]s and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
 //! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
-//! and the [`statistics`] of the run itself. [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
+//! and the [`statistics`] of the run itself. [`machine`] is what a kernel runs on, [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
 //! [`acceptance`] what somebody made of a shift.
 
 pub mod acceptance;
@@ -15,6 +15,7 @@ pub mod environment;
 pub mod factor;
 pub mod fitness;
 pub mod limits;
+pub mod machine;
 mod matrix;
 pub mod message;
 pub mod metrics;

@@ -131,8 +131,11 @@ impl Limits {
         Self { memory: MemoryLimit::NONE, disk: DiskLimit::none() }
     }
 
-    /// Those of a cell.
+    /// Those of a cell. The memory of a virtual machine is its limit by itself.
     pub fn of(cell: &Cell) -> Self {
+        if cell.acceleration.is_virtual() {
+            return Self::none();
+        }
         Self { memory: cell.memory, disk: cell.disk.clone() }
     }
 

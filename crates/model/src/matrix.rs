@@ -8,6 +8,7 @@ use crate::cell::{CacheState, Cell, Pin, SettingsVariant};
 use crate::check::Checked;
 use crate::factor::Factor;
 use crate::limits::{DiskLimit, MemoryLimit};
+use crate::machine::{Acceleration, Storage, SysctlVariant};
 use crate::spec::{Campaign, Levels, Matrix, Point, SpecError};
 use crate::units::{Rate, Span};
 use crate::workload::{Protocol, Transport, Workload};
@@ -18,6 +19,11 @@ pub(crate) enum Level {
     Server(String),
     Settings(SettingsVariant),
     Kernel(Option<String>),
+    Acceleration(Acceleration),
+    KernelArgs(String),
+    Sysctl(SysctlVariant),
+    Cpus(Option<u32>),
+    Storage(Storage),
     Host(Option<String>),
     Workload { workload: Workload, duration: Option<Span>, warmup: Option<Span> },
     Scale(u32),
@@ -216,11 +222,16 @@ fn together<'a>(
 }
 
 /// Whether a cell has a level.
-fn has(cell: &Cell, level: &Level) -> bool {
+pub(crate) fn has(cell: &Cell, level: &Level) -> bool {
     match level {
         Level::Server(name) => cell.server == *name,
         Level::Settings(settings) => cell.settings == *settings,
         Level::Kernel(label) => cell.kernel == *label,
+        Level::Acceleration(acceleration) => cell.acceleration == *acceleration,
+        Level::KernelArgs(args) => cell.kernel_args == *args,
+        Level::Sysctl(sysctl) => cell.sysctl == *sysctl,
+        Level::Cpus(cpus) => cell.cpus == *cpus,
+        Level::Storage(storage) => cell.storage == *storage,
         Level::Host(label) => cell.host == *label,
         Level::Workload { workload, duration, .. } => {
             cell.workload == *workload && duration.is_none_or(|duration| cell.duration == duration)
@@ -247,6 +258,11 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
         server: String::new(),
         settings: checked.default_settings(),
         kernel: None,
+        acceleration: Acceleration::None,
+        kernel_args: String::new(),
+        sysctl: SysctlVariant::none(),
+        cpus: None,
+        storage: Storage::Host,
         host: None,
         workload: Workload::SelectOnly,
         scale: 1,
@@ -264,11 +280,17 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
         disk: DiskLimit::none(),
     };
     let (mut of_workload, mut of_factor) = ((None, None), (None, None));
+    let (mut acceleration, mut threads) = (None, None);
     for level in levels {
         match level {
             Level::Server(name) => cell.server.clone_from(name),
             Level::Settings(settings) => cell.settings.clone_from(settings),
             Level::Kernel(label) => cell.kernel.clone_from(label),
+            Level::Acceleration(given) => acceleration = Some(*given),
+            Level::KernelArgs(args) => cell.kernel_args.clone_from(args),
+            Level::Sysctl(sysctl) => cell.sysctl.clone_from(sysctl),
+            Level::Cpus(cpus) => cell.cpus = *cpus,
+            Level::Storage(storage) => cell.storage = *storage,
             Level::Host(label) => cell.host.clone_from(label),
             Level::Workload { workload, duration, warmup } => {
                 cell.workload.clone_from(workload);
@@ -276,7 +298,7 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
             }
             Level::Scale(scale) => cell.scale = *scale,
             Level::Clients(clients) => cell.clients = *clients,
-            Level::Threads(threads) => cell.threads = *threads,
+            Level::Threads(given) => threads = Some(*given),
             Level::Protocol(protocol) => cell.protocol = *protocol,
             Level::Transport(transport) => cell.transport = *transport,
             Level::Rate(rate) => cell.rate = *rate,
@@ -288,6 +310,9 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
             Level::Disk(disk) => cell.disk.clone_from(disk),
         }
     }
+    put_on_machine(&mut cell, acceleration);
+    let in_a_vm = cell.cpus.filter(|_| cell.acceleration.is_virtual());
+    cell.threads = threads.unwrap_or(in_a_vm.map_or(checked.threads, |cpus| checked.threads.min(cpus)));
     // A workload's own length counts more than the factor's, which is that of all workloads.
     // One that ends by itself has a window of its own length, and no more than a limit to it.
     let ends = cell.workload.iterations().is_some();
@@ -296,6 +321,27 @@ fn cell(checked: &Checked<'_>, levels: &[Level]) -> Cell {
     let usual = || if ends { Span::default() } else { Cell::usual_warmup(cell.duration) };
     cell.warmup = of_workload.1.or(of_factor.1).or(checked.warmup.filter(|_| !ends)).unwrap_or_else(usual);
     cell
+}
+
+/// Leaves a cell the levels that can be had on its machine: those of virtual machines and of other kernels are none of the
+/// kernel's that runs. So a product of `kernel = ["host", "6.12"]` and several `storage`s has one cell of the host's.
+fn put_on_machine(cell: &mut Cell, acceleration: Option<Acceleration>) {
+    cell.acceleration = match cell.kernel {
+        None => Acceleration::None,
+        Some(_) => acceleration.unwrap_or(Acceleration::Icount),
+    };
+    if cell.kernel.is_none() {
+        cell.kernel_args.clear();
+        cell.sysctl = SysctlVariant::none();
+    }
+    match cell.acceleration {
+        Acceleration::None => (cell.cpus, cell.storage) = (None, Storage::Host),
+        Acceleration::Icount => cell.cpus = cell.cpus.or(Some(1)),
+        Acceleration::Kvm | Acceleration::Tcg => {}
+    }
+    if cell.acceleration.is_virtual() && cell.storage == Storage::Host {
+        cell.storage = Storage::Memory;
+    }
 }
 
 /// How long a load may take that ends after its iterations, where it is not said.
@@ -308,8 +354,13 @@ macro_rules! each_factor {
         let mut found = Vec::new();
         found.extend($apply(Factor::Server, &of.server, |level| checked.server(level))?);
         found.extend($apply(Factor::Settings, &of.settings, |level| checked.settings(level))?);
-        found.extend($apply(Factor::Kernel, &of.kernel, |level| checked.label(level).map(Level::Kernel))?);
-        found.extend($apply(Factor::Host, &of.host, |level| checked.label(level).map(Level::Host))?);
+        found.extend($apply(Factor::Kernel, &of.kernel, |level| checked.kernel(level))?);
+        found.extend($apply(Factor::Acceleration, &of.acceleration, |level| checked.acceleration(level))?);
+        found.extend($apply(Factor::KernelArgs, &of.kernel_args, |level| checked.kernel_args(level))?);
+        found.extend($apply(Factor::Sysctl, &of.sysctl, |level| checked.sysctl(level))?);
+        found.extend($apply(Factor::Cpus, &of.cpus, |level| checked.cpus(level))?);
+        found.extend($apply(Factor::Storage, &of.storage, |level| checked.storage(level))?);
+        found.extend($apply(Factor::Host, &of.host, |level| checked.host(level))?);
         found.extend($apply(Factor::Workload, &of.workload, |level| checked.workload(level))?);
         found.extend($apply(Factor::Scale, &of.scale, |level| checked.scale(level))?);
         found.extend($apply(Factor::Clients, &of.clients, |level| checked.clients(level))?);

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::cell::Cell;
 use crate::check::Checked;
 use crate::factor::Factor;
+use crate::machine::KernelSpec;
 use crate::profile::Profile;
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
@@ -39,6 +40,8 @@ pub struct Plan {
     pub hooks: Hooks,
     /// The servers that the cells name, in that order.
     pub servers: Vec<ServerSpec>,
+    /// The kernels that the cells name, in that order.
+    pub kernels: Vec<KernelSpec>,
     /// Every combination of factor levels, in the order of the file.
     pub cells: Vec<Cell>,
     /// Every trial that is planned from the start, in the order in which they will run.
@@ -197,6 +200,7 @@ impl Plan {
         let run = checked.run_settings(&cells, drawn_seed)?;
         let servers = checked.servers(&cells)?;
         checked.possible(&cells, &servers)?;
+        checked.bootable(&cells, &servers)?;
         Ok(Self {
             campaign: campaign.name.get_ref().clone(),
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
@@ -206,13 +210,14 @@ impl Plan {
             validity: checked.validity()?,
             hooks: checked.hooks(),
             servers,
+            kernels: checked.kernels(&cells),
             trials: trials(cells.len(), &run),
             run,
             cells,
         })
     }
 
-    /// Takes relative paths of servers as relative to this directory, the campaign's own.
+    /// Takes relative paths of servers and kernels as relative to this directory, the campaign's own.
     pub fn relative_to(&mut self, directory: &Path) {
         for server in &mut self.servers {
             match &mut server.source {
@@ -220,6 +225,9 @@ impl Plan {
                 Source::Build(build) => build.location = directory.join(&build.location),
                 Source::Embedded(_) | Source::Dsn(_) => {}
             }
+        }
+        for path in self.kernels.iter_mut().filter_map(|kernel| kernel.path.as_mut()) {
+            *path = directory.join(&*path);
         }
     }
 
@@ -231,6 +239,12 @@ impl Plan {
     /// The server of a cell.
     pub fn server(&self, cell: &Cell) -> Option<&ServerSpec> {
         self.servers.iter().find(|server| server.name == cell.server)
+    }
+
+    /// The kernel of a cell; none for the one that the machine runs.
+    pub fn kernel(&self, cell: &Cell) -> Option<&KernelSpec> {
+        let name = cell.kernel.as_ref()?;
+        self.kernels.iter().find(|kernel| kernel.name == *name)
     }
 
     /// The workloads of the cells that are not pgbench's, each once, in the order of the cells.

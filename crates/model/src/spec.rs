@@ -27,6 +27,7 @@ use serde::de::{self, Deserializer};
 use toml::Spanned;
 
 use crate::limits::MemoryLimit;
+use crate::machine::Cpus;
 use crate::units::{Rate, Share, Span, Throughput};
 use crate::validity::Thresholds;
 
@@ -74,6 +75,9 @@ pub struct Campaign {
     /// How much of a disk a server may use, for the factor `disk`.
     #[serde(default)]
     pub disks: BTreeMap<Spanned<String>, Spanned<Disk>>,
+    /// Kernel parameters by name or path, for the factor `sysctl`.
+    #[serde(default)]
+    pub sysctls: BTreeMap<Spanned<String>, Sysctls>,
     /// Commands to be run around the campaign and its trials.
     #[serde(default)]
     pub hooks: Hooks,
@@ -87,8 +91,20 @@ pub struct Matrix {
     pub server: Option<Levels<String>>,
     /// Names of `[settings.…]` tables; `"default"` is the server as it comes.
     pub settings: Option<Levels<String>>,
-    /// Releases of the kernel, or how they begin: their trials run when such a kernel does. `"any"` is whichever runs.
+    /// Kernels: versions, or how they begin, packages of Debian's or patterns of them, paths of a bzImage or of a built
+    /// kernel tree (with a `/`, relative to the campaign's directory). `"host"` is the one that runs.
     pub kernel: Option<Levels<String>>,
+    /// What executes a kernel's instructions: `none` (the machine itself, when it runs that kernel), `kvm`, `tcg`,
+    /// `icount`.
+    pub acceleration: Option<Levels<String>>,
+    /// What kernels' command lines have beside what they need; `"none"` is nothing.
+    pub kernel_args: Option<Levels<String>>,
+    /// Names of `[sysctls.…]` tables; `"default"` sets nothing.
+    pub sysctl: Option<Levels<String>>,
+    /// Numbers of processors of virtual machines; `"host"` is as many as the machine has.
+    pub cpus: Option<Levels<Cpus>>,
+    /// Where the data of virtual machines are: `memory`, `virtio`, `virtio-CACHE-AIO`.
+    pub storage: Option<Levels<String>>,
     /// Names of hosts: their trials run there. `"any"` is whichever host pgdyno is on.
     pub host: Option<Levels<String>>,
     /// Built-in scripts by pgbench's names, and names of `[workloads.…]` tables.
@@ -136,6 +152,11 @@ pub struct Point {
     pub server: Option<Spanned<String>>,
     pub settings: Option<Spanned<String>>,
     pub kernel: Option<Spanned<String>>,
+    pub acceleration: Option<Spanned<String>>,
+    pub kernel_args: Option<Spanned<String>>,
+    pub sysctl: Option<Spanned<String>>,
+    pub cpus: Option<Spanned<Cpus>>,
+    pub storage: Option<Spanned<String>>,
     pub host: Option<Spanned<String>>,
     pub workload: Option<Spanned<String>>,
     pub scale: Option<Spanned<i64>>,
@@ -154,6 +175,9 @@ pub struct Point {
 
 /// The levels of one factor, each with its place in the file.
 pub type Levels<T> = Spanned<Vec<Spanned<T>>>;
+
+/// Kernel parameters with their values, each with its place in the file.
+pub type Sysctls = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
 
 /// How trials run.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -364,9 +388,9 @@ pub struct Hooks {
     /// After the last trial.
     pub after_campaign: Option<String>,
     /// Before each trial, its server running; the trial is invalid where it fails.
-    pub before_trial: Option<String>,
+    pub before_trial: Option<Spanned<String>>,
     /// After each trial, its server still running.
-    pub after_trial: Option<String>,
+    pub after_trial: Option<Spanned<String>>,
 }
 
 impl<'de> Deserialize<'de> for Repeats {

@@ -9,6 +9,7 @@ mod explain;
 mod export;
 mod history;
 mod import;
+mod kernel;
 pub(crate) mod pgbench;
 mod plan;
 mod power;
@@ -60,6 +61,7 @@ enum Command {
     Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
+    Kernel(kernel::KernelArgs),
     Store(store::StoreArgs),
     Doctor(doctor::DoctorArgs),
     Pgbench(pgbench::PgbenchArgs),
@@ -89,6 +91,7 @@ impl Cli {
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),
+            Command::Kernel(args) => args.run(),
             Command::Store(args) => args.run(),
             Command::Doctor(args) => args.run(),
             Command::Pgbench(args) => args.run(),

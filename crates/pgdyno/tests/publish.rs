@@ -282,6 +282,42 @@ fn killed_in_the_middle_whole_trials_are_there_and_no_parts() {
 }
 
 #[test]
+fn tables_of_before_virtual_machines_are_brought_up_and_keep_their_rows() {
+    let ground = Ground::new("18");
+    ground.publish(&[]);
+    let mut client = ground.client();
+    let mut rows = || -> Vec<String> {
+        let sql = "SELECT row(trial, cell, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
+                   FROM pgdyno.trials UNION ALL
+                   SELECT row(run, cell, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
+                   FROM pgdyno.cells ORDER BY 1";
+        client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    let before = rows();
+    assert!(
+        before.iter().any(|row| row.contains("kernel=host,acceleration=none,kernel_args=none")),
+        "{before:?}"
+    );
+    for table in ["trials", "cells"] {
+        ground
+            .client()
+            .batch_execute(&format!(
+                "UPDATE pgdyno.{table} SET kernel = 'any', cell = replace(cell,
+                   'kernel=host,acceleration=none,kernel_args=none,sysctl=default,cpus=host,storage=host', 'kernel=any');
+                 ALTER TABLE pgdyno.{table} DROP COLUMN acceleration, DROP COLUMN kernel_args, DROP COLUMN sysctl,
+                   DROP COLUMN cpus, DROP COLUMN storage;
+                 UPDATE pgdyno.pgdyno_schema SET version = 1"
+            ))
+            .unwrap();
+    }
+    ground.publish(&[]);
+    assert_eq!(rows(), before);
+    let version: i32 =
+        ground.client().query_one("SELECT version FROM pgdyno.pgdyno_schema", &[]).unwrap().get(0);
+    assert_eq!(version, 2);
+}
+
+#[test]
 fn what_can_not_be_published_to_is_said_and_left_alone() {
     let ground = Ground::new("18");
     let mut client = ground.client();
@@ -307,9 +343,9 @@ fn what_can_not_be_published_to_is_said_and_left_alone() {
     ground.publish(&[]);
     client.batch_execute("UPDATE pgdyno.pgdyno_schema SET version = 99").unwrap();
     let before = ground.counts();
-    refused(&mut ground.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 1");
+    refused(&mut ground.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 2");
     client
-        .batch_execute("UPDATE pgdyno.pgdyno_schema SET version = 1; SET application_name = 'pgdyno'")
+        .batch_execute("UPDATE pgdyno.pgdyno_schema SET version = 2; SET application_name = 'pgdyno'")
         .unwrap();
     refused(&mut ground.command(&[]), "a load of pgdyno's is running on this server (1 sessions)");
     assert_eq!(ground.counts(), before);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use diagnose::{Confound, Facts};
+use diagnose::{Confound, Facts, KernelOptions};
 use model::cell::{Cell, Pin, SettingsVariant};
 use model::factor::Factor;
+use model::machine::SysctlVariant;
 use model::plan::Plan;
 use model::record::{Environment, Setting, Status, Trial};
 use model::spec::Campaign;
@@ -30,6 +31,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings, mostly shared with other trials.
     pub settings: Arc<Vec<Setting>>,
+    /// How its kernel was configured; none where that is not known, or it was no other kernel's than all trials'.
+    pub kernel_options: Option<Arc<KernelOptions>>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
     /// Its transactions one by one, where they were kept.
@@ -80,23 +83,33 @@ fn add_spans(panels: &mut [view::Panel], trials: &[&Trial], surroundings: &BTree
 }
 
 /// The factors that tell columns apart.
-pub(crate) const COLUMN: [Factor; 5] =
-    [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host, Factor::Pin];
+pub(crate) const COLUMN: [Factor; 7] = [
+    Factor::Server,
+    Factor::Settings,
+    Factor::Kernel,
+    Factor::KernelArgs,
+    Factor::Sysctl,
+    Factor::Host,
+    Factor::Pin,
+];
 
 /// What tells panels apart: a cell without its column and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PanelKey(Cell);
 
 impl PanelKey {
-    /// Factors that are not named in every panel's title, with the level that goes without saying.
-    const CONDITIONS: [(Factor, &'static str); 7] = [
-        (Factor::Threads, "1"),
-        (Factor::Rate, "max"),
-        (Factor::Duration, ""),
-        (Factor::Warmup, ""),
-        (Factor::Cache, "warm"),
-        (Factor::Memory, "none"),
-        (Factor::Disk, "none"),
+    /// Factors that are named in a panel's title only where they are not as usual, or vary.
+    const CONDITIONS: [Factor; 10] = [
+        Factor::Acceleration,
+        Factor::Cpus,
+        Factor::Storage,
+        Factor::Threads,
+        Factor::Rate,
+        Factor::Duration,
+        Factor::Warmup,
+        Factor::Cache,
+        Factor::Memory,
+        Factor::Disk,
     ];
 
     fn of(cell: &Cell) -> Self {
@@ -107,6 +120,8 @@ impl PanelKey {
             server: String::new(),
             settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
             kernel: None,
+            kernel_args: String::new(),
+            sysctl: SysctlVariant::none(),
             host: None,
             pin: Pin::none(),
             clients: 0,
@@ -116,14 +131,14 @@ impl PanelKey {
 
     /// What is not as usual, and what other panels have otherwise.
     fn conditions(&self, panels: &[Self]) -> Vec<String> {
-        let says = |factor: Factor, usual: &str| {
+        let unusual = self.0.unusual();
+        let says = |factor: Factor| {
             let level = factor.level(&self.0);
             let varies = panels.iter().any(|panel| factor.level(&panel.0) != level);
-            let unusual =
-                !usual.is_empty() && factor.known_level(&self.0).is_some_and(|level| level != usual);
-            (varies || unusual).then(|| format!("{} {level}", factor.name()))
+            let is_unusual = unusual.contains(&factor) && factor.known_level(&self.0).is_some();
+            (varies || is_unusual).then(|| format!("{} {level}", factor.name()))
         };
-        Self::CONDITIONS.into_iter().filter_map(|(factor, usual)| says(factor, usual)).collect()
+        Self::CONDITIONS.into_iter().filter_map(says).collect()
     }
 }
 
@@ -138,6 +153,8 @@ impl ColumnKey {
             server: cell.server.clone(),
             settings: cell.settings.clone(),
             kernel: cell.kernel.clone(),
+            kernel_args: cell.kernel_args.clone(),
+            sysctl: cell.sysctl.clone(),
             host: cell.host.clone(),
             pin: cell.pin.clone(),
             foreign: foreign.map(|(factor, level)| (*factor, level.clone())).collect(),
@@ -265,6 +282,22 @@ pub(crate) fn facts_of(trial: &Trial, known: &Surroundings) -> Facts {
     facts
 }
 
+/// The machine's facts. What a server says of itself is told by its settings and builds.
+pub(crate) fn facts_of_machine(environment: &Environment) -> Facts {
+    let machine = Environment { server: Default::default(), ..environment.clone() };
+    let mut facts: Facts =
+        machine.flatten().into_iter().map(|(name, value)| (format!("machine {name}"), value)).collect();
+    if let Some(host) = &environment.hostname {
+        facts.insert("machine hostname".to_owned(), host.clone());
+    }
+    facts
+}
+
+/// What tells which server a trial has, and under which kernel.
+fn place(cell: &Cell) -> [String; 4] {
+    [Factor::Server, Factor::Settings, Factor::Kernel, Factor::Host].map(|factor| factor.level(cell))
+}
+
 /// What differs between the levels that the runs compare, and is no factor of theirs.
 fn find_confounds(
     runs: &[Vec<&Trial>],
@@ -273,17 +306,19 @@ fn find_confounds(
     let mut found: Vec<view::Confound> = Vec::new();
     for trials in runs {
         let Some(plan) = plan(trials) else { continue };
-        let mut facts: HashMap<(String, String), Facts> = HashMap::new();
+        let mut facts: HashMap<[String; 4], Facts> = HashMap::new();
         for trial in trials {
             let Some(known) = surroundings.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
                 continue;
             };
-            facts
-                .entry((trial.cell.server.clone(), trial.cell.settings.name.clone()))
-                .or_insert_with(|| facts_of(trial, known));
+            facts.entry(place(&trial.cell)).or_insert_with(|| {
+                let mut facts = facts_of_machine(&known.environment);
+                facts.retain(|what, _| diagnose::comes_of_kernel(what));
+                facts.extend(facts_of(trial, known));
+                facts
+            });
         }
-        let confounds =
-            diagnose::confounds(&plan, |cell| facts.get(&(cell.server.clone(), cell.settings.name.clone())));
+        let confounds = diagnose::confounds(&plan, |cell| facts.get(&place(cell)));
         for Confound { factor, baseline, level, what, before, after } in confounds {
             let confound = view::Confound { factor: factor.name(), baseline, level, what, before, after };
             if !found.contains(&confound) {
@@ -322,6 +357,8 @@ fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
     };
     add(Factor::Settings, " ");
     add(Factor::Kernel, ", kernel ");
+    add(Factor::KernelArgs, ", kernel_args ");
+    add(Factor::Sysctl, ", sysctl ");
     add(Factor::Host, ", on ");
     add(Factor::Pin, ", pin ");
     let label = match label.trim_start_matches([',', ' ']) {

@@ -5,7 +5,9 @@
 mod fixture;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use diagnose::KernelOptions;
 use model::record::{Status, Trial};
 use model::units::Rate;
 use report::table::Format;
@@ -106,6 +108,36 @@ fn facts_are_told_by_column_and_columns_by_their_factors() {
         let other = 1 - column;
         assert_eq!((fact.columns[column], fact.columns[other]), (fact.trials, 0));
     }
+}
+
+#[test]
+fn options_of_kernels_are_told_by_column_where_they_differ() {
+    let (mut trials, mut surroundings) = fixture::trials();
+    let [old, new] = ["CONFIG_A=y\nCONFIG_HZ=250\nCONFIG_SAME=y\n", "CONFIG_HZ=1000\nCONFIG_SAME=y\n"]
+        .map(|text| Arc::new(KernelOptions::read(text)));
+    for trial in &mut trials {
+        let known = surroundings.get_mut(&trial.id).unwrap();
+        known.kernel_options = Some(Arc::clone(if trial.cell.server == "18" { &new } else { &old }));
+    }
+    let told = |surroundings: &BTreeMap<String, Surroundings>| {
+        let options = analyse(&trials, surroundings).environment.kernel_options;
+        let told = |option: &report::view::KernelOption| {
+            let values: Vec<&str> =
+                option.values.iter().map(|value| value.as_deref().unwrap_or("?")).collect();
+            format!("{} {} {}", option.name, option.matters, values.join(" "))
+        };
+        options.iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&surroundings), ["HZ true 250 1000", "A false y n"]);
+    let first = trials.iter().find(|trial| trial.cell.server == "18").unwrap();
+    surroundings.get_mut(&first.id).unwrap().kernel_options = Some(Arc::clone(&old));
+    let mut both = told(&surroundings);
+    both.iter_mut().for_each(|option| *option = option.replace("1000, 250", "250, 1000"));
+    assert_eq!(both[0], "HZ true 250 250, 1000", "one level of a factor, two kernels");
+    for known in surroundings.values_mut() {
+        known.kernel_options = Some(Arc::clone(&old));
+    }
+    assert_eq!(told(&surroundings), [""; 0]);
 }
 
 #[test]

@@ -47,9 +47,11 @@ pub struct Here {
 }
 
 impl Here {
-    /// Whether a cell can be run here: its kernel and its host, where it names them, are these.
+    /// Whether a cell can be run here: its kernel and its host, where it names them, are these. A virtual machine boots any
+    /// kernel.
     pub fn runs(&self, cell: &Cell) -> bool {
-        cell.kernel.as_deref().is_none_or(|label| is_release(&self.kernel, label))
+        let is_kernel = |label: &str| cell.acceleration.is_virtual() || is_release(&self.kernel, label);
+        cell.kernel.as_deref().is_none_or(is_kernel)
             && cell.host.as_deref().is_none_or(|label| self.host == label)
     }
 }
@@ -395,13 +397,16 @@ mod tests {
 
     #[test]
     fn trials_of_other_kernels_and_hosts_wait() {
-        let plan = plan("kernel = ['6.1', '6.12']\n", "repeats = 1\n");
+        let booted = "kernel = ['6.1', '6.12']\nacceleration = ['none']\n";
+        let plan = plan(booted, "repeats = 1\n");
         let trials = run(&plan, &here(), |_, _| Ok(9.0));
         assert!(trials.iter().all(|trial| trial.cell.kernel.as_deref() == Some("6.1")));
         let standing = Schedule::new(&plan, &here(), &trials).standing();
         assert_eq!((standing.usable, standing.elsewhere), (2, 2));
         let there = Here { kernel: "6.12.9".to_owned(), host: "here".to_owned() };
         assert_eq!(Schedule::new(&plan, &there, &trials).next().unwrap().trial.cell % 2, 1);
+        let virtual_machines = super::tests::plan("kernel = ['host', '5.10']\n", "repeats = 1\n");
+        assert!(virtual_machines.cells.iter().all(|cell| here().runs(cell)));
         assert!(!is_release("6.12.9", "6.1") && is_release("6.1.0-37", "6.1") && is_release("6.1", "6.1"));
     }
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use model::factor::Factor;
 use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
 use model::units::{Rate, Span};
@@ -79,8 +80,33 @@ fn what_is_not_known_of_an_imported_trial_is_null_and_never_filler() {
         let fields = fields.filter(|(name, value)| *name != "unknown" && !value.is_null());
         assert_eq!(fields.count(), known, "{part}: {text}");
     }
-    assert_eq!(trial["cell"]["unknown"].as_array().unwrap().len(), 15);
+    assert_eq!(trial["cell"]["unknown"].as_array().unwrap().len(), 20);
     assert!(trial["started"].is_null() && trial["run"]["seed"].is_null(), "{text}");
+}
+
+#[test]
+fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
+    let (_root, store) = store();
+    let told = |record: &TrialRecord| {
+        let id = &record.trial.id;
+        let bundle = store.write(record).unwrap();
+        let path = bundle.join("trial.json");
+        let mut trial: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let cell = trial["cell"].as_object_mut().unwrap();
+        let new = ["acceleration", "kernel_args", "sysctl", "cpus", "storage"];
+        for name in new {
+            assert!(cell.remove(name).is_some(), "{name}");
+        }
+        if let Some(unknown) = cell.get_mut("unknown").and_then(|unknown| unknown.as_array_mut()) {
+            unknown.retain(|name| !new.contains(&name.as_str().unwrap()));
+        }
+        fs::write(&path, trial.to_string()).unwrap();
+        sign(&bundle);
+        let cell = store.load(id).unwrap().trial.cell;
+        new.map(|name| Factor::by_name(name).unwrap().level(&cell))
+    };
+    assert_eq!(told(&record(&new_id())), ["none", "none", "default", "host", "host"]);
+    assert_eq!(told(&imported(&new_id())), ["unknown"; 5]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub mod standing;
 mod sweep;
 mod user;
 mod version;
+pub mod vm;
 
 pub use cache::Cache;
 pub use cluster::Cluster;

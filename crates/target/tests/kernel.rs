@@ -5,10 +5,11 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use support::{Quiet, cache};
-use target::{Kernel, TargetError};
+use support::{Quiet, as_child, cache, role, wait_until};
+use target::{Cache, Kernel, Progress, TargetError};
 
 /// A kernel of the ordinary cache, where it is fetched into once.
 fn debian(label: &str) -> Kernel {
@@ -77,4 +78,50 @@ fn a_kernel_without_a_driver_is_said_to_lack_it() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// Wants to stop as soon as something is downloaded.
+struct Impatient;
+
+impl Progress for Impatient {
+    fn step(&self, what: &str, _: u64, _: Option<u64>) {
+        println!("STEP {what}");
+    }
+
+    fn interrupted(&self) -> bool {
+        std::env::var("PGDYNO_TEST_PID").is_ok_and(|pid| Path::new(&pid).exists())
+    }
+}
+
+#[test]
+fn a_fetch_that_is_interrupted_ends_apt_and_leaves_nothing() {
+    if role().is_some() {
+        let fetched = target::kernel(&Cache::open().unwrap(), "6.12", Path::new("/"), &Impatient);
+        return println!("ENDED {}", fetched.map(drop).unwrap_err());
+    }
+    let place = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    // It does not obey at once, and has a child.
+    let pid = at("pid");
+    let get = format!("sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait");
+    let package = "Package: linux-image-6.12.9-amd64\nVersion: 6.12.9-1\nFilename: x\nSize: 9\n";
+    for (name, text) in [("apt-get", get), ("apt-cache", format!("printf '{package}'"))] {
+        let text = format!(
+            "#!/bin/sh\n[ \"$1\" != pkgnames ] || {{ echo linux-image-6.12.9-amd64; exit; }}\n{text}\n"
+        );
+        fs::write(at(name), text).unwrap();
+        fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
+    let environment = [("PATH", &*path), ("PGDYNO_CACHE", &at("cache")), ("PGDYNO_TEST_PID", &pid)];
+    let test = "a_fetch_that_is_interrupted_ends_apt_and_leaves_nothing";
+    let output = as_child(test, "fetch", &environment).wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("STEP downloading linux-image-6.12.9-amd64"), "{said}");
+    assert!(said.contains("ENDED interrupted"), "{said}");
+    let sleeper = fs::read_to_string(&pid).unwrap();
+    let line = || fs::read(format!("/proc/{}/cmdline", sleeper.trim())).unwrap_or_default();
+    wait_until("apt's child has ended", || !line().starts_with(b"sleep"));
+    assert_eq!(fs::read_dir(at("cache/kernels")).unwrap().count(), 0);
 }

@@ -61,11 +61,17 @@ export type Flame = Partial<Record<(typeof FLAME)[number], string>>;
 export const HISTORY = ['over', 'cell'] as const;
 export type HistoryChoice = Partial<Record<(typeof HISTORY)[number], string>>;
 
+/** The factors that tell columns apart. */
+export const COLUMN_FACTORS = ['server', 'settings', 'kernel', 'kernel_args', 'sysctl', 'host', 'pin'] as const;
+
 /** Names a column in URLs. */
 export function columnKey(column: Column): string {
-  const levels = ['server', 'settings', 'kernel', 'host', 'pin'].flatMap((factor) => column.levels[factor] ?? []);
+  const levels = COLUMN_FACTORS.flatMap((factor) => {
+    const level = column.levels[factor];
+    return level === undefined || level === 'none' || (factor === 'sysctl' && level === 'default') ? [] : [level];
+  });
   // Imported trials may say nothing.
-  return levels.filter((level) => level !== 'none').join('_') || column.label;
+  return levels.join('_') || column.label;
 }
 
 export function parseSelection(fragment: string): Selection {

@@ -211,6 +211,7 @@ export interface Environment {
   machine: string | null;
   facts: Fact[];
   confounds: Confound[];
+  kernel_options: KernelOption[];
   settings: Setting[];
 }
 
@@ -224,9 +225,15 @@ export interface Confound {
 }
 
 export interface Fact {
-  group: 'machine' | 'sysctl' | 'other';
+  group: 'machine' | 'kernel' | 'sysctl' | 'other';
   name: string;
   values: { value: string | null; trials: number; columns: number[] }[];
+}
+
+export interface KernelOption {
+  name: string;
+  matters: boolean;
+  values: (string | null)[];
 }
 
 export interface Setting {

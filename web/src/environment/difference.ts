@@ -1,6 +1,7 @@
 /** What differs between two columns of a view: levels of factors, versions, facts of the machine, settings. */
 
 import { setting } from '../data/format';
+import { COLUMN_FACTORS } from '../data/url';
 import type { Fact, View } from '../data/view';
 
 export interface Differing {
@@ -18,7 +19,7 @@ export function difference(view: View, of: number, against: number): Differing[]
   if (!now || !was) return [];
   const row = (kind: Differing['kind'], what: string, before: string, after: string, declared = false): Differing[] =>
     before === after ? [] : [{ what, kind, before, after, declared }];
-  const factors = ['server', 'settings', 'kernel', 'host', 'pin'].flatMap((factor) =>
+  const factors = COLUMN_FACTORS.flatMap((factor) =>
     row('factor', factor, was.levels[factor] ?? 'not known', now.levels[factor] ?? 'not known', true),
   );
   const told = new Set(factors.map(({ what }) => what));
@@ -26,9 +27,14 @@ export function difference(view: View, of: number, against: number): Differing[]
     ...factors,
     ...row('server', 'version', was.versions.join(', '), now.versions.join(', '), told.has('server')),
     ...row('server', 'build', build(was.banners), build(now.banners)),
-    ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) =>
-      row('machine', fact.name, valuesOf(fact, against), valuesOf(fact, of), told.has('host') || (told.has('kernel') && fact.name.startsWith('kernel'))),
-    ),
+    ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) => {
+      const [before, after] = [valuesOf(fact, against), valuesOf(fact, of)];
+      // What a kernel is and decides comes with it; what it is told does not.
+      const declared = told.has('host') || (told.has('kernel') && fact.group === 'kernel');
+      return LISTS.has(fact.name)
+        ? row('machine', fact.name, wordsOnlyIn(before, after), wordsOnlyIn(after, before), declared)
+        : row('machine', fact.name, before, after, declared);
+    }),
     ...view.environment.settings.flatMap(({ name, values }) => {
       const text = (at: number) => {
         const value = values[at];
@@ -39,6 +45,30 @@ export function difference(view: View, of: number, against: number): Differing[]
       return row('setting', name, text(against), text(of), told.has('settings') && !isDefault);
     }),
   ];
+}
+
+export interface ChangedOption {
+  name: string;
+  matters: boolean;
+  before: string;
+  after: string;
+}
+
+/** Options in which the configurations of the kernels of two columns differ, first those that matter to a server. */
+export function changedOptions(view: View, of: number, against: number): ChangedOption[] {
+  return view.environment.kernel_options.flatMap(({ name, matters, values }) => {
+    const [before, after] = [values[against] ?? null, values[of] ?? null];
+    return before === null || after === null || before === after ? [] : [{ name, matters, before, after }];
+  });
+}
+
+/** Facts that are lists of words: of these, only those are told that one side has. */
+const LISTS = new Set(['kernel command line', 'modules']);
+
+/** Without those that say which file the kernel was read from. */
+function wordsOnlyIn(list: string, other: string): string {
+  const others = new Set(other.split(' '));
+  return list.split(' ').filter((word) => !others.has(word) && !/^(BOOT_IMAGE|initrd)=/.test(word)).join(' ');
 }
 
 /** Facts that are another one in every trial by nature. */

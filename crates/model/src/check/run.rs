@@ -35,6 +35,13 @@ impl Checked<'_> {
                 .find(|factor| varied.contains(factor)),
             Some(given) => {
                 let named = one_of(given, "factor", &Factor::ALL.map(|factor| (factor.name(), factor)))?;
+                if named == Factor::Acceleration {
+                    return Err(SpecError::at(
+                        given,
+                        "what virtual machines measure is not compared with what others do",
+                        "expected another factor, such as `kernel`",
+                    ));
+                }
                 if !varied.contains(&named) {
                     return Err(SpecError::at(
                         given,
@@ -153,6 +160,8 @@ impl Checked<'_> {
     pub(crate) fn hooks(&self) -> Hooks {
         let spec::Hooks { before_campaign, after_campaign, before_trial, after_trial } =
             self.campaign.hooks.clone();
+        let (before_trial, after_trial) =
+            (before_trial.map(Spanned::into_inner), after_trial.map(Spanned::into_inner));
         Hooks { before_campaign, after_campaign, before_trial, after_trial }
     }
 }

@@ -1,9 +1,10 @@
 //! Which cells of two selections stand side by side: those alike in all factors that the selectors do not fix.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::factor::{Factor, UNKNOWN};
+use model::machine::HOST;
 use model::record::Trial;
 
 use super::CompareError;
@@ -119,11 +120,8 @@ fn by_key<'a>(side: &Selected<'a>, free: &[Factor]) -> Result<Vec<(Levels, Vec<&
 /// A cell as it is matched. Of two campaigns, one name may mean two things: their content belongs to it.
 pub(crate) fn key(cell: &Cell, free: &[Factor]) -> Levels {
     let level = |factor: Factor| match factor {
-        Factor::Settings if !cell.settings.values.is_empty() => {
-            let values: Vec<String> =
-                cell.settings.values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-            format!("{} ({})", cell.settings.name, values.join(", "))
-        }
+        Factor::Settings => with_values(&cell.settings.name, &cell.settings.values),
+        Factor::Sysctl => with_values(&cell.sysctl.name, &cell.sysctl.values),
         Factor::Workload => match cell.workload.mark() {
             Some(mark) => format!("{} ({mark})", factor.level(cell)),
             None => factor.level(cell),
@@ -142,14 +140,27 @@ pub(crate) fn key(cell: &Cell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, level(*factor))).collect()
 }
 
+fn with_values(name: &str, values: &BTreeMap<String, String>) -> String {
+    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    match values.is_empty() {
+        true => name.to_owned(),
+        false => format!("{name} ({})", values.join(", ")),
+    }
+}
+
 pub(crate) fn shown(cell: &Cell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, factor.level(cell))).collect()
 }
 
 /// Levels that go without saying.
-const USUAL: [(Factor, &str); 9] = [
+const USUAL: [(Factor, &str); 14] = [
     (Factor::Settings, "default"),
-    (Factor::Kernel, "any"),
+    (Factor::Kernel, HOST),
+    (Factor::Acceleration, "none"),
+    (Factor::KernelArgs, "none"),
+    (Factor::Sysctl, "default"),
+    (Factor::Cpus, HOST),
+    (Factor::Storage, HOST),
     (Factor::Host, "any"),
     (Factor::Threads, "1"),
     (Factor::Rate, "max"),

@@ -35,7 +35,8 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
         // What some matrices have, the others take from all of them.
         let those_with = matrices.iter().filter(|matrix| has(matrix, factor)).count();
         if (1..matrices.len()).contains(&those_with) && !has(&campaign.factors, factor) {
-            let level = if factor.is_number() && level != "max" { level } else { format!("{level:?}") };
+            let is_number = factor.is_number() && level.parse::<f64>().is_ok();
+            let level = if is_number { level } else { format!("{level:?}") };
             settings.push(format!("factors.{}=[{level}]", factor.name()));
         }
     }
@@ -58,6 +59,11 @@ fn has(matrix: &Matrix, factor: Factor) -> bool {
         Factor::Server => matrix.server.is_some(),
         Factor::Settings => matrix.settings.is_some(),
         Factor::Kernel => matrix.kernel.is_some(),
+        Factor::Acceleration => matrix.acceleration.is_some(),
+        Factor::KernelArgs => matrix.kernel_args.is_some(),
+        Factor::Sysctl => matrix.sysctl.is_some(),
+        Factor::Cpus => matrix.cpus.is_some(),
+        Factor::Storage => matrix.storage.is_some(),
         Factor::Host => matrix.host.is_some(),
         Factor::Workload => matrix.workload.is_some(),
         Factor::Scale => matrix.scale.is_some(),

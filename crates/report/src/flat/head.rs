@@ -88,14 +88,30 @@ fn figure<'v, R: HasCell>(row: &R, factor: Factor, of: impl Fn(&Cell) -> Value<'
 }
 
 /// The levels of all factors.
-fn factors<R: HasCell>() -> [Field<R>; 17] {
+fn factors<R: HasCell>() -> [Field<R>; 22] {
     [
         field("server", Text, "factor server: its name in the campaign", |row| level(row, Factor::Server)),
         field("settings", Text, "factor settings: their name in the campaign", |row| {
             level(row, Factor::Settings)
         }),
-        field("kernel", Text, "factor kernel: under which it was to run; any", |row| {
+        field("kernel", Text, "factor kernel: under which it was to run; host", |row| {
             level(row, Factor::Kernel)
+        }),
+        field("acceleration", Text, "factor acceleration: none, kvm, tcg, icount", |row| {
+            level(row, Factor::Acceleration)
+        }),
+        field("kernel_args", Text, "factor kernel_args: on the kernel's command line; none", |row| {
+            level(row, Factor::KernelArgs)
+        }),
+        field("sysctl", Text, "factor sysctl: their name in the campaign", |row| level(row, Factor::Sysctl)),
+        field(
+            "cpus",
+            Whole,
+            "factor cpus: processors of the virtual machine; null for as many as the machine has",
+            |row| figure(row, Factor::Cpus, |cell| Value::from(cell.cpus)),
+        ),
+        field("storage", Text, "factor storage: host, memory, virtio-CACHE-AIO", |row| {
+            level(row, Factor::Storage)
         }),
         field("host", Text, "factor host: on which it was to run; any", |row| level(row, Factor::Host)),
         field("workload", Text, "factor workload", |row| level(row, Factor::Workload)),

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use model::cell;
 use model::factor::Factor;
 use model::limits;
+use model::machine::{self, Acceleration, NotStorage, Storage};
 use model::record::Trial as Model;
 use model::record::{self, Status};
 use model::units::{Rate, Size, Span};
@@ -158,8 +159,25 @@ pub struct Cell {
     pub server: Option<String>,
     /// Server settings.
     pub settings: Option<SettingsVariant>,
-    /// The kernel under which it was to run; null for any.
+    /// The kernel under which it was to run, as the campaign names it; null for the one that the machine ran.
     pub kernel: Option<String>,
+    /// What executed its instructions: `none` (the machine itself), `kvm`, `tcg` or `icount`; not there, as what follows,
+    /// in older bundles, whose trials ran on the machine itself.
+    #[serde(default)]
+    pub acceleration: Option<String>,
+    /// What its command line had beside what it needed; empty for nothing.
+    #[serde(default)]
+    pub kernel_args: Option<String>,
+    /// Kernel parameters that were set.
+    #[serde(default)]
+    pub sysctl: Option<SettingsVariant>,
+    /// Processors of the virtual machine; null for as many as the machine had.
+    #[serde(default)]
+    pub cpus: Option<u32>,
+    /// Where the data were: `host` (the machine's own file systems), `memory`, or `virtio-` with QEMU's cache mode and its
+    /// way of I/O.
+    #[serde(default)]
+    pub storage: Option<String>,
     /// The host on which it was to run; null for any.
     pub host: Option<String>,
     /// pgbench's name of the script; of an imported trial perhaps that of a script that is not built in.
@@ -250,12 +268,12 @@ pub struct Pin {
     pub server: Option<String>,
 }
 
-/// A named set of server settings.
+/// A named set of server settings, or of kernel parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsVariant {
     /// Name in the campaign.
     pub name: String,
-    /// Name → value, as for `postgresql.conf`.
+    /// Name → value, as for `postgresql.conf`; of kernel parameters as for `sysctl`, or path → value.
     pub values: BTreeMap<String, String>,
 }
 
@@ -504,6 +522,11 @@ impl From<&cell::Cell> for Cell {
             protocol: name(Factor::Protocol),
             transport: name(Factor::Transport),
             kernel: known(Factor::Kernel).and_then(|()| cell.kernel.clone()),
+            acceleration: name(Factor::Acceleration),
+            kernel_args: known(Factor::KernelArgs).map(|()| cell.kernel_args.clone()),
+            sysctl: known(Factor::Sysctl).map(|()| cell.sysctl.clone().into()),
+            cpus: known(Factor::Cpus).and(cell.cpus),
+            storage: name(Factor::Storage),
             host: known(Factor::Host).and_then(|()| cell.host.clone()),
             threads: known(Factor::Threads).map(|()| cell.threads),
             rate: known(Factor::Rate).and_then(|()| cell.rate.get()),
@@ -537,6 +560,13 @@ impl Cell {
         if !imported && !foreign.is_empty() {
             return Err(Defect::damaged(FILE, "only of an imported trial may factors be unknown"));
         }
+        // Bundles of before there were virtual machines do not say it; of what was imported, it is not known.
+        if imported && self.acceleration.is_none() && !foreign.contains_key(&Factor::Acceleration) {
+            foreign.extend(OF_MACHINES.map(|factor| (factor, None)));
+        }
+        let storage = self
+            .storage
+            .map(|text| text.parse().map_err(|error: NotStorage| Defect::damaged(FILE, error.to_string())));
         let workload = match self.workload.as_deref().map(Workload::by_name) {
             Some(None) if self.workload_content.is_some() => {
                 let name = self.workload.unwrap_or_default();
@@ -567,6 +597,14 @@ impl Cell {
             server: or_filler(self.server, Factor::Server, &foreign, filler.server)?,
             settings: or_filler(settings, Factor::Settings, &foreign, filler.settings)?,
             kernel: self.kernel,
+            acceleration: match self.acceleration {
+                None => Acceleration::None,
+                Some(name) => known(FILE, "acceleration", &name, Acceleration::by_name)?,
+            },
+            kernel_args: self.kernel_args.unwrap_or_default(),
+            sysctl: self.sysctl.map_or_else(machine::SysctlVariant::none, machine::SysctlVariant::from),
+            cpus: self.cpus,
+            storage: storage.transpose()?.unwrap_or(Storage::Host),
             host: self.host,
             scale: or_filler(self.scale, Factor::Scale, &foreign, filler.scale)?,
             clients: or_filler(self.clients, Factor::Clients, &foreign, filler.clients)?,
@@ -588,6 +626,10 @@ impl Cell {
         })
     }
 }
+
+/// The factors that came with virtual machines.
+const OF_MACHINES: [Factor; 5] =
+    [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
 
 /// The levels of an imported trial that no campaign has.
 type Foreign = BTreeMap<Factor, Option<String>>;
@@ -705,6 +747,7 @@ impl BesideSummary {
 mirrors!(RawRead, record::RawRead { relation, bytes, elapsed_us });
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
+mirrors!(SettingsVariant, machine::SysctlVariant { name, values });
 mirrors!(Pin, cell::Pin { name, driver, server });
 mirrors!(DiskLimit, limits::DiskLimit { name, read_bytes_s, read_iops, write_bytes_s, write_iops });
 mirrors!(

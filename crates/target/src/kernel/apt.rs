@@ -82,7 +82,9 @@ pub(crate) fn download(
     for prefix in ["linux-binary-", "linux-modules-"] {
         if let Some((name, version)) = package.depends_on(prefix) {
             let found = apt.show(&[&name])?;
-            let is_it = |part: &Package| version.as_ref().is_none_or(|version| *version == part.version);
+            let is_it = |part: &Package| {
+                part.name == name && version.as_ref().is_none_or(|version| *version == part.version)
+            };
             all.push(found.into_iter().find(is_it).ok_or_else(|| {
                 apt.failed(format!(
                     "{} needs {name}, which apt does not have; run `apt-get update`",
@@ -233,4 +235,50 @@ fn content(mut file: File) -> io::Result<String> {
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A package as `apt-cache show` prints it.
+    pub(crate) fn paragraph(name: &str, version: &str, depends: &str) -> String {
+        format!(
+            "Package: {name}\nSource: linux\nVersion: {version}\nDepends: {depends}\nDescription: Linux\n Version: no\n\
+             Filename: pool/{name}.deb\nSize: 1000\n\n"
+        )
+    }
+
+    pub(crate) fn packages(text: &str) -> Vec<Package> {
+        read(text)
+    }
+
+    #[test]
+    fn packages_that_can_be_got_are_read() {
+        let whole = paragraph("linux-image-6.12.9-amd64", "6.12.9-1", "kmod, linux-base (>= 4.12~)");
+        let installed_only =
+            "Package: linux-image-6.12.8-amd64\nStatus: install ok installed\nVersion: 6.12.8-1\n\n";
+        let others =
+            ["Package: -o\nVersion: 1\nFilename: x\n\n", "Package: a/b\nVersion: 1\nFilename: x\n\n", "\n\n"];
+        let found = read(&[&whole, installed_only, &others.concat(), "Package: cut"].concat());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(
+            (&*found[0].name, &*found[0].version, found[0].bytes),
+            ("linux-image-6.12.9-amd64", "6.12.9-1", 1000)
+        );
+        assert!(found[0].is_kernel());
+    }
+
+    #[test]
+    fn what_a_package_depends_on_is_its_first_alternative() {
+        let depends =
+            "kmod, linux-binary-7.0 (= 7.0-1) | linux-binary-7.0-unsigned (= 7.0-1), linux-modules-7.0";
+        let package = &read(&paragraph("linux-image-7.0-amd64", "7.0-1", depends))[0];
+        assert_eq!(
+            package.depends_on("linux-binary-"),
+            Some(("linux-binary-7.0".to_owned(), Some("7.0-1".to_owned())))
+        );
+        assert_eq!(package.depends_on("linux-modules-"), Some(("linux-modules-7.0".to_owned(), None)));
+        assert_eq!(package.depends_on(PREFIX), None);
+    }
 }

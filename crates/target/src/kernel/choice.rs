@@ -194,3 +194,98 @@ fn series(package: &Package) -> (u32, u32) {
     let mut numbers = upstream(&package.version).split('.').map(|part| part.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::apt::tests::{packages, paragraph};
+
+    /// What a Debian has: `ARCH` stands for this machine's architecture.
+    const DEBIAN: [(&str, &str, &str); 15] = [
+        ("linux-image-6.1.0-9-cloud-ARCH", "6.1.90-1", ""),
+        ("linux-image-6.1.0-56-cloud-ARCH", "6.1.192-2", ""),
+        ("linux-image-6.1.0-56-ARCH", "6.1.192-2", ""),
+        ("linux-image-6.1.0-57-rt-ARCH", "6.1.193-1", ""),
+        ("linux-image-6.1.0-57-ARCH-dbg", "6.1.193-1", ""),
+        ("linux-image-6.1.0-57-cloud-ARCH-unsigned", "6.1.193-1", ""),
+        ("linux-image-6.12.9+deb13-ARCH", "6.12.9-1", ""),
+        ("linux-image-6.12.10+deb13-ARCH", "6.12.10-1", ""),
+        ("linux-image-6.12.10+deb13-otherarch", "6.12.10-1", ""),
+        ("linux-image-6.17.1+deb14-ARCH-unsigned", "6.17.1-1", ""),
+        ("linux-image-6.18-rc3-ARCH", "6.18~rc3-1~exp1", ""),
+        ("linux-image-ARCH", "6.12.10-1", "linux-image-6.12.10+deb13-ARCH (= 6.12.10-1)"),
+        ("linux-image-cloud-ARCH", "6.1.192-2", "linux-image-6.1.0-56-cloud-ARCH (= 6.1.192-2)"),
+        ("linux-image-lost-ARCH", "6.1.200-1", "linux-image-6.1.0-60-ARCH (= 6.1.200-1)"),
+        ("linux-image-ARCH-signed-template", "6.1.192-2", ""),
+    ];
+
+    /// What a label means there, with `ARCH`, or the error.
+    fn chosen(label: &str) -> Result<String, String> {
+        let here = |text: &str| text.replace("ARCH", architecture());
+        let text: String =
+            DEBIAN.iter().map(|(name, version, needs)| here(&paragraph(name, version, needs))).collect();
+        let wanted: Wanted = here(label).parse().map_err(|error: TargetError| error.to_string())?;
+        let package = choose(&wanted, &packages(&text)).map_err(|error| error.to_string())?;
+        Ok(package.name.replace(architecture(), "ARCH"))
+    }
+
+    #[test]
+    fn the_newest_that_a_label_means_is_chosen() {
+        for (label, name) in [
+            // Versions: the cloud flavour first, then the plain one, in Debian's order.
+            ("6.1", "linux-image-6.1.0-56-cloud-ARCH"),
+            ("6.1.90", "linux-image-6.1.0-9-cloud-ARCH"),
+            ("6.1.0-9", "linux-image-6.1.0-9-cloud-ARCH"),
+            ("6.12", "linux-image-6.12.10+deb13-ARCH"),
+            ("6.12.9", "linux-image-6.12.9+deb13-ARCH"),
+            ("6.17", "linux-image-6.17.1+deb14-ARCH-unsigned"),
+            // Names, and what only depends on another.
+            ("linux-image-6.1.0-57-rt-ARCH", "linux-image-6.1.0-57-rt-ARCH"),
+            ("linux-image-ARCH", "linux-image-6.12.10+deb13-ARCH"),
+            ("linux-image-cloud-ARCH", "linux-image-6.1.0-56-cloud-ARCH"),
+            // Globs.
+            ("linux-image-6.1.*-cloud-ARCH", "linux-image-6.1.0-56-cloud-ARCH"),
+            ("linux-image-6.1.*-cloud-ARCH*", "linux-image-6.1.0-56-cloud-ARCH"),
+            ("linux-image-6.1.*-rt-ARCH", "linux-image-6.1.0-57-rt-ARCH"),
+            ("linux-image-6.12.?+deb13-*", "linux-image-6.12.9+deb13-ARCH"),
+            ("linux-image-6.12.*", "linux-image-6.12.10+deb13-ARCH"),
+            ("linux-image-6.1[0-2].*-ARCH", "linux-image-6.12.10+deb13-ARCH"),
+        ] {
+            assert_eq!(chosen(label).as_deref(), Ok(name), "{label}");
+        }
+    }
+
+    #[test]
+    fn what_there_is_is_said_where_a_label_means_nothing() {
+        for label in ["5", "6.120", "6.2", "6.1.19", "linux-image-5.*", "linux-image-6.1.0-56-clod-ARCH"] {
+            let error = chosen(label).unwrap_err();
+            let names = ["6.1.0-56-cloud-ARCH, ", "6.1.0-56-ARCH, ", "6.12.10+deb13-ARCH, "];
+            let names =
+                names.map(|name| format!("linux-image-{}", name.replace("ARCH", architecture()))).concat();
+            assert!(error.contains("there is no kernel") && error.contains(&names), "{label}: {error}");
+            assert!(error.contains("apt-get update"), "{error}");
+        }
+        let error = chosen("linux-image-lost-ARCH").unwrap_err();
+        assert!(error.contains("needs linux-image-6.1.0-60-"), "{error}");
+        let error = chosen("linux-image-6.1.0-57-ARCH-dbg").unwrap_err();
+        assert!(error.contains("only what belongs to one"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_label_is_refused() {
+        for label in [
+            "",
+            "bzImage",
+            "linux-6.12",
+            "6.1 ",
+            "6.*",
+            "linux-image-[a",
+            "linux-image-6.1;ls",
+            "-6.1",
+            "linux-image-\0",
+        ] {
+            let error = chosen(label).unwrap_err();
+            assert!(error.contains("is no kernel: expected a version such as"), "{label}: {error}");
+        }
+    }
+}

@@ -197,3 +197,164 @@ fn decompressed(file: &Path) -> Result<Vec<u8>, String> {
         Ok(bytes) => Ok(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A module that says this of itself: an ELF object with nothing else in it.
+    fn module(info: &[&str]) -> Vec<u8> {
+        const HEADER: usize = 64;
+        const NAMES: &[u8] = b"\0.modinfo\0.shstrtab\0";
+        let info = info.iter().flat_map(|entry| [entry.as_bytes(), b"\0"].concat()).collect::<Vec<u8>>();
+        let sections = HEADER + info.len() + NAMES.len();
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0".to_vec();
+        file.extend([0; 16]);
+        file.extend((sections as u64).to_le_bytes());
+        // Flags, and the sizes and numbers of headers: this one, programs', sections'; and which section has names.
+        file.extend([0; 4]);
+        file.extend([64_u16, 0, 0, 64, 3, 2].into_iter().flat_map(u16::to_le_bytes));
+        file.extend(&info);
+        file.extend(NAMES);
+        file.extend([0; 64]);
+        for (name, kind, at, length) in
+            [(1_u32, 1_u32, HEADER, info.len()), (10, 3, HEADER + info.len(), NAMES.len())]
+        {
+            file.extend([name.to_le_bytes(), kind.to_le_bytes()].concat());
+            let numbers = [0, 0, at as u64, length as u64, 0, 1, 0];
+            file.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        }
+        file
+    }
+
+    /// A kernel's directory of modules.
+    struct Fake(TempDir);
+
+    impl Fake {
+        fn new(built_in: &str) -> Self {
+            let fake = Self(tempfile::tempdir().unwrap());
+            fake.write("modules.builtin", built_in.as_bytes());
+            fake
+        }
+
+        fn write(&self, name: &str, content: &[u8]) {
+            let file = self.0.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, content).unwrap();
+        }
+
+        fn kernel(&self) -> Kernel {
+            Kernel {
+                label: "6.99".to_owned(),
+                release: "6.99.0-test".to_owned(),
+                image: self.0.path().join("vmlinuz"),
+                modules: Some(self.0.path().to_owned()),
+                config: None,
+                origin: "linux-image-test 6.99-1".to_owned(),
+                identity: String::new(),
+                _in_use: None,
+            }
+        }
+
+        fn load(&self, names: &[&str]) -> Result<String, String> {
+            let loaded = modules(&self.kernel(), names).map_err(|error| error.to_string())?;
+            Ok(loaded.into_iter().map(|module| module.name).collect::<Vec<_>>().join(" "))
+        }
+    }
+
+    #[test]
+    fn modules_come_after_what_they_need_and_once() {
+        let fake = Fake::new("kernel/fs/ext4/ext4.ko\nkernel/lib/crc-t10dif.ko\n");
+        fake.write("kernel/a.ko", &module(&["license=GPL", "depends=b-one,c,crc_t10dif", "name=a"]));
+        fake.write("kernel/drivers/b_one.ko", &module(&["depends=c"]));
+        fake.write("updates/c.ko", &module(&["depends="]));
+        fake.write("kernel/fs.ko", &module(&["softdep=post: b-one pre: crypto-sum none", "depends=a"]));
+        fake.write("kernel/crypto/sum_generic.ko", &module(&[]));
+        // It needs itself, by way of another.
+        fake.write("kernel/round.ko", &module(&["depends=about"]));
+        fake.write("kernel/about.ko", &module(&["depends=round"]));
+        assert_eq!(fake.load(&["a"]).as_deref(), Ok("c b_one a"));
+        assert_eq!(fake.load(&["b-one", "a", "ext4", "c"]).as_deref(), Ok("c b_one a"));
+        assert_eq!(fake.load(&["fs"]).as_deref(), Ok("sum_generic c b_one a fs"));
+        assert_eq!(fake.load(&["ext4", "crc_t10dif"]).as_deref(), Ok(""));
+        assert_eq!(fake.load(&["round"]).as_deref(), Ok("about round"));
+    }
+
+    #[test]
+    fn what_is_lacking_is_named() {
+        let fake = Fake::new("");
+        fake.write("kernel/a.ko", &module(&["depends=b"]));
+        for name in ["b", "a"] {
+            let error = fake.load(&[name]).unwrap_err();
+            assert!(
+                error.contains("the kernel 6.99.0-test (linux-image-test 6.99-1) lacks the driver b"),
+                "{error}"
+            );
+        }
+        let mut kernel = fake.kernel();
+        kernel.modules = None;
+        assert_eq!(modules(&kernel, &["a"]).unwrap(), []);
+    }
+
+    #[test]
+    fn modules_are_decompressed() {
+        let plain = module(&["depends="]);
+        let fake = Fake::new("");
+        let gzip = |level| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+            encoder.write_all(&plain).unwrap();
+            encoder.finish().unwrap()
+        };
+        fake.write("a.ko", &plain);
+        fake.write("b.ko.xz", &liblzma::encode_all(&plain[..], 6).unwrap());
+        fake.write("c.ko.zst", &zstd::encode_all(&plain[..], 3).unwrap());
+        fake.write("d.ko.gz", &gzip(flate2::Compression::fast()));
+        let loaded = modules(&fake.kernel(), &["a", "b", "c", "d"]).unwrap();
+        assert_eq!(loaded.len(), 4);
+        assert!(loaded.iter().all(|module| module.bytes == plain));
+    }
+
+    #[test]
+    fn a_tree_lists_its_modules() {
+        let fake = Fake::new("kernel/fs/ext4/ext4.ko\n");
+        fake.write("include/config/auto.conf", b"");
+        for name in ["fs/fuse/fuse.ko", "drivers/block/virtio_blk.ko", "old/net.ko", "samples/unlisted.ko"] {
+            fake.write(name, &module(&["depends="]));
+        }
+        // As kernels until 5.2, then, and from 6.3 on write it. The last was not built.
+        fake.write(
+            "modules.order",
+            b"kernel/old/net.ko\nfs/fuse/fuse.ko\ndrivers/block/virtio_blk.o\ngone.o\n",
+        );
+        assert_eq!(fake.load(&["virtio_blk", "fuse", "net", "ext4"]).as_deref(), Ok("virtio_blk fuse net"));
+        for name in ["unlisted", "gone"] {
+            assert!(fake.load(&[name]).unwrap_err().contains("lacks the driver"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        let whole = module(&["depends=b"]);
+        let fake = Fake::new("");
+        let refused = |name: &str, content: &[u8]| {
+            fake.write(name, content);
+            let error = fake.load(&["a"]).unwrap_err();
+            assert!(error.contains("its module") && error.contains(name), "{error}");
+            fs::remove_file(fake.0.path().join(name)).unwrap();
+        };
+        // Whatever is cut off: the headers of sections are at its end.
+        for length in 0..whole.len() {
+            refused("a.ko", &whole[..length]);
+        }
+        refused("a.ko", b"#!/bin/sh\n");
+        let compressed = liblzma::encode_all(&whole[..], 6).unwrap();
+        refused("a.ko.xz", &compressed[..compressed.len() / 2]);
+        refused("a.ko.xz", &whole);
+        refused("a.ko.zst", &whole);
+        refused("a.ko.gz", &compressed);
+    }
+}

@@ -10,11 +10,14 @@ use super::copy::{literal, quoted};
 
 /// The version of the tables that this release makes. A change to a table raises it, and has a step in [`Schema::make`]
 /// that brings the version before up to it.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The tables whose rows are one trial's, beside that of trials.
 pub(super) const OF_TRIALS: [Table; 6] =
     [Table::Intervals, Table::Scripts, Table::Series, Table::Waits, Table::Events, Table::Statements];
+
+/// The columns that version 1 did not have.
+const OF_VERSION_2: [&str; 5] = ["acceleration", "kernel_args", "sysctl", "cpus", "storage"];
 
 /// The table that says which version it is, and that the schema is pgdyno's.
 const MARK: &str = "pgdyno_schema";
@@ -101,7 +104,9 @@ impl Schema {
             State::Version(version) => version,
         };
         if from < 1 {
-            session.execute(&self.version_1())?;
+            session.execute(&self.anew())?;
+        } else if from < 2 {
+            session.execute(&self.version_2())?;
         }
         if from < VERSION {
             session.execute(&format!("UPDATE {}.{MARK} SET version = {VERSION}", self.quoted))?;
@@ -109,11 +114,12 @@ impl Schema {
         Ok(session.execute("COMMIT")?)
     }
 
-    fn version_1(&self) -> String {
+    /// The tables of [`VERSION`] where there are none.
+    fn anew(&self) -> String {
         let s = &self.quoted;
         let mut sql = format!(
             "CREATE TABLE {s}.{MARK} (version integer NOT NULL);\n\
-             INSERT INTO {s}.{MARK} VALUES (1);\n\
+             INSERT INTO {s}.{MARK} VALUES ({VERSION});\n\
              COMMENT ON TABLE {s}.{MARK} IS 'Version of the tables of this schema, which `pgdyno publish` keeps';\n"
         );
         for table in Table::ALL {
@@ -127,18 +133,38 @@ impl Schema {
         sql
     }
 
+    /// Brings version 1 up: factors of virtual machines, in which no trial ran that it has, and the names of cells with them.
+    fn version_2(&self) -> String {
+        let mut sql = String::new();
+        for table in [Table::Trials, Table::Cells] {
+            let name = self.table(table);
+            for column in table.columns().into_iter().filter(|column| OF_VERSION_2.contains(&column.name)) {
+                let column_name = identifier(column.name);
+                sql += &format!(
+                    "ALTER TABLE {name} ADD COLUMN {column_name} {};\nCOMMENT ON COLUMN {name}.{column_name} IS {};\n",
+                    type_of(column.kind),
+                    quoted(column.about)
+                );
+            }
+            // What is known of an imported trial is what somebody else wrote down.
+            sql += &format!(
+                "UPDATE {name} SET kernel = CASE kernel WHEN 'any' THEN 'host' ELSE kernel END, acceleration = 'none',
+  kernel_args = 'none', sysctl = 'default', storage = 'host',
+  cell = regexp_replace(regexp_replace(cell, '(^|,)kernel=any(,|$)', '\\1kernel=host\\2'), '(^|,)(kernel=[^,]*)',
+    '\\1\\2,acceleration=none,kernel_args=none,sysctl=default,cpus=host,storage=host')
+WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
+                runs = self.table(Table::Runs)
+            );
+        }
+        sql
+    }
+
     fn create(&self, table: Table) -> String {
         let name = self.table(table);
         let mut columns: Vec<String> = Vec::new();
         let mut comments = format!("COMMENT ON TABLE {name} IS {};\n", quoted(table.about()));
         for column in table.columns() {
-            let kind = match column.kind {
-                Kind::Whole => "bigint",
-                Kind::Real => "double precision",
-                Kind::Text => "text",
-                Kind::Json => "jsonb",
-                Kind::Time => "timestamptz",
-            };
+            let kind = type_of(column.kind);
             let column_name = identifier(column.name);
             let not_null = if ["trial", "run", "cell"].contains(&column.name) { " NOT NULL" } else { "" };
             columns.push(format!("{column_name} {kind}{not_null}"));
@@ -199,6 +225,16 @@ impl Schema {
     /// The statement that takes rows of a table.
     pub(super) fn copy(&self, table: Table) -> String {
         format!("COPY {} ({}) FROM STDIN", self.table(table), names(table))
+    }
+}
+
+fn type_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Whole => "bigint",
+        Kind::Real => "double precision",
+        Kind::Text => "text",
+        Kind::Json => "jsonb",
+        Kind::Time => "timestamptz",
     }
 }
 

@@ -1,0 +1,511 @@
+//! Kernels and what they run on: each level by itself, and what can't go together in a virtual machine.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::Spanned;
+
+use super::Checked;
+use super::value::{one_of, plain, whole};
+use crate::cell::{CacheState, Cell, Pin};
+use crate::factor::{ANY, Factor, NO_ARGS};
+use crate::machine::{Acceleration, Cpus, DiskAio, HOST, KernelSpec, Storage, SysctlVariant};
+use crate::matrix::{Level, has};
+use crate::server::{ServerSpec, Source};
+use crate::spec::{Levels, Matrix, Point, SpecError};
+
+/// The most processors of a virtual machine: what QEMU's usual machine for x86 can have.
+const MAX_CPUS: i64 = 255;
+/// The longest path of a kernel, and the longest list of arguments: the kernel's own limits are beyond.
+const LONGEST_PATH: usize = 1024;
+const LONGEST_ARGS: usize = 1024;
+
+impl Checked<'_> {
+    /// A kernel; none for the one that runs.
+    pub(crate) fn kernel(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        let label = given.get_ref();
+        if label == HOST {
+            return Ok(Level::Kernel(None));
+        }
+        if label == ANY {
+            return Err(SpecError::at(
+                given,
+                "\"any\" is no kernel",
+                format!("expected \"{HOST}\", which is the kernel that runs, or kernels such as \"6.12\""),
+            ));
+        }
+        let is_path = label.contains('/');
+        let fits = |c: char| match is_path {
+            true => !c.is_control() && c != ',',
+            false => c.is_ascii_alphanumeric() || "-_.+~*?".contains(c),
+        };
+        let longest = if is_path { LONGEST_PATH } else { 100 };
+        if label.is_empty() || label.len() > longest || !label.chars().all(fits) {
+            return Err(SpecError::at(
+                given,
+                format!("\"{label}\" can't be a kernel"),
+                "expected a version such as \"6.12\", a package such as \"linux-image-6.12.*-cloud-amd64\", \
+                 or a path with a `/` and without commas",
+            ));
+        }
+        Ok(Level::Kernel(Some(label.clone())))
+    }
+
+    pub(crate) fn acceleration(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        one_of(given, "acceleration", &Acceleration::ALL.map(|one| (one.name(), one)))
+            .map(Level::Acceleration)
+    }
+
+    pub(crate) fn kernel_args(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        let args = given.get_ref().trim();
+        if args.len() > LONGEST_ARGS || args.chars().any(|c| !c.is_ascii() || c.is_ascii_control()) {
+            return Err(SpecError::at(
+                given,
+                "this can't be on a kernel's command line",
+                format!(
+                    "expected at most {LONGEST_ARGS} printable ASCII characters, such as \"mitigations=off\""
+                ),
+            ));
+        }
+        Ok(Level::KernelArgs(if args == NO_ARGS { String::new() } else { args.to_owned() }))
+    }
+
+    pub(crate) fn sysctl(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        let name = given.get_ref();
+        if name == SysctlVariant::DEFAULT {
+            return Ok(Level::Sysctl(SysctlVariant::none()));
+        }
+        let Some((_, table)) = self.campaign.sysctls.iter().find(|(defined, _)| defined.get_ref() == name)
+        else {
+            return Err(SpecError::at(
+                given,
+                format!("there are no kernel parameters \"{name}\""),
+                format!("expected \"{}\", or a table [sysctls.{name}]", SysctlVariant::DEFAULT),
+            ));
+        };
+        let mut values = BTreeMap::new();
+        for (parameter, value) in table {
+            values.insert(parameter_name(parameter)?, parameter_value(parameter, value)?);
+        }
+        Ok(Level::Sysctl(SysctlVariant { name: name.clone(), values }))
+    }
+
+    /// The tables of `[sysctls.…]`, used or not.
+    pub(super) fn sysctls(&self) -> Result<(), SpecError> {
+        for name in self.campaign.sysctls.keys() {
+            plain(name, "name of kernel parameters")?;
+            if name.get_ref() == SysctlVariant::DEFAULT {
+                return Err(SpecError::at(
+                    name,
+                    "the kernel parameters \"default\" are the kernel's own",
+                    "expected another name for these",
+                ));
+            }
+            self.sysctl(name)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn cpus(&self, given: &Spanned<Cpus>) -> Result<Level, SpecError> {
+        let number = given.get_ref().0.map(|number| Spanned::new(given.span(), number));
+        let number = number.map(|number| whole(&number, "cpus", 1, MAX_CPUS)).transpose()?;
+        Ok(Level::Cpus(number.map(|number| number as u32)))
+    }
+
+    pub(crate) fn storage(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
+        match given.get_ref().parse() {
+            Ok(Storage::Virtio { cache, aio: DiskAio::Native }) if !cache.is_direct() => Err(SpecError::at(
+                given,
+                format!(
+                    "asynchronous I/O of the kernel (`native`) can't be with the cache mode `{}`",
+                    cache.name()
+                ),
+                "expected `none` or `directsync` as the cache mode, or `threads` or `io_uring`",
+            )),
+            Ok(storage) => Ok(Level::Storage(storage)),
+            Err(_) => Err(SpecError::at(
+                given,
+                format!("there is no storage \"{}\"", given.get_ref()),
+                "expected \"memory\", \"virtio\", or \"virtio-CACHE-AIO\" with QEMU's cache modes (none, writeback, \
+                 writethrough, directsync, unsafe) and ways of I/O (threads, native, io_uring)",
+            )),
+        }
+    }
+
+    /// The kernels that the cells name, each once.
+    pub(crate) fn kernels(&self, cells: &[Cell]) -> Vec<KernelSpec> {
+        let mut kernels: Vec<KernelSpec> = Vec::new();
+        for label in cells.iter().filter_map(|cell| cell.kernel.as_deref()) {
+            if kernels.iter().all(|kernel| kernel.name != label) {
+                kernels.push(KernelSpec::of_label(label));
+            }
+        }
+        kernels
+    }
+
+    /// Whether what the cells ask of virtual machines can be had there, and what is asked of kernels comes to a cell.
+    pub(crate) fn bootable(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
+        for cell in cells.iter().filter(|cell| cell.acceleration.is_virtual()) {
+            if let Some((message, at)) = self.amiss(cell, servers) {
+                return Err(SpecError {
+                    message,
+                    at,
+                    help: Some(
+                        "leave it out for kernels in virtual machines, by `exclude` or a `[[matrix]]` of its own, or \
+                         boot the machine itself into the kernel: `acceleration = [\"none\"]`"
+                            .to_owned(),
+                    ),
+                });
+            }
+        }
+        self.none_in_vain(cells)
+    }
+
+    /// Why a cell can't be run in a virtual machine, and where that is said.
+    fn amiss(&self, cell: &Cell, servers: &[ServerSpec]) -> Option<(String, Option<Range<usize>>)> {
+        let is_external = servers
+            .iter()
+            .any(|server| server.name == cell.server && matches!(server.source, Source::Dsn(_)));
+        if is_external {
+            let table = self.campaign.servers.keys().find(|name| *name.get_ref() == cell.server);
+            let message =
+                format!("the server \"{}\" runs already, and not in a virtual machine", cell.server);
+            return Some((message, table.map(Spanned::span)));
+        }
+        if !cell.disk.is_none() {
+            let message = "a disk can't be limited in a virtual machine: `storage` says which disk there is";
+            let place = self.place(|of| &of.disk, |of| &of.disk, |given| *given == cell.disk.name);
+            return Some((message.to_owned(), place));
+        }
+        if cell.pin != Pin::none() {
+            let message =
+                "`pin` names processors of the machine itself: `cpus` says how many a virtual machine has";
+            let place = self.place(|of| &of.pin, |of| &of.pin, |given| *given == cell.pin.name);
+            return Some((message.to_owned(), place));
+        }
+        if cell.cache == CacheState::Cold && cell.storage == Storage::Memory {
+            let message = "caches can't be cold where the data are in memory: `storage = [\"virtio\"]` puts them on a disk";
+            let place = self.place(|of| &of.cache, |of| &of.cache, |given| given == CacheState::Cold.name());
+            return Some((message.to_owned(), place));
+        }
+        if let Some(cpus) = cell.cpus.filter(|cpus| cell.acceleration == Acceleration::Icount && *cpus != 1) {
+            let message = format!(
+                "instructions are counted on one processor: {cpus} can't be had with the acceleration `icount`"
+            );
+            let is_it = |given: &Cpus| given.0 == Some(i64::from(cpus));
+            return Some((message, self.place(|of| &of.cpus, |of| &of.cpus, is_it)));
+        }
+        if let Some(profile) = &self.campaign.profile {
+            let message = "virtual machines have no perf, and no profile can be taken in them";
+            return Some((message.to_owned(), Some(profile.span())));
+        }
+        let hooks = &self.campaign.hooks;
+        let hook = [("before_trial", &hooks.before_trial), ("after_trial", &hooks.after_trial)];
+        let (name, hook) = hook.into_iter().find_map(|(name, hook)| Some((name, hook.as_ref()?)))?;
+        let message = format!("`{name}` is a command of this machine, and the trial runs in a virtual one");
+        Some((message, Some(hook.span())))
+    }
+
+    /// Refuses levels that no cell has: the kernel that runs takes none of them.
+    fn none_in_vain(&self, cells: &[Cell]) -> Result<(), SpecError> {
+        self.in_vain(
+            cells,
+            Factor::Acceleration,
+            |of| &of.acceleration,
+            |of| &of.acceleration,
+            |given| self.acceleration(given),
+        )?;
+        self.in_vain(
+            cells,
+            Factor::KernelArgs,
+            |of| &of.kernel_args,
+            |of| &of.kernel_args,
+            |given| self.kernel_args(given),
+        )?;
+        self.in_vain(cells, Factor::Sysctl, |of| &of.sysctl, |of| &of.sysctl, |given| self.sysctl(given))?;
+        self.in_vain(cells, Factor::Cpus, |of| &of.cpus, |of| &of.cpus, |given| self.cpus(given))?;
+        self.in_vain(cells, Factor::Storage, |of| &of.storage, |of| &of.storage, |given| self.storage(given))
+    }
+
+    fn in_vain<T>(
+        &self,
+        cells: &[Cell],
+        factor: Factor,
+        of_matrix: impl Fn(&Matrix) -> &Option<Levels<T>>,
+        of_point: impl Fn(&Point) -> &Option<Spanned<T>>,
+        level: impl Fn(&Spanned<T>) -> Result<Level, SpecError>,
+    ) -> Result<(), SpecError> {
+        for given in self.given(of_matrix, of_point) {
+            let level = level(given)?;
+            if cells.iter().any(|cell| has(cell, &level)) {
+                continue;
+            }
+            let help = match factor {
+                Factor::Cpus | Factor::Storage => {
+                    "expected a virtual machine: a `kernel` that is named, and an `acceleration` other than `none`"
+                }
+                _ => "expected a `kernel` that is named: the one that runs is taken as it is",
+            };
+            let message = format!("no cell has this level of the factor `{}`", factor.name());
+            return Err(SpecError::at(given, message, help));
+        }
+        Ok(())
+    }
+
+    /// Where a level is first given that is this one.
+    fn place<T>(
+        &self,
+        of_matrix: impl Fn(&Matrix) -> &Option<Levels<T>>,
+        of_point: impl Fn(&Point) -> &Option<Spanned<T>>,
+        is_it: impl Fn(&T) -> bool,
+    ) -> Option<Range<usize>> {
+        self.given(of_matrix, of_point).into_iter().find(|given| is_it(given.get_ref())).map(Spanned::span)
+    }
+
+    /// All levels of a factor that make cells, as they are written.
+    fn given<T>(
+        &self,
+        of_matrix: impl Fn(&Matrix) -> &Option<Levels<T>>,
+        of_point: impl Fn(&Point) -> &Option<Spanned<T>>,
+    ) -> Vec<&Spanned<T>> {
+        let common = &self.campaign.factors;
+        let own = self.campaign.matrix.iter().map(Spanned::get_ref);
+        // Matrices that all have the factor themselves take nothing from what they have in common.
+        let is_hidden = own.len() > 0 && own.clone().all(|matrix| of_matrix(matrix).is_some());
+        let mut given: Vec<&Spanned<T>> = Vec::new();
+        for matrix in own.chain([common]) {
+            if !(is_hidden && std::ptr::eq(matrix, common)) {
+                given.extend(of_matrix(matrix).iter().flat_map(|levels| levels.get_ref()));
+            }
+            given.extend(matrix.include.iter().filter_map(|point| of_point(point.get_ref()).as_ref()));
+        }
+        given
+    }
+}
+
+/// `vm.swappiness` or `/sys/kernel/mm/transparent_hugepage/enabled`.
+fn parameter_name(given: &Spanned<String>) -> Result<String, SpecError> {
+    let name = given.get_ref();
+    let fits = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_:@".contains(c);
+        part.starts_with(plain) && part.chars().all(|c| plain(c) || c == '.')
+    };
+    let is_it = match name.strip_prefix("/sys/") {
+        Some(path) => path.split('/').all(fits),
+        None => name.contains('.') && name.split('.').all(fits),
+    };
+    match is_it {
+        true => Ok(name.clone()),
+        false => Err(SpecError::at(
+            given,
+            format!("`{name}` can't be the name of a kernel parameter"),
+            "expected a name in quotes as sysctl has it, such as \"vm.swappiness\", or a path below /sys/",
+        )),
+    }
+}
+
+fn parameter_value(name: &Spanned<String>, value: &Spanned<toml::Value>) -> Result<String, SpecError> {
+    match value.get_ref() {
+        toml::Value::String(text) if !text.is_empty() && !text.contains(['\n', '\0']) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        _ => Err(SpecError::at(
+            value,
+            format!("this can't be the value of the kernel parameter `{}`", name.get_ref()),
+            "expected a whole number or a string without line breaks",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cell::Cell;
+    use crate::machine::Acceleration;
+    use crate::plan::Plan;
+    use crate::spec::{Campaign, SpecError};
+
+    const TWO: &str = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
+                       kernel = ['host', '6.12']\n";
+
+    fn plan(text: &str) -> Result<Plan, SpecError> {
+        Campaign::parse(text).and_then(|campaign| Plan::of(&campaign, 1))
+    }
+
+    fn machines(text: &str) -> Vec<String> {
+        let said = |cell: &Cell| {
+            let text = cell.to_string();
+            text.split_once("10s").map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
+        };
+        plan(text).unwrap().cells.iter().map(said).collect()
+    }
+
+    /// Message, place and help.
+    fn refused(text: &str) -> (String, String, String) {
+        let error = plan(text).unwrap_err();
+        let at = error.at.clone().map(|at| text[at].to_owned()).unwrap_or_default();
+        (error.message, at, error.help.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_kernel_that_is_named_counts_instructions_on_one_processor_with_its_data_in_memory() {
+        let cells = plan(TWO).unwrap().cells;
+        assert_eq!((cells[0].kernel.as_deref(), cells[0].acceleration), (None, Acceleration::None));
+        assert_eq!((cells[0].cpus, cells[0].storage.to_string().as_str()), (None, "host"));
+        assert_eq!((cells[1].kernel.as_deref(), cells[1].acceleration), (Some("6.12"), Acceleration::Icount));
+        assert_eq!((cells[1].cpus, cells[1].storage.to_string().as_str()), (Some(1), "memory"));
+        assert_eq!(machines(TWO), ["", "kernel 6.12 acceleration icount"]);
+    }
+
+    #[test]
+    fn levels_of_virtual_machines_make_no_further_cells_of_the_kernel_that_runs() {
+        let text = format!(
+            "{TWO}acceleration = ['none', 'kvm']\nkernel_args = ['none', 'mitigations=off']\nsysctl = ['default', 'calm']\n\
+             cpus = ['host', 4]\nstorage = ['memory', 'virtio-none-native']\n\
+             [sysctls.calm]\n'vm.swappiness' = 1\n'/sys/block/vda/queue/scheduler' = 'none'\n"
+        );
+        let cells = plan(&text).unwrap().cells;
+        // The kernel that runs; 6.12 on the machine itself with arguments and parameters; 6.12 by KVM with all of them.
+        assert_eq!(cells.len(), 1 + 2 * 2 + 2 * 2 * 2 * 2);
+        assert!(cells.iter().all(|cell| cell.acceleration.is_virtual() || cell.cpus.is_none()));
+        let last = cells.last().unwrap();
+        assert!(
+            last.to_string().ends_with(
+                "kernel 6.12 acceleration kvm kernel_args mitigations=off sysctl calm cpus 4 storage virtio-none-native"
+            ),
+            "{last}"
+        );
+        assert_eq!(last.sysctl.values["vm.swappiness"], "1");
+        assert_eq!(last.sysctl.values["/sys/block/vda/queue/scheduler"], "none");
+        assert_eq!(cells[0], plan(TWO).unwrap().cells[0]);
+    }
+
+    #[test]
+    fn what_only_kernels_that_are_named_can_have_is_refused_of_the_one_that_runs() {
+        let host = TWO.replace(", '6.12'", "");
+        for (given, level) in [
+            ("kernel_args = ['quiet']", "'quiet'"),
+            ("cpus = [2]", "2"),
+            ("storage = ['memory']", "'memory'"),
+            ("acceleration = ['icount']", "'icount'"),
+            ("sysctl = ['calm']\n[sysctls.calm]\n'vm.swappiness' = 1", "'calm'"),
+            ("include = [{ server = '18', workload = 'select-only', clients = 1, cpus = 2 }]", "2"),
+        ] {
+            let (message, at, help) = refused(&format!("{host}{given}\n"));
+            assert!(message.starts_with("no cell has this level"), "{message}");
+            assert_eq!(at, level, "{given}");
+            assert!(help.contains("a `kernel` that is named"), "{help}");
+        }
+        // What is at its default says nothing.
+        let usual = "kernel_args = ['']\ncpus = ['host']\nstorage = ['host']\nacceleration = ['none']\n\
+                     sysctl = ['default']\n";
+        assert_eq!(machines(&format!("{host}{usual}")), [""]);
+        // On the machine itself a kernel has its own command line and parameters, but no other disk.
+        let booted = TWO.replace("'host', ", "") + "acceleration = ['none']\n";
+        assert_eq!(
+            machines(&format!("{booted}kernel_args = ['quiet']\n")),
+            ["kernel 6.12 kernel_args quiet"]
+        );
+        assert_eq!(refused(&format!("{booted}storage = ['virtio']\n")).1, "'virtio'");
+    }
+
+    #[test]
+    fn what_can_not_be_had_in_a_virtual_machine_is_refused_with_the_reason() {
+        for (given, place, reason) in [
+            ("disk = ['slow']\n[disks.slow]\nread_iops = 10", "'slow'", "`storage` says which disk"),
+            ("pin = ['one']\n[pins.one]\ndriver = '0'", "'one'", "`cpus` says how many"),
+            ("cache = ['cold']", "'cold'", "`storage = [\"virtio\"]`"),
+            ("cpus = [1, 2]", "2", "counted on one processor"),
+            ("[profile]\nhz = 99", "[profile]", "no profile"),
+            ("[hooks]\nbefore_trial = 'true'", "'true'", "a command of this machine"),
+            ("[servers.'18']\ndsn = 'host=x'", "'18'", "runs already"),
+        ] {
+            let (message, at, help) = refused(&format!("{TWO}{given}\n"));
+            assert!(message.contains(reason), "{message}");
+            assert!(at.starts_with(place), "{given}: {at}");
+            assert!(help.contains("acceleration = [\"none\"]"), "{help}");
+        }
+        // Left out of the product, they do no harm to the others.
+        let text = format!("{TWO}cpus = [1, 2]\nacceleration = ['icount', 'kvm']\n");
+        let text = format!("{text}exclude = [{{ acceleration = 'icount', cpus = 2 }}]\n");
+        assert_eq!(machines(&text).len(), 4);
+        assert_eq!(machines(&format!("{TWO}cache = ['cold']\nstorage = ['virtio']\n")).len(), 2);
+        assert!(plan(&format!("{TWO}[hooks]\nbefore_campaign = 'true'\n")).is_ok());
+        let host = TWO.replace(", '6.12'", "");
+        assert!(plan(&format!("{host}[profile]\n")).is_ok());
+    }
+
+    #[test]
+    fn a_driver_has_no_more_threads_than_its_virtual_machine_has_processors_unless_it_is_said() {
+        let threads = |more: &str| {
+            let text = format!("{TWO}{more}[run]\nthreads = 4\n");
+            plan(&text).unwrap().cells.iter().map(|cell| cell.threads).collect::<Vec<_>>()
+        };
+        assert_eq!(threads(""), [4, 1]);
+        assert_eq!(threads("acceleration = ['kvm']\ncpus = [2]\n"), [4, 2]);
+        assert_eq!(threads("threads = [3]\n"), [3, 3]);
+    }
+
+    #[test]
+    fn kernels_are_versions_packages_and_paths() {
+        let kernels = ["6.12", "linux-image-6.12.*-cloud-amd64", "./linux/bzImage", "/boot/vmlinuz"];
+        let text = TWO.replace(
+            "'6.12'",
+            "'6.12', 'linux-image-6.12.*-cloud-amd64', './linux/bzImage', '/boot/vmlinuz'",
+        );
+        let mut plan = plan(&text).unwrap();
+        plan.relative_to(std::path::Path::new("/campaigns"));
+        assert_eq!(plan.kernels.iter().map(|kernel| kernel.name.as_str()).collect::<Vec<_>>(), kernels);
+        let paths: Vec<_> =
+            plan.kernels.iter().filter_map(|kernel| kernel.path.as_deref()?.to_str()).collect();
+        assert_eq!(paths, ["/campaigns/./linux/bzImage", "/boot/vmlinuz"]);
+        assert_eq!(plan.kernel(&plan.cells[0]), None);
+        assert_eq!(plan.kernel(&plan.cells[3]), Some(&plan.kernels[2]));
+        for (label, expected) in
+            [("any", "\"host\""), ("6 12", "a version"), ("a/b,c", "without commas"), ("", "a path")]
+        {
+            let (_, at, help) = refused(&TWO.replace("6.12", label));
+            assert_eq!(at, format!("'{label}'"));
+            assert!(help.contains(expected), "{help}");
+        }
+    }
+
+    #[test]
+    fn parameters_have_names_as_sysctl_has_them() {
+        let with = |line: &str| format!("{TWO}[sysctls.x]\n{line}\n");
+        for good in ["'kernel.sched_autogroup_enabled' = 0", "'/sys/kernel/mm/ksm/run' = '0'"] {
+            assert!(plan(&with(good)).is_ok(), "{good}");
+        }
+        for wrong in [
+            "swappiness = 1",
+            "'/proc/sys/vm/swappiness' = 1",
+            "'/sys/../etc/passwd' = 1",
+            "'/sys/' = 1",
+            "'vm.' = 1",
+        ] {
+            let (_, at, help) = refused(&with(wrong));
+            assert!(wrong.starts_with(&at), "{at}");
+            assert!(help.contains("\"vm.swappiness\""), "{help}");
+        }
+        assert!(refused(&with("'vm.swappiness' = true")).2.contains("whole number"));
+        assert!(refused(&with("vm.swappiness = 1")).2.contains("in quotes"));
+        assert_eq!(refused(&format!("{TWO}[sysctls.default]\n")).1, "default");
+        assert_eq!(refused(&format!("{TWO}sysctl = ['calm']\n")).1, "'calm'");
+    }
+
+    #[test]
+    fn storage_and_arguments_are_what_qemu_and_a_kernel_take() {
+        assert!(
+            refused(&format!("{TWO}storage = ['virtio-writeback-native']\n")).0.contains("can't be with")
+        );
+        assert!(refused(&format!("{TWO}storage = ['nvme']\n")).2.contains("directsync"));
+        assert!(refused(&format!("{TWO}kernel_args = [\"a\\nb\"]\n")).2.contains("printable"));
+        let text = format!("{TWO}[run]\ncompare = 'acceleration'\n");
+        assert_eq!(refused(&text).1, "'acceleration'");
+        assert!(refused(&format!("{TWO}acceleration = ['hvf']\n")).2.contains("\"icount\""));
+        assert!(refused(&format!("{TWO}cpus = [0]\n")).2.contains("from 1 to 255"));
+        assert!(refused(&format!("{TWO}cpus = ['all']\n")).2.contains("\"host\""));
+        assert_eq!(
+            machines(&format!("{TWO}storage = ['virtio']\n"))[1],
+            "kernel 6.12 acceleration icount storage virtio-writeback-threads"
+        );
+    }
+}
