@@ -18,7 +18,9 @@ use runner::is_release;
 use runner::without_kernel::{OpenTrial, open_trials};
 use store::Store;
 use target::Cache;
-use target::reboot::{Asked, Boot, Campaign, Journal, Loader, Machine, Prepared, Remains, Step, carry_out};
+use target::reboot::{
+    Asked, Boot, Campaign, Journal, Loader, Machine, Prepared, Remains, Step, Sysctl, carry_out,
+};
 
 use crate::campaign_run::{CampaignRun, Outcome, here};
 use crate::exit::{Exit, Usage};
@@ -176,7 +178,15 @@ impl KernelsByReboot<'_> {
         let running = machine.running()?;
         if last.boot.is_up(&running) {
             note(&format!("{} came up\n", last.boot));
-            last.came_up = true;
+            match machine.set_parameters(&last.boot) {
+                Ok(()) => last.came_up = true,
+                Err(error) => {
+                    let boot = last.boot.clone();
+                    journal.last = None;
+                    machine.note(journal)?;
+                    return self.lose(store, &boot, &format!("under {boot}: {error}"), None);
+                }
+            }
         } else {
             let last = last.clone();
             let remains = Remains::of(&last.boot.release, last.at);
@@ -236,7 +246,12 @@ impl KernelsByReboot<'_> {
             let boot = match boot_of(cell, machine) {
                 Ok(boot) => boot,
                 Err(why) => {
-                    self.lose_where(store, |open| open.kernel == cell.kernel, &why, None)?;
+                    self.lose_where(
+                        store,
+                        |open| !open.acceleration.is_virtual() && open.kernel == cell.kernel,
+                        &why,
+                        None,
+                    )?;
                     continue;
                 }
             };
@@ -295,7 +310,7 @@ impl KernelsByReboot<'_> {
         let here = here();
         let open = open_trials(self.plan, &trials);
         let lost: Vec<&OpenTrial> =
-            open.iter().filter(|trial| is_lost(trial.cell) && is_on(trial.cell, &here.host)).collect();
+            open.iter().filter(|trial| is_lost(trial.cell) && here.is_host(trial.cell)).collect();
         for trial in &lost {
             store.write(&trial.without_kernel(self.run, evidence, log))?;
         }
@@ -318,7 +333,9 @@ impl KernelsByReboot<'_> {
         for (boot, trials) in boots {
             let mut journal = journal.clone();
             journal.ask(boot);
-            text += &format!("\n{boot}, by {}: {trials} trials\n", journal.loader.name());
+            let times = 1 + self.plan.run.retries;
+            let by = journal.loader.name();
+            text += &format!("\n{boot}, by {by}, {times} times at most: {trials} trials\n");
             text += &list(&machine.boot(&journal, boot)?);
         }
         text += &format!("\nin the end:\n{}", list(&machine.restore(journal)?));
@@ -389,7 +406,7 @@ impl KernelsByReboot<'_> {
 /// The cells with open trials that wait for another kernel on this host, in the order of the campaign.
 fn waiting<'a>(plan: &'a Plan, open: &[OpenTrial<'a>]) -> impl Iterator<Item = &'a Cell> {
     let here = here();
-    let waits = move |cell: &Cell| !here.runs(cell) && is_on(cell, &here.host);
+    let waits = move |cell: &Cell| !here.runs(cell) && here.is_host(cell);
     let open: Vec<&Cell> = open.iter().map(|trial| trial.cell).collect();
     plan.cells.iter().filter(move |cell| waits(cell) && open.contains(cell))
 }
@@ -422,16 +439,16 @@ fn boot_of(cell: &Cell, machine: &Machine) -> Result<Boot, String> {
             all.join(", ")
         )
     })?;
-    Ok(Boot { release: named.release.clone(), args: String::new() })
+    let sysctl = Sysctl { name: cell.sysctl.name.clone(), values: cell.sysctl.values.clone() };
+    Ok(Boot { release: named.release.clone(), args: cell.kernel_args.clone(), sysctl })
 }
 
 /// Whether a cell's trials are run under this boot.
 fn is_of(cell: &Cell, boot: &Boot) -> bool {
-    cell.kernel.as_deref().is_some_and(|label| is_release(&boot.release, label))
-}
-
-fn is_on(cell: &Cell, host: &str) -> bool {
-    cell.host.as_deref().is_none_or(|label| label == host)
+    !cell.acceleration.is_virtual()
+        && cell.kernel.as_deref().is_some_and(|label| is_release(&boot.release, label))
+        && cell.kernel_args == boot.args
+        && cell.sysctl.name == boot.sysctl.name
 }
 
 /// Why a kernel's trials are lost.

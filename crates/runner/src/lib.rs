@@ -21,5 +21,5 @@ mod trial;
 pub mod without_kernel;
 
 pub use error::RunError;
-pub use schedule::{Here, Standing, is_release};
+pub use schedule::{BootedFor, Here, Standing, is_release};
 pub use servers::build_facts;

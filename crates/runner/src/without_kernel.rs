@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_trial_whose_kernel_never_comes_up_is_tried_as_often_as_any_other() {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
-                    kernel = ['6.1', '6.12']\n[run]\nrepeats = 2\nretries = 1\n";
+                    kernel = ['6.1', '6.12']\nacceleration = ['none']\n[run]\nrepeats = 2\nretries = 1\n";
         let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
         let run = Run {
             id: String::new(),
@@ -127,7 +127,7 @@ mod tests {
         }
         assert_eq!(attempts, [2, 2], "two repeats, two tries");
         assert_eq!(open_trials(&plan, &trials).len(), 2, "those of the other kernel");
-        let here = Here { kernel: "6.1.0".to_owned(), host: String::new() };
+        let here = Here { kernel: "6.1.0".to_owned(), ..Here::default() };
         assert_eq!(Schedule::new(&plan, &here, &trials).next(), None);
     }
 }

@@ -16,6 +16,6 @@ mod step;
 mod unit;
 
 pub use journal::{Asked, Campaign, Home, Journal};
-pub use machine::{Boot, Installed, Loader, Machine, Prepared};
+pub use machine::{Boot, Installed, Loader, Machine, Prepared, Sysctl};
 pub use remains::Remains;
 pub use step::{Step, carry_out};

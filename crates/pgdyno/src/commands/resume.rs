@@ -80,6 +80,10 @@ impl ResumeArgs {
         }
         let text =
             self.campaign.as_deref().map(|path| overrides::apply(&read(path)?, &self.set)).transpose()?;
+        let text = match self.reboots.is_asked() {
+            true => text.map(|text| overrides::on_the_machine(&text)).transpose()?,
+            false => text,
+        };
 
         let name = match (&self.campaign, &text) {
             (Some(path), Some(text)) => Some(CampaignFile::of(path, text.clone(), Some(0))?.plan.campaign),

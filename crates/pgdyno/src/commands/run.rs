@@ -49,7 +49,10 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let file = self.campaign.read(None)?;
+        let file = match self.reboots.is_asked() {
+            true => self.campaign.read_for_the_machine()?,
+            false => self.campaign.read(None)?,
+        };
         has_servers(&file)?;
         let root = self.store.root_beside(self.campaign.directory());
         let run = new_run(&file, &self.tag);

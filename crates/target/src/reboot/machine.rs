@@ -29,6 +29,17 @@ pub struct Boot {
     pub release: String,
     /// Arguments beside the machine's own; empty for none.
     pub args: String,
+    /// Parameters that are set when it is up.
+    pub sysctl: Sysctl,
+}
+
+/// A named set of kernel parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sysctl {
+    /// Its name in the campaign.
+    pub name: String,
+    /// Values by name (`vm.swappiness`) or by path.
+    pub values: BTreeMap<String, String>,
 }
 
 /// How a kernel is booted once.
@@ -86,9 +97,12 @@ impl Boot {
 impl std::fmt::Display for Boot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.release)?;
-        match self.args.is_empty() {
+        if !self.args.is_empty() {
+            write!(f, " with {}", self.args)?;
+        }
+        match self.sysctl.values.is_empty() {
             true => Ok(()),
-            false => write!(f, " with {}", self.args),
+            false => write!(f, ", sysctl {}", self.sysctl.name),
         }
     }
 }
@@ -296,6 +310,21 @@ impl Machine {
     /// It can't be written.
     pub fn note(&self, journal: &Journal) -> Result<(), TargetError> {
         super::carry_out(&[journal.write(&self.journal_file())?])
+    }
+
+    /// Sets a boot's parameters; the next boot has forgotten them.
+    ///
+    /// # Errors
+    /// The kernel does not take one.
+    pub fn set_parameters(&self, boot: &Boot) -> Result<(), TargetError> {
+        for (name, value) in &boot.sysctl.values {
+            let path = match name.starts_with('/') {
+                true => self.path(name),
+                false => self.path("proc/sys").join(name.replace('.', "/")),
+            };
+            fs::write(&path, value).doing("set a kernel parameter by", &path)?;
+        }
+        Ok(())
     }
 
     /// Boots the machine's usual kernel.

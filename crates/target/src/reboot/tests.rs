@@ -102,7 +102,8 @@ impl Box {
 }
 
 fn boot(release: &str, args: &str) -> Boot {
-    Boot { release: release.to_owned(), args: args.to_owned() }
+    let sysctl = Sysctl { name: "default".to_owned(), values: BTreeMap::new() };
+    Boot { release: release.to_owned(), args: args.to_owned(), sysctl }
 }
 
 /// Without those that run something.
@@ -251,4 +252,21 @@ fn boots_are_counted_and_those_that_the_user_ended_are_not() {
     journal.take_back();
     assert_eq!((journal.times_asked(&asked), journal.last), (1, None));
     assert_eq!(Box::new().prepare(None).unwrap().journal.times_asked(&boot(OLD, "quiet")), 0);
+}
+
+#[test]
+fn parameters_are_set_by_name_and_by_path() {
+    let machine = Box::new();
+    machine.write("proc/sys/vm/swappiness", "60");
+    machine.write("sys/kernel/mm/transparent_hugepage/enabled", "always");
+    let mut boot = boot(OLD, "");
+    for (name, value) in [("vm.swappiness", "1"), ("/sys/kernel/mm/transparent_hugepage/enabled", "never")] {
+        boot.sysctl.values.insert(name.to_owned(), value.to_owned());
+    }
+    machine.machine().set_parameters(&boot).unwrap();
+    let files = machine.files();
+    assert_eq!(files["proc/sys/vm/swappiness"], "1");
+    assert_eq!(files["sys/kernel/mm/transparent_hugepage/enabled"], "never");
+    boot.sysctl.values.insert("no/such".to_owned(), "1".to_owned());
+    assert!(machine.machine().set_parameters(&boot).is_err());
 }
