@@ -106,7 +106,7 @@ perf:
 
 # What boots kernels, and apt's lists, by which they are got.
 kernels:
-	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 dpkg-deb:dpkg
+	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dpkg-deb:dpkg
 
 cargo-deny: compiler
 	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \

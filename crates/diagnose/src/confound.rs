@@ -244,6 +244,39 @@ pub fn comes_of_kernel(what: &str) -> bool {
         .is_some_and(|fact| FACTS.contains(&fact) || GROUPS.iter().any(|group| fact.starts_with(group)))
 }
 
+/// Whether a fact of the machine is the kernel's command line, or what that can decide.
+fn comes_of_arguments(what: &str) -> bool {
+    const FACTS: [&str; 5] = [
+        "kernel_command_line",
+        "kernel.preemption",
+        "clocksource",
+        "transparent_hugepages",
+        "transparent_hugepages_defrag",
+    ];
+    what.strip_prefix("machine ")
+        .is_some_and(|fact| FACTS.contains(&fact) || fact.starts_with("cpu.vulnerabilities."))
+}
+
+/// Whether a fact of the machine is a parameter that a cell sets, by its name or by the file that it is in.
+fn is_set_by_sysctl(what: &str, cell: &Cell) -> bool {
+    const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
+    let fact_of = |name: &str| match name.strip_prefix("/proc/sys/") {
+        Some(file) => format!("sysctl.{}", file.replace('/', ".")),
+        None if name.starts_with('/') => {
+            let device = name.strip_prefix("/sys/block/").and_then(|rest| rest.split_once("/queue/"));
+            match (name.strip_prefix(HUGE_PAGES), device) {
+                (Some("enabled"), _) => "transparent_hugepages".to_owned(),
+                (Some("defrag"), _) => "transparent_hugepages_defrag".to_owned(),
+                (_, Some((device, fact))) => format!("data_device.{device}.{fact}"),
+                _ => String::new(),
+            }
+        }
+        None => format!("sysctl.{name}"),
+    };
+    what.strip_prefix("machine ")
+        .is_some_and(|fact| cell.sysctl.values.keys().any(|name| fact_of(name) == fact))
+}
+
 /// Whether a fact of a virtual machine is the level of a factor of that name.
 fn is_level_of(factor: Factor, what: &str) -> bool {
     let fact = what.strip_prefix("machine virtual_machine.");
@@ -252,7 +285,11 @@ fn is_level_of(factor: Factor, what: &str) -> bool {
 
 /// Whether a difference is what the campaign asks for.
 fn is_declared(factor: Factor, what: &str, before: &Cell, after: &Cell) -> bool {
-    if is_level_of(factor, what) || (is_of_kernel(factor) && comes_of_kernel(what)) {
+    if is_level_of(factor, what)
+        || (is_of_kernel(factor) && comes_of_kernel(what))
+        || (factor == Factor::KernelArgs && comes_of_arguments(what))
+        || (factor == Factor::Sysctl && (is_set_by_sysctl(what, before) || is_set_by_sysctl(what, after)))
+    {
         return true;
     }
     let Some(setting) = what.strip_prefix("setting ") else { return false };
@@ -387,6 +424,35 @@ mod tests {
         all.sort_unstable();
         assert_eq!(whats(&undeclared(from, servers)), all);
         assert_eq!(of_kernel(from, servers), []);
+    }
+
+    #[test]
+    fn what_arguments_and_parameters_of_the_kernel_set_is_declared() {
+        let text = "name = 'n'\n[factors]\nserver = ['17']\nworkload = ['select-only']\nclients = [1]\n\
+                    kernel = ['6.1']\nacceleration = ['icount']\nkernel_args = ['', 'mitigations=off']\n\
+                    sysctl = ['default', 'set']\n[sysctls.set]\n'vm.swappiness' = '1'\n\
+                    '/sys/kernel/mm/transparent_hugepage/enabled' = 'never'\n\
+                    '/sys/block/vda/queue/scheduler' = 'none'\n";
+        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let cell = |args: bool, sysctl: &str| {
+            let is_it = |cell: &&Cell| cell.kernel_args.is_empty() != args && cell.sysctl.name == sysctl;
+            plan.cells.iter().find(is_it).unwrap()
+        };
+        let of_args = ["machine cpu.vulnerabilities.its", "machine kernel_command_line"];
+        // A kernel can be told of huge pages in both ways.
+        let of_both = ["machine transparent_hugepages"];
+        let of_sysctl = ["machine data_device.vda.scheduler", "machine sysctl.vm.swappiness"];
+        let other = ["machine kernel", "machine sysctl.vm.dirty_ratio"];
+        let all: Vec<&str> = [&of_args[..], &of_sysctl, &of_both, &other].concat();
+        let [old, new] =
+            ["a", "b"].map(|value| all.iter().map(|what| ((*what).to_owned(), value.to_owned())).collect());
+        let found = |after: &Cell| {
+            let found = undeclared((cell(false, "default"), &old), (after, &new));
+            found.into_iter().map(|found| found.what).collect::<std::collections::BTreeSet<_>>()
+        };
+        let expected = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect();
+        assert_eq!(found(cell(true, "default")), expected(&[&of_sysctl, &other]));
+        assert_eq!(found(cell(false, "set")), expected(&[&of_args, &other]));
     }
 
     #[test]

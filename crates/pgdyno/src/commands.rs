@@ -7,6 +7,7 @@ mod doctor;
 mod driver;
 mod explain;
 mod export;
+mod guest;
 mod history;
 mod import;
 mod kernel;
@@ -66,6 +67,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Pgbench(pgbench::PgbenchArgs),
     #[command(hide = true)]
+    Guest(guest::GuestArgs),
+    #[command(hide = true)]
     Driver(driver::DriverArgs),
     #[command(hide = true)]
     ReadFiles(read_files::ReadFilesArgs),
@@ -95,6 +98,7 @@ impl Cli {
             Command::Store(args) => args.run(),
             Command::Doctor(args) => args.run(),
             Command::Pgbench(args) => args.run(),
+            Command::Guest(args) => args.run(),
             Command::Driver(args) => args.run(),
             Command::ReadFiles(args) => args.run(),
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -475,7 +475,7 @@ fn environment() -> anyhow::Result<BTreeMap<String, String>> {
 
 /// Waits until the units of a boot have started: they would run beside the first trial.
 fn wait_for_boot() {
-    let waits = Command::new("systemctl").args(["is-system-running", "--wait"]).spawn();
+    let waits = Command::new("systemctl").args(["is-system-running", "--wait"]).stdout(Stdio::null()).spawn();
     let Ok(mut waits) = waits else { return };
     let end = Instant::now() + BOOTED_WITHIN;
     while matches!(waits.try_wait(), Ok(None)) {

@@ -64,7 +64,7 @@ fn server() -> PathBuf {
 
 impl Vm {
     /// A machine with pgdyno, a server, and a campaign.
-    fn new(campaign: &str) -> Self {
+    fn new(campaign: &str, options: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         run(Command::new("cp")
             .arg("--sparse=always")
@@ -78,6 +78,7 @@ impl Vm {
             .args([&work.join("pgdyno"), Path::new(env!("CARGO_BIN_EXE_pgdyno"))]));
         fs::copy("tests/reboot/guest", work.join("test")).unwrap();
         fs::write(work.join("campaign.toml"), campaign).unwrap();
+        fs::write(work.join("options"), options).unwrap();
         // So that no network is needed there.
         run(Command::new("cp").arg("-a").args([&server(), &installations]));
 
@@ -106,6 +107,15 @@ impl Vm {
             assert!(Instant::now() < end, "it never powered off; its console:\n{}", self.console());
             std::thread::sleep(Duration::from_millis(200));
         }
+        for said in ["log", "dry-run", ".pgdyno/kernels-by-reboot.log"] {
+            println!("--- {said}\n{}", self.work(said));
+        }
+    }
+
+    /// The kernels that came up, in order.
+    fn boots(&self) -> Vec<String> {
+        let boots = self.work("boots");
+        boots.lines().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
     }
 
     fn console(&self) -> String {
@@ -145,14 +155,11 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     let vm = Vm::new(
         "name = 'walk'\n[factors]\nkernel = ['6.6', '6.1', '6.12']\nserver = ['18']\nworkload = ['select-only']\n\
          scale = [1]\nclients = [1]\n[run]\nduration = '2s'\nwarmup = '500ms'\nrepeats = 1\nretries = 1\nseed = 1\n",
+        "",
     );
     vm.run();
-    let log = vm.work("log");
-    let said = vm.work(".pgdyno/kernels-by-reboot.log");
-    println!("--- at each boot\n{log}\n--- dry run\n{}\n--- after boots\n{said}", vm.work("dry-run"));
 
-    let boots: Vec<String> =
-        vm.work("boots").lines().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect();
+    let boots = vm.boots();
     let (usual, older) = (release(&boots, "6.12."), release(&boots, "6.1."));
     // What panicked never got as far as to say so.
     assert_eq!(boots, [&usual, &usual, &usual, &older, &usual].map(String::clone));
@@ -203,4 +210,35 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     ] {
         assert!(vm.work("dry-run").contains(step), "{step}");
     }
+}
+
+/// By kexec, which does not go by way of GRUB: 6.1 as it is, then with an argument, both with a parameter, then the usual one.
+#[test]
+#[ignore = "boots a virtual machine four times, for minutes: make test-reboot"]
+fn kernels_are_booted_by_kexec_with_their_arguments_and_parameters() {
+    let vm = Vm::new(
+        "name = 'walk'\n[factors]\nkernel = ['6.1']\nkernel_args = ['none', 'mitigations=off']\nserver = ['18']\n\
+         sysctl = ['calm']\nworkload = ['select-only']\nscale = [1]\nclients = [1]\n[run]\nduration = '2s'\n\
+         warmup = '500ms'\nrepeats = 1\nretries = 0\nseed = 1\n[sysctls.calm]\n'vm.swappiness' = 7\n",
+        "--by kexec",
+    );
+    vm.run();
+    let boots = vm.boots();
+    let (usual, older) = (release(&boots, "6.12."), release(&boots, "6.1."));
+    assert_eq!(boots, [&usual, &older, &older, &usual].map(String::clone));
+    let store = vm.store();
+    let trials = store.trials().unwrap();
+    let args: Vec<&str> = trials.iter().map(|trial| trial.cell.kernel_args.as_str()).collect();
+    assert_eq!(args, ["", "mitigations=off"]);
+    for trial in &trials {
+        assert!(trial.summary.as_ref().is_some_and(|summary| summary.tps > 0.0), "{:?}", trial.validity);
+        let environment = store.environment(&trial.id).unwrap();
+        assert_eq!(environment.kernel.as_deref(), Some(format!("Linux {older}").as_str()));
+        let line = environment.kernel_command_line.unwrap();
+        assert_eq!(line.contains("mitigations=off"), trial.cell.kernel_args == "mitigations=off", "{line}");
+        assert_eq!(environment.sysctl.get("vm.swappiness").map(String::as_str), Some("7"));
+    }
+    assert_eq!(vm.work("after"), vm.work("before"));
+    assert_eq!(vm.work("end").trim(), usual);
+    assert!(vm.work("dry-run").contains("  run systemctl kexec\n"));
 }

@@ -116,6 +116,8 @@ pub struct Column {
     pub versions: Vec<String>,
     /// What `version()` printed.
     pub banners: Vec<String>,
+    /// The kernels that its trials ran under, such as `Linux 6.12.48+deb13-cloud-amd64`.
+    pub kernels: Vec<String>,
 }
 
 /// A table of clients × columns, under equal conditions otherwise. A factor is null where imported trials do not say.

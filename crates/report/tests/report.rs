@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use diagnose::KernelOptions;
-use model::record::{Status, Trial};
+use model::record::{Imported, Status, Trial};
 use model::units::Rate;
 use report::table::Format;
 use report::view::{Frame, Point};
@@ -108,6 +108,61 @@ fn facts_are_told_by_column_and_columns_by_their_factors() {
         let other = 1 - column;
         assert_eq!((fact.columns[column], fact.columns[other]), (fact.trials, 0));
     }
+}
+
+fn imported() -> Imported {
+    let at = "2026-11-20T08:00:00Z".parse().unwrap();
+    Imported { format: "csv".to_owned(), files: Vec::new(), line: None, at, trials: 1 }
+}
+
+#[test]
+fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
+    let (mut trials, mut surroundings) = fixture::trials();
+    trials.retain(|trial| trial.cell.server == "18");
+    // As written down in an import: `6.12` comes first, and is what others are compared with.
+    let asked = ["6.12", "./bzImage", "6.2", "linux-image-6.1.*-amd64", "./older", "6.1"];
+    for (at, trial) in trials.iter_mut().enumerate() {
+        trial.cell.kernel = Some(asked[at % asked.len()].to_owned());
+        trial.run.campaign_toml = String::new();
+        trial.imported = Some(imported());
+        let release = match asked[at % asked.len()] {
+            "./bzImage" => "Linux 6.18.1",
+            "./older" => "Linux 5.4.0",
+            label => label,
+        };
+        surroundings.get_mut(&trial.id).unwrap().environment.kernel = Some(release.to_owned());
+    }
+    let view = analyse(&trials, &surroundings);
+    let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
+    assert_eq!(kernels, ["6.12", "6.1", "linux-image-6.1.*-amd64", "6.2", "./older", "./bzImage"]);
+    let page = tables(&view, Format::Table);
+    assert!(page.contains("kernel ./older: Linux 5.4.0"), "{page}");
+}
+
+#[test]
+fn the_kernels_of_2016_are_columns_in_natural_order() {
+    let csv = include_str!("../../stats/tests/data/kernels-2016-read-only.csv");
+    let mut kernels: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    kernels.retain(|kernel| !kernel.ends_with("-stats"));
+    kernels.dedup();
+    let (trials, _) = fixture::trials();
+    let trials: Vec<Trial> = kernels
+        .into_iter()
+        .enumerate()
+        .map(|(at, kernel)| {
+            let mut trial = Trial { position: at as u32, ..trials[0].clone() };
+            trial.cell.kernel = Some(kernel.to_owned());
+            trial.imported = Some(imported());
+            trial
+        })
+        .collect();
+    let view = analyse(&trials, &BTreeMap::new());
+    let columns: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
+    assert_eq!(
+        columns.join(" "),
+        "2.6.39 3.0.101 3.1.10 3.2.79 3.3.8 3.4.111 3.5.7 3.6.11 3.7.10 3.8.13 3.9.11 3.10.101 3.11.10 3.12.58 \
+         3.13.11 3.14.66 3.15.10 3.16.7 3.17.8 3.18.30 3.19.8 4.0.9 4.1.21 4.2.8 4.3.6 4.4.7 4.5.1 4.6-rc3 4.6.0"
+    );
 }
 
 #[test]

@@ -49,6 +49,7 @@ export interface Column {
   levels: Record<string, string>;
   versions: string[];
   banners: string[];
+  kernels: string[];
 }
 
 export interface Panel {

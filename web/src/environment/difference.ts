@@ -30,7 +30,11 @@ export function difference(view: View, of: number, against: number): Differing[]
     ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) => {
       const [before, after] = [valuesOf(fact, against), valuesOf(fact, of)];
       // What a kernel is and decides comes with it; what it is told does not.
-      const declared = told.has('host') || (told.has('kernel') && fact.group === 'kernel');
+      const declared =
+        told.has('host') ||
+        (told.has('kernel') && fact.group === 'kernel') ||
+        (told.has('kernel_args') && ['kernel command line', 'mitigations', 'preemption', 'clock source'].includes(fact.name)) ||
+        (told.has('sysctl') && fact.group === 'sysctl');
       return LISTS.has(fact.name)
         ? row('machine', fact.name, wordsOnlyIn(before, after), wordsOnlyIn(after, before), declared)
         : row('machine', fact.name, before, after, declared);

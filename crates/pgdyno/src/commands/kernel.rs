@@ -1,5 +1,6 @@
 //! `pgdyno kernel`: kernels to measure on.
 
+mod boot;
 mod document;
 
 use std::path::Path;
@@ -13,9 +14,10 @@ use crate::exit::{Exit, Usage};
 use crate::kernels_by_reboot;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::preparation::Bar;
+use boot::BootArgs;
 use document::{ListDocument, size};
 
-/// List, fetch and remove kernels
+/// Boot, list, fetch and remove kernels
 ///
 /// A kernel is named as in a campaign: by a version of Linux, such as 6.12; by a Debian package, such as
 /// linux-image-6.12.9-cloud-amd64, or a glob of packages, such as 'linux-image-6.12.*-cloud-amd64'; or by the path of a
@@ -27,6 +29,7 @@ use document::{ListDocument, size};
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel fetch 6.1 6.12\n  \
                         pgdyno kernel fetch 'linux-image-6.12.*-cloud-amd64'\n  \
+                        pgdyno kernel boot 6.12 -- uname -r\n  \
                         pgdyno kernel list\n  \
                         pgdyno kernel remove 6.1\n\n\
                         Environment:\n  \
@@ -38,6 +41,7 @@ pub(crate) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Boot(BootArgs),
     List(ListArgs),
     Fetch(FetchArgs),
     Remove(RemoveArgs),
@@ -110,6 +114,7 @@ impl KernelArgs {
             note(&format!("{notice}\n"));
         }
         match self.command {
+            Command::Boot(args) => args.run(&cache),
             Command::List(args) => args.run(&cache),
             Command::Fetch(args) => args.run(&cache),
             Command::Remove(args) => args.run(&cache),

@@ -135,6 +135,10 @@ pub struct VirtualMachine {
     pub host_kernel: Option<String>,
     /// Model of the host's processor.
     pub host_cpu: Option<String>,
+    /// How long after its start its first process ran, in microseconds of real time.
+    pub up_after_us: Option<u64>,
+    /// How long after its start PostgreSQL took connections in it, in microseconds of real time.
+    pub ready_after_us: Option<u64>,
     /// The emulator's command line.
     pub command_line: Vec<String>,
 }
@@ -250,6 +254,8 @@ mirrors!(
         kernel_identity,
         host_kernel,
         host_cpu,
+        up_after_us,
+        ready_after_us,
         command_line
     }
 );

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::machine::{Acceleration, Storage};
+use model::units::Size;
 use rustix::process::Signal;
 
 use crate::error::TargetError;
@@ -24,6 +25,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Lines of the console that go into an error.
 const CONSOLE_LINES: usize = 25;
+
+/// Without so much beside its file system a guest does not come up.
+const LEAST_MEMORY_BYTES: u64 = 192 << 20;
 
 /// What a guest is made of.
 pub struct Hardware {
@@ -69,6 +73,17 @@ pub enum VmError {
     Start {
         /// What it said.
         why: String,
+    },
+    /// Its memory does not hold what it is to begin with.
+    #[error(
+        "{memory} of memory are too little for the virtual machine: with what it has in memory it needs {needed}; give it more, \
+         or, in a campaign, have the data on a disk with storage = \"virtio\""
+    )]
+    Memory {
+        /// What it was to have.
+        memory: Size,
+        /// What it needs.
+        needed: Size,
     },
     /// It ended before it had done its work.
     #[error("the virtual machine ended {when}: {what}; the end of its console:\n{console}")]
@@ -138,6 +153,12 @@ impl Vm {
     /// # Errors
     /// [`VmError`]: what it is to have can't be packed, no emulator, or it does not start.
     pub fn boot(kernel: &Path, root: Root, hardware: Hardware, kernel_args: &str) -> Result<Self, VmError> {
+        // While it is unpacked, it is there twice.
+        let needed = (2 * root.bytes() + LEAST_MEMORY_BYTES).next_multiple_of(1 << 20);
+        if hardware.memory_bytes < needed {
+            let (memory, needed) = (Size::from_bytes(hardware.memory_bytes), Size::from_bytes(needed));
+            return Err(VmError::Memory { memory, needed });
+        }
         let packed = root.finish()?;
         let console = tempfile::tempfile().map_err(not_started)?;
         let arguments = arguments(kernel, &packed, &console, &hardware, kernel_args);
