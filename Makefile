@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test lint unit browser screenshots bench conformance fuzz clean compiler chromium perf kernels cargo-deny
+.PHONY: build web demo test test-reboot lint unit browser screenshots bench conformance fuzz clean compiler chromium perf kernels cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
@@ -42,6 +42,11 @@ unit: compiler perf kernels $(WEB_PAGE)
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 	cd web && npm run --silent measure && npm run --silent test:real
+
+## test-reboot: a campaign that boots its kernels by itself, in an emulated machine that is made for it from Debian's packages
+test-reboot: compiler
+	setup/packages qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs
+	cargo test --locked -p pgdyno --test reboot -- --ignored --nocapture
 
 ## screenshots: every page, wide and narrow, light and dark: of the tests' data, of what runs, and of REPORT where it is
 screenshots: compiler $(WEB_PAGE) chromium

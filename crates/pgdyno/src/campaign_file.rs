@@ -33,10 +33,22 @@ impl CampaignArg {
     /// # Errors
     /// [`Usage`]: the file can't be read, or is not a campaign.
     pub(crate) fn read(&self, seed: Option<u64>) -> Result<CampaignFile, Usage> {
+        CampaignFile::of(&self.campaign, self.text()?, seed)
+    }
+
+    /// As [`CampaignArg::read`], with kernels that run on the machine itself.
+    ///
+    /// # Errors
+    /// As [`CampaignArg::read`].
+    pub(crate) fn read_for_the_machine(&self) -> Result<CampaignFile, Usage> {
+        CampaignFile::of(&self.campaign, overrides::on_the_machine(&self.text()?)?, None)
+    }
+
+    fn text(&self) -> Result<String, Usage> {
         let text = std::fs::read_to_string(&self.campaign).map_err(|error| {
             Usage(format!("error: the campaign {} can't be read: {error}", self.campaign.display()))
         })?;
-        CampaignFile::of(&self.campaign, overrides::apply(&text, &self.set)?, seed)
+        overrides::apply(&text, &self.set)
     }
 
     /// The directory of the file.

@@ -10,9 +10,10 @@ use model::record::{Run, Trial};
 use model::server::Source;
 use report::table::Format;
 use runner::campaign::{Campaign, Executed};
-use runner::{Here, RunError, Standing};
+use runner::{BootedFor, Here, RunError, Standing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
+use target::reboot::Machine;
 use target::{Cache, TargetError};
 
 use crate::campaign_file::CampaignFile;
@@ -69,8 +70,16 @@ pub(crate) fn here() -> Here {
     let uname = rustix::system::uname();
     Here {
         kernel: uname.release().to_string_lossy().into_owned(),
+        command_line: std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
+        booted: booted_for(),
         host: uname.nodename().to_string_lossy().into_owned(),
     }
+}
+
+/// What this kernel was booted for, by `--kernels-by-reboot`.
+fn booted_for() -> Option<BootedFor> {
+    let boot = Machine::here().journal().ok()??.last.filter(|last| last.came_up)?.boot;
+    Some(BootedFor { kernel_args: boot.args, sysctl: boot.sysctl.name })
 }
 
 /// A new run of a campaign; `tags` are more than it has itself.

@@ -8,6 +8,7 @@ mod commands;
 mod connection;
 mod exit;
 mod git;
+mod kernels_by_reboot;
 mod live;
 mod output;
 mod overrides;

@@ -2,6 +2,7 @@
 //! is what was run; and the text of a campaign that is one cell.
 
 use model::factor::Factor;
+use model::machine::Acceleration;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use crate::exit::Usage;
@@ -24,6 +25,22 @@ pub(crate) fn apply(text: &str, settings: &[String]) -> Result<String, Usage> {
                 Usage(format!("error: --set {setting}: expected NAME=VALUE, such as scale=100"))
             })?;
         set(&mut document, name, value).map_err(|why| Usage(format!("error: --set {setting}: {why}")))?;
+    }
+    Ok(document.to_string())
+}
+
+/// Has the kernels of a campaign run on the machine itself, where it does not say itself what they run on.
+///
+/// # Errors
+/// As [`apply`].
+pub(crate) fn on_the_machine(text: &str) -> Result<String, Usage> {
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
+    let name = Factor::Acceleration.name();
+    // What a matrix leaves out is as in `factors`.
+    if document.get("factors").is_none_or(|factors| factors.get(name).is_none()) {
+        let level = Array::from_iter([Acceleration::None.name()]);
+        put(document.as_table_mut(), "factors", name, Value::Array(level))
+            .map_err(|why| Usage(format!("error: {why}")))?;
     }
     Ok(document.to_string())
 }
@@ -105,7 +122,7 @@ fn value(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{apply, profiled_cell};
+    use super::{apply, on_the_machine, profiled_cell};
 
     const TEXT: &str = "name = 'n' # kept\n[factors]\nscale = [1]\n[run]\nrepeats = 3\n";
 
@@ -165,6 +182,15 @@ mod tests {
             let error = profiled_cell(wrong).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn kernels_run_on_the_machine_where_nothing_else_is_said() {
+        let text = on_the_machine(TEXT).unwrap();
+        assert!(text.contains("[factors]\nscale = [1]\nacceleration = [\"none\"]\n"), "{text}");
+        assert_eq!(on_the_machine(&text).unwrap(), text);
+        let of_its_own = "name = 'n'\n[factors]\nacceleration = ['none', 'kvm']\n";
+        assert_eq!(on_the_machine(of_its_own).unwrap(), of_its_own);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
 //! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial, with the user's [`hooks`];
+//! [`without_kernel`] is a trial whose kernel did not come up;
 //! [`machines`] boots a kernel for a trial, which [`guest`] runs there. [`load`] talks to the driver process, and [`beside`] collects meanwhile; [`summary`] is what a load came to. What happens is told to a [`progress::Observer`].
 
 mod beside;
@@ -19,7 +20,8 @@ mod servers;
 mod serving;
 mod summary;
 mod trial;
+pub mod without_kernel;
 
 pub use error::RunError;
-pub use schedule::{Here, Standing};
+pub use schedule::{BootedFor, Here, Standing, is_release};
 pub use servers::build_facts;

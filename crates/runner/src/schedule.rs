@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use model::cell::Cell;
 use model::factor::Factor;
+use model::machine::SysctlVariant;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Status, Trial};
 use model::shuffle::Shuffler;
@@ -42,22 +43,52 @@ pub(crate) struct Next {
 pub struct Here {
     /// Release of the running kernel, such as `6.1.0-37-amd64`.
     pub kernel: String,
+    /// What it was booted with.
+    pub command_line: String,
+    /// What it was booted for, where a campaign boots its kernels by itself.
+    pub booted: Option<BootedFor>,
     /// Host name.
     pub host: String,
+}
+
+/// The levels that a kernel was booted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootedFor {
+    /// Of `kernel_args`.
+    pub kernel_args: String,
+    /// Of `sysctl`: they are set.
+    pub sysctl: String,
 }
 
 impl Here {
     /// Whether a cell can be run here: its kernel and its host, where it names them, are these. A virtual machine boots any
     /// kernel.
     pub fn runs(&self, cell: &Cell) -> bool {
-        let is_kernel = |label: &str| cell.acceleration.is_virtual() || is_release(&self.kernel, label);
-        cell.kernel.as_deref().is_none_or(is_kernel)
-            && cell.host.as_deref().is_none_or(|label| self.host == label)
+        let is_kernel = |label: &str| {
+            cell.acceleration.is_virtual() || is_release(&self.kernel, label) && self.is_booted_for(cell)
+        };
+        cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
+    }
+
+    /// Whether a cell is to be run on this host.
+    pub fn is_host(&self, cell: &Cell) -> bool {
+        cell.host.as_deref().is_none_or(|label| self.host == label)
+    }
+
+    /// Whoever boots a kernel by hand gives it its arguments; nobody sets parameters then.
+    fn is_booted_for(&self, cell: &Cell) -> bool {
+        match &self.booted {
+            Some(booted) => booted.kernel_args == cell.kernel_args && booted.sysctl == cell.sysctl.name,
+            None => {
+                let has = |arg| self.command_line.split_whitespace().any(|there| there == arg);
+                cell.kernel_args.split_whitespace().all(has) && cell.sysctl == SysctlVariant::none()
+            }
+        }
     }
 }
 
 /// Whether a release is of the series that a label names: `6.1` is that of `6.1.0-37-amd64`, and not of `6.12.9`.
-fn is_release(release: &str, label: &str) -> bool {
+pub fn is_release(release: &str, label: &str) -> bool {
     release.strip_prefix(label).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
@@ -223,11 +254,20 @@ impl<'a> Schedule<'a> {
 
     /// The planned trials that are still to be run here.
     pub(crate) fn ahead(&self) -> Vec<PlannedTrial> {
-        let is_ahead = |trial: &&PlannedTrial| {
-            self.here.runs(self.plan.cell(trial))
-                && self.tries(trial.cell, trial.repeat).all(|done| done.interrupted || self.is_open(done))
+        let open = self.open().into_iter().map(|next| next.trial);
+        open.filter(|trial| self.here.runs(self.plan.cell(trial))).collect()
+    }
+
+    /// The planned trials that are still to be run, here or elsewhere, each as its next try.
+    pub(crate) fn open(&self) -> Vec<Next> {
+        let is_open = |trial: &&PlannedTrial| {
+            self.tries(trial.cell, trial.repeat).all(|done| done.interrupted || self.is_open(done))
         };
-        self.plan.trials.iter().filter(is_ahead).copied().collect()
+        let next = |trial: &PlannedTrial| {
+            let attempt = self.attempt(trial.cell, trial.repeat);
+            Next { trial: *trial, attempt, reason: None }
+        };
+        self.plan.trials.iter().filter(is_open).map(next).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = &Done> {
@@ -270,7 +310,7 @@ mod tests {
     }
 
     fn here() -> Here {
-        Here { kernel: "6.1.0-37-amd64".to_owned(), host: "here".to_owned() }
+        Here { kernel: "6.1.0-37-amd64".to_owned(), host: "here".to_owned(), ..Here::default() }
     }
 
     /// What running a trial came to: a result, or the gate that made it invalid.
@@ -394,11 +434,27 @@ mod tests {
         assert!(trials.iter().all(|trial| trial.cell.kernel.as_deref() == Some("6.1")));
         let standing = Schedule::new(&plan, &here(), &trials).standing();
         assert_eq!((standing.usable, standing.elsewhere), (2, 2));
-        let there = Here { kernel: "6.12.9".to_owned(), host: "here".to_owned() };
+        let there = Here { kernel: "6.12.9".to_owned(), ..here() };
         assert_eq!(Schedule::new(&plan, &there, &trials).next().unwrap().trial.cell % 2, 1);
         let virtual_machines = super::tests::plan("kernel = ['host', '5.10']\n", "repeats = 1\n");
         assert!(virtual_machines.cells.iter().all(|cell| here().runs(cell)));
         assert!(!is_release("6.12.9", "6.1") && is_release("6.1.0-37", "6.1") && is_release("6.1", "6.1"));
+    }
+
+    #[test]
+    fn arguments_are_those_that_a_kernel_was_booted_with_and_parameters_are_set_by_who_booted_it() {
+        let factors = "kernel = ['6.1']\nacceleration = ['none']\nkernel_args = ['none', 'mitigations=off']\n\
+                       sysctl = ['default', 'calm']\n[sysctls.calm]\n'vm.swappiness' = 1\n";
+        let plan = plan(factors, "repeats = 1\n");
+        let levels = |here: &Here| -> Vec<(&str, &str)> {
+            let cells = plan.cells.iter().filter(|cell| cell.server == "18" && here.runs(cell));
+            cells.map(|cell| (cell.kernel_args.as_str(), cell.sysctl.name.as_str())).collect()
+        };
+        assert_eq!(levels(&here()), [("", "default")]);
+        let by_hand = Here { command_line: "ro mitigations=off".to_owned(), ..here() };
+        assert_eq!(levels(&by_hand), [("", "default"), ("mitigations=off", "default")]);
+        let booted = BootedFor { kernel_args: "mitigations=off".to_owned(), sysctl: "calm".to_owned() };
+        assert_eq!(levels(&Here { booted: Some(booted), ..by_hand }), [("mitigations=off", "calm")]);
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl Comparison {
             return self.unstable_verdict();
         }
         let interval = welch.confidence_interval(LEVEL);
-        if interval.is_some_and(|interval| interval.low >= 1.0 / self.margin && interval.high <= self.margin) {
+        if interval.is_some_and(|interval| interval.low >= 1.0 / self.margin && interval.high <= self.margin)
+        {
             return Verdict::Equivalent;
         }
         match is_change {

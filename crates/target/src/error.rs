@@ -277,6 +277,9 @@ pub enum TargetError {
         /// What can't be, and what to do.
         why: String,
     },
+    /// Kernels can't be booted on this machine, one after the other.
+    #[error("{0}")]
+    Reboot(String),
     /// Not the form of a kernel's label.
     #[error(
         "\"{label}\" is no kernel: expected a version such as \"6.12\", a Debian package or a glob such as \

@@ -7,7 +7,7 @@
 
 mod apt;
 mod choice;
-mod debian_version;
+pub(crate) mod debian_version;
 mod image;
 mod in_place;
 mod modules;

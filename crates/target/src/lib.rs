@@ -23,6 +23,7 @@ mod process;
 mod programs;
 mod progress;
 mod readiness;
+pub mod reboot;
 mod server;
 mod sockets;
 pub mod standing;

@@ -11,6 +11,7 @@ use report::table::Format;
 use target::{Cache, Fetched, TargetError};
 
 use crate::exit::{Exit, Usage};
+use crate::kernels_by_reboot;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::preparation::Bar;
 use boot::BootArgs;
@@ -44,6 +45,7 @@ enum Command {
     List(ListArgs),
     Fetch(FetchArgs),
     Remove(RemoveArgs),
+    Restore(RestoreArgs),
 }
 
 /// List the kernels that were fetched: labels, release, package, size
@@ -75,6 +77,13 @@ struct FetchArgs {
     #[arg(value_name = "LABEL", required = true)]
     labels: Vec<String>,
 }
+
+/// Leave the machine as `pgdyno run --kernels-by-reboot` found it
+///
+/// Takes away the systemd unit that goes on after boots and the boot loader's entry, and ends the walk through kernels; what was
+/// measured stays, and `pgdyno resume --kernels-by-reboot` goes on with it. Where there is nothing to be put back, nothing is done.
+#[derive(Debug, Args)]
+struct RestoreArgs {}
 
 /// Remove fetched kernels
 ///
@@ -109,6 +118,7 @@ impl KernelArgs {
             Command::List(args) => args.run(&cache),
             Command::Fetch(args) => args.run(&cache),
             Command::Remove(args) => args.run(&cache),
+            Command::Restore(RestoreArgs {}) => kernels_by_reboot::restore(),
         }
     }
 }

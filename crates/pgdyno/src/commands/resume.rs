@@ -12,6 +12,7 @@ use store::Store;
 use crate::campaign_file::CampaignFile;
 use crate::campaign_run::{CampaignRun, has_servers};
 use crate::exit::{Exit, Usage};
+use crate::kernels_by_reboot::{KernelsByReboot, RebootArgs, journaled};
 use crate::output::{FormatArg, note};
 use crate::overrides;
 use crate::store_arg::StoreArg;
@@ -49,6 +50,9 @@ pub(crate) struct ResumeArgs {
     strict: bool,
 
     #[command(flatten)]
+    reboots: RebootArgs,
+
+    #[command(flatten)]
     store: StoreArg,
 
     #[command(flatten)]
@@ -61,8 +65,25 @@ impl ResumeArgs {
         let root = self.store.root_beside(beside);
         let store = Store::existing(&root)?;
         let all = store.trials()?;
+        if self.reboots.is_asked()
+            && !self.reboots.dry_run
+            && let Some((journal, run)) = journaled(&root, self.run.as_deref())?
+        {
+            let mut known = Workloads::default();
+            known.learn(all.iter().filter(|trial| trial.run.id == run.id).map(|trial| &trial.cell.workload));
+            let text = run.campaign_toml.clone();
+            let file = CampaignFile::with(&journal.campaign.file, text, run.seed, &known)?;
+            let strict = journal.campaign.strict;
+            let format = self.format.get();
+            return KernelsByReboot { plan: &file.plan, run: &run, root: &root, strict, format }
+                .after_boot(journal);
+        }
         let text =
             self.campaign.as_deref().map(|path| overrides::apply(&read(path)?, &self.set)).transpose()?;
+        let text = match self.reboots.is_asked() {
+            true => text.map(|text| overrides::on_the_machine(&text)).transpose()?,
+            false => text,
+        };
 
         let name = match (&self.campaign, &text) {
             (Some(path), Some(text)) => Some(CampaignFile::of(path, text.clone(), Some(0))?.plan.campaign),
@@ -98,6 +119,11 @@ impl ResumeArgs {
             run.id,
             file.plan.trials.len()
         ));
+        if self.reboots.is_asked() {
+            let format = self.format.get();
+            return KernelsByReboot { plan: &file.plan, run: &run, root: &root, strict: self.strict, format }
+                .begin(&self.reboots, &path);
+        }
         CampaignRun { plan: &file.plan, run: &run, trials: &trials, store: &store, strict: self.strict }
             .execute(self.format.get())
     }

@@ -1,0 +1,133 @@
+//! Trials whose kernel was booted for them and did not come up, or went down: they are invalid, and say why.
+
+use jiff::Timestamp;
+use model::cell::Cell;
+use model::environment::Environment;
+use model::metrics::Metrics;
+use model::plan::Plan;
+use model::record::{Accounting, Event, Finding, Log, Run, Status, Trial, TrialRecord, Validity};
+
+use crate::schedule::{Here, Next, Schedule};
+
+/// The gate of a trial without its kernel.
+pub const KERNEL: &str = "kernel";
+
+/// A planned trial that is still to be run, here or elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenTrial<'a> {
+    next: Next,
+    /// Its cell.
+    pub cell: &'a Cell,
+}
+
+/// The planned trials that are still to be run, here or elsewhere, in their order. `trials` are those of the run that are in
+/// the store.
+pub fn open_trials<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<OpenTrial<'a>> {
+    // Where they run makes no difference.
+    let anywhere = Here::default();
+    let open = Schedule::new(plan, &anywhere, trials).open();
+    open.into_iter().map(|next| OpenTrial { cell: plan.cell(&next.trial), next }).collect()
+}
+
+impl OpenTrial<'_> {
+    /// What the trial leaves where its kernel was asked for and is not there: no load and nothing of a machine, since it
+    /// ran on none. `log` is the last that is known of the kernel.
+    pub fn without_kernel(&self, run: &Run, evidence: &str, log: Option<&str>) -> TrialRecord {
+        let now = Timestamp::now();
+        let finding = Finding {
+            gate: KERNEL.to_owned(),
+            status: Status::Invalid,
+            evidence: evidence.to_owned(),
+            threshold: None,
+            advice: None,
+        };
+        TrialRecord {
+            trial: Trial {
+                id: store::new_id(),
+                run: run.clone(),
+                cell: self.cell.clone(),
+                repeat: self.next.trial.repeat,
+                attempt: self.next.attempt,
+                position: self.next.trial.position,
+                reason: self.next.reason.clone(),
+                started: Some(now),
+                load_started: None,
+                clocks: None,
+                ended: Some(now),
+                server_version: None,
+                server_banner: None,
+                server_build: None,
+                limits: None,
+                profile: None,
+                database_bytes: None,
+                raw_read: None,
+                validity: Validity { status: Status::Invalid, findings: vec![finding] },
+                summary: None,
+                accounting: Accounting::default(),
+                imported: None,
+            },
+            environment: Environment::default(),
+            settings: Vec::new(),
+            intervals: Vec::new(),
+            spans: Vec::new(),
+            metrics: Metrics::default(),
+            waits: Vec::new(),
+            statements: Vec::new(),
+            stacks: Vec::new(),
+            off_cpu: Vec::new(),
+            events: vec![Event {
+                at: now,
+                kind: "judged-invalid".to_owned(),
+                message: format!("{KERNEL}: {evidence}"),
+                ..Event::default()
+            }],
+            logs: log
+                .map(|text| Log { name: "kernel".to_owned(), text: text.to_owned() })
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::plan::Plan;
+    use model::spec::Campaign;
+
+    use super::*;
+
+    #[test]
+    fn a_trial_whose_kernel_never_comes_up_is_tried_as_often_as_any_other() {
+        let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
+                    kernel = ['6.1', '6.12']\nacceleration = ['none']\n[run]\nrepeats = 2\nretries = 1\n";
+        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let run = Run {
+            id: String::new(),
+            campaign: String::new(),
+            campaign_toml: String::new(),
+            seed: Some(0),
+            pgdyno_version: String::new(),
+            tags: Vec::new(),
+            notes: None,
+        };
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut attempts = Vec::new();
+        loop {
+            let open = open_trials(&plan, &trials);
+            let open: Vec<_> =
+                open.iter().filter(|trial| trial.cell.kernel.as_deref() == Some("6.1")).collect();
+            if open.is_empty() {
+                break;
+            }
+            attempts.push(open.len());
+            trials.extend(
+                open.iter()
+                    .map(|trial| trial.without_kernel(&run, "it panicked", Some("Kernel panic")).trial),
+            );
+        }
+        assert_eq!(attempts, [2, 2], "two repeats, two tries");
+        assert_eq!(open_trials(&plan, &trials).len(), 2, "those of the other kernel");
+        let here = Here { kernel: "6.1.0".to_owned(), ..Here::default() };
+        assert_eq!(Schedule::new(&plan, &here, &trials).next(), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! What a kernel that did not come up left behind: what it wrote where the next one finds it, or what the journal of
+//! systemd has of its boot. Sources: the kernel's admin-guide/pstore-blk and admin-guide/ramoops; systemd-pstore(8).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+
+/// Last lines that are kept.
+const LINES: usize = 40;
+
+/// The last that is known of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remains {
+    /// Where it was found.
+    pub found: String,
+    /// Its last lines.
+    pub text: String,
+}
+
+impl Remains {
+    /// What a kernel left that was asked for then; none where it left nothing.
+    pub fn of(release: &str, asked: Timestamp) -> Option<Self> {
+        let places = ["/sys/fs/pstore", "/var/lib/systemd/pstore"].map(Path::new);
+        Self::in_pstore(&places, asked.into()).or_else(|| Self::in_journal(release))
+    }
+
+    /// The line that says it best: of a panic, where there was one, else the last.
+    pub fn headline(&self) -> &str {
+        let lines = || self.text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = lines().find(|line| line.contains("Kernel panic")).or_else(|| lines().next_back());
+        // Without the level and time before it.
+        line.map_or("", |line| line.rsplit_once("] ").map_or(line, |(_, said)| said))
+    }
+
+    /// The end of the newest record of the kernel's log. Records come in parts, of which the first is the end.
+    fn in_pstore(places: &[&Path], asked: SystemTime) -> Option<Self> {
+        let mut records: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for place in places {
+            records_under(place, 3, &mut records);
+        }
+        records.retain(|(modified, _)| *modified >= asked);
+        let texts = records.into_iter().filter_map(|(modified, path)| {
+            let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
+            Some((text.contains("Kernel panic"), modified, path, text))
+        });
+        let (.., path, text) = texts.max_by(|a, b| (a.0, a.1, &b.2).cmp(&(b.0, b.1, &a.2)))?;
+        Some(Self { found: path.display().to_string(), text: last_lines(&text) })
+    }
+
+    /// The end of the boot before this one, where it was that kernel's.
+    fn in_journal(release: &str) -> Option<Self> {
+        let journalctl = "journalctl -b -1 -k -o short-monotonic --no-pager";
+        let mut words = journalctl.split(' ');
+        let output = Command::new(words.next()?).args(words).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_its = text.lines().take(5).any(|line| line.contains(&format!("Linux version {release} ")));
+        is_its.then(|| Self { found: format!("`{journalctl}`"), text: last_lines(&text) })
+    }
+}
+
+fn records_under(directory: &Path, depth: u32, records: &mut Vec<(SystemTime, PathBuf)>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Ok(meta) = entry.metadata() else { continue };
+        if meta.is_dir() && depth > 0 {
+            records_under(&entry.path(), depth - 1, records);
+        } else if meta.is_file()
+            && entry.file_name().to_string_lossy().starts_with("dmesg")
+            && let Ok(modified) = meta.modified()
+        {
+            records.push((modified, entry.path()));
+        }
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_of_a_panic_is_found_and_older_ones_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let moved = directory.path().join("1795393000");
+        fs::create_dir(&moved).unwrap();
+        let panic = "Panic#1 Part1\n<6>[    3.1] md: done\n<0>[    3.2] Kernel panic - not syncing: no root\n<4>[    3.3] Call Trace:\n";
+        fs::write(moved.join("dmesg-erst-1"), panic).unwrap();
+        fs::write(moved.join("dmesg-erst-2"), "Panic#1 Part2\n<6>[ 1.0] before\n").unwrap();
+        fs::write(moved.join("console-1"), "Kernel panic of something else\n").unwrap();
+        let places = [Path::new("/no/such/place"), directory.path()];
+        let remains = Remains::in_pstore(&places, SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(remains.headline(), "Kernel panic - not syncing: no root");
+        assert!(remains.found.ends_with("dmesg-erst-1") && remains.text.contains("Call Trace"));
+        let later = SystemTime::now() + std::time::Duration::from_secs(60);
+        assert_eq!(Remains::in_pstore(&places, later), None);
+    }
+}
