@@ -108,8 +108,9 @@ impl Vm {
             assert!(Instant::now() < end, "it never powered off; its console:\n{}", self.console());
             std::thread::sleep(Duration::from_millis(200));
         }
+        let mut out = stdout();
         for said in ["log", "dry-run", ".pgdyno/kernels-by-reboot.log"] {
-            writeln!(stdout(), "--- {said}\n{}", self.work(said)).unwrap();
+            writeln!(out, "--- {said}\n{}", self.work(said)).unwrap();
         }
     }
 
