@@ -15,7 +15,7 @@ pub mod profile;
 mod within;
 
 pub use confound::{Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, undeclared};
-pub use cpu::CpuTime;
+pub use cpu::{CpuTime, instructions_per_transaction};
 pub use explain::{
     Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,
 };

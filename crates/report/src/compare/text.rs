@@ -9,6 +9,7 @@ use super::rows::{INVALID, Rows, SUSPECT};
 use super::sentence::{cell_of, sentence};
 use super::{Compared, Levels, OfMetric, Pair, Row, Side, csv};
 use crate::chart::Terminal;
+use crate::emulation::notes;
 use crate::figures::{self, counted};
 use crate::table::Format;
 
@@ -183,6 +184,10 @@ fn legend(of: &OfMetric) -> Vec<String> {
             "INSUFFICIENT: it takes 3 runs on each side".to_owned(),
         ),
         (
+            any(&|row| row.judged.outcome == Outcome::Emulated),
+            "NO VERDICT: the figures depend on the machine that emulated them".to_owned(),
+        ),
+        (
             any(&|row| row.judged.outcome == Outcome::NoFigure),
             "NO FIGURE: no run of a side has one, or one of them is zero, which has no ratio".to_owned(),
         ),
@@ -197,7 +202,8 @@ fn legend(of: &OfMetric) -> Vec<String> {
             "trials without this figure are not counted in n".to_owned(),
         ),
     ];
-    lines.into_iter().filter_map(|(is, line)| is.then_some(line)).collect()
+    let lines = lines.into_iter().filter_map(|(is, line)| is.then_some(line));
+    lines.chain(notes(of.rows.iter().map(|row| row.a.acceleration)).into_iter().map(str::to_owned)).collect()
 }
 
 /// The cells that began with a run unlike their others.

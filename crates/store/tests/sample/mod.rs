@@ -168,6 +168,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 }],
             },
             summary: Some(Summary {
+                instructions_per_transaction: Some(54_321.5),
                 window_us: Some(2_500_001),
                 transactions: Some(7),
                 failed: Some(10),
@@ -448,6 +449,7 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
         started: None,
         ended: None,
         summary: Some(Summary {
+            instructions_per_transaction: None,
             window_us: None,
             transactions: None,
             failed: None,
