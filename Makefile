@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test lint unit browser screenshots bench conformance fuzz clean compiler chromium perf cargo-deny
+.PHONY: build web demo test lint unit browser screenshots bench conformance fuzz clean compiler chromium perf kernels cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
@@ -34,7 +34,7 @@ lint: compiler $(WEB_PAGE) cargo-deny
 	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers
-unit: compiler perf $(WEB_PAGE)
+unit: compiler perf kernels $(WEB_PAGE)
 	cargo test --workspace --locked
 	cd web && npm run --silent test
 
@@ -98,6 +98,10 @@ chromium:
 
 perf:
 	@setup/packages perf:linux-perf
+
+# What boots kernels, and apt's lists, by which they are got.
+kernels:
+	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dpkg-deb:dpkg
 
 cargo-deny: compiler
 	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \

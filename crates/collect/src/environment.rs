@@ -6,6 +6,7 @@ mod clock;
 mod cpu;
 mod kernel;
 mod kernel_config;
+mod kernel_facts;
 mod kernel_log;
 mod libc_version;
 mod limits;
@@ -33,7 +34,7 @@ pub struct Host {
     root: Root,
     /// What stays as it is.
     lasting: Environment,
-    kernel_config: Option<String>,
+    kernel_config: Option<kernel_config::Found>,
 }
 
 impl Host {
@@ -64,7 +65,7 @@ impl Host {
             limits: limits::of_this_process(&root),
             ..Environment::default()
         };
-        let kernel_config = kernel_config::text(&root);
+        let kernel_config = kernel_config::find(&root);
         Self { root, lasting, kernel_config }
     }
 
@@ -75,13 +76,15 @@ impl Host {
         let mount = data_directory.and_then(|directory| mount::holding(&mounts, directory));
         let devices = mount.map(|mount| block::under(root, mount)).unwrap_or_default();
         Environment {
+            kernel_facts: kernel_facts::of(root, self.kernel_config.as_ref()),
             cpu_governor: cpu::governor(root),
             cpu: model::environment::Cpu { turbo: cpu::turbo(root), ..self.lasting.cpu.clone() },
             clocksource: clock::source(root),
             memory_available_bytes: memory::bytes(root, "MemAvailable"),
             swap_bytes: memory::bytes(root, "SwapTotal"),
             swap_used_bytes: memory::swap_used(root),
-            transparent_hugepages: memory::transparent_hugepages(root),
+            transparent_hugepages: memory::transparent_hugepages(root, "enabled"),
+            transparent_hugepages_defrag: memory::transparent_hugepages(root, "defrag"),
             huge_pages: memory::huge_pages(root),
             data_filesystem: mount.map(|mount| mount.filesystem.clone()),
             data_mount_options: mount.map(|mount| mount.options.clone()),
@@ -98,7 +101,7 @@ impl Host {
     pub fn logs(&self) -> Vec<Log> {
         let log = |name: &str, text: Option<String>| Some(Log { name: name.to_owned(), text: text? });
         let logs = [
-            log("kernel-config", self.kernel_config.clone()),
+            log("kernel-config", self.kernel_config.as_ref().map(|config| config.text.clone())),
             log("dmesg", kernel_log::last_lines(&self.root)),
         ];
         logs.into_iter().flatten().collect()

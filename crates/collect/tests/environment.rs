@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use collect::Host;
-use model::environment::{BlockDevice, Cpu, Environment, Mount, NumaNode};
+use model::environment::{BlockDevice, Cpu, Environment, KernelConfig, KernelFacts, Mount, NumaNode};
 use model::record::Log;
 
 /// A root directory with these files.
@@ -95,6 +95,7 @@ fn a_virtual_server_shows_all_its_facts() {
         ("sys/block/sdb/size", "1\n"),
         ("sys/block/loop0/size", "0\n"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ("sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never\n"),
         ("sys/class/dmi/id/sys_vendor", "QEMU\n"),
         ("sys/class/dmi/id/product_name", "Standard PC\n"),
         (".dockerenv", ""),
@@ -111,7 +112,12 @@ fn a_virtual_server_shows_all_its_facts() {
         ("proc/sys/net/ipv4/tcp_fastopen_key", "c0ffee00-00000001\n"),
         ("proc/sys/net/ipv4/ip_forward", "1\n"),
         ("proc/sys/fs/binfmt_misc/status", "enabled\n"),
-        ("proc/sys/kernel/tainted", ""),
+        ("proc/sys/kernel/tainted", "4096\n"),
+        ("boot/config-6.1.0-37-amd64", "CONFIG_HZ=250\n# CONFIG_HZ_1000 is not set\n"),
+        (
+            "proc/modules",
+            "zfs 16384 2 - Live 0x0000000000000000 (POE)\next4 1011712 1 mbcache,jbd2, Live 0x0000000000000000\n",
+        ),
         ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
         ("proc/sys/net/core/somaxconn", "4096\n"),
     ]);
@@ -122,7 +128,7 @@ fn a_virtual_server_shows_all_its_facts() {
         ("kernel.ostype", "Linux"),
         ("kernel.random.poolsize", "256"),
         ("kernel.sched_autogroup_enabled", "1"),
-        ("kernel.tainted", ""),
+        ("kernel.tainted", "4096"),
         ("net.core.somaxconn", "4096"),
         ("net.ipv4.tcp_fastopen_key", "(masked)"),
         ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
@@ -142,6 +148,17 @@ fn a_virtual_server_shows_all_its_facts() {
             kernel: text("Linux 6.1.0-37-amd64"),
             kernel_version: text("Linux version 6.1.0-37-amd64 (gcc 12)"),
             kernel_command_line: text("BOOT_IMAGE=/vmlinuz root=/dev/vda1 quiet"),
+            kernel_facts: KernelFacts {
+                config: Some(KernelConfig {
+                    source: "/boot/config-6.1.0-37-amd64".to_owned(),
+                    sha256: "f0fd2c97fd5ed3f92bdf716b84b72b145db4de610c9c9ee4d0cb902e544e51f3".to_owned(),
+                }),
+                modules: Some(map(&[("ext4", ""), ("zfs", "POE")])),
+                tainted: Some(4096),
+                scheduler: text("CFS"),
+                preemption: None,
+                hz: Some(250),
+            },
             os: text("Debian GNU/Linux 12 \"bookworm\""),
             libc: seen.libc.clone(),
             architecture: text("x86_64"),
@@ -171,8 +188,10 @@ fn a_virtual_server_shows_all_its_facts() {
             swap_bytes: Some(4 * 1024),
             swap_used_bytes: Some(3 * 1024),
             transparent_hugepages: text("madvise"),
+            transparent_hugepages_defrag: text("madvise"),
             huge_pages: [("2048kB".to_owned(), 12)].into(),
             virtualization: text("virtual machine (QEMU Standard PC), docker container"),
+            virtual_machine: None,
             cgroup: map(&[
                 ("version", "v2"),
                 ("path", "/bench/job"),
@@ -283,6 +302,62 @@ fn a_compressed_configuration_is_read() {
     assert_eq!(Host::look_at(root.path()).logs(), []);
 }
 
+#[test]
+fn a_configuration_is_read_from_the_first_place_that_has_one() {
+    let release = ("proc/sys/kernel/osrelease", "6.12.9\n");
+    let source = |files: &[(&str, &str)]| look(files).kernel_facts.config.map(|config| config.source);
+    let built = ("lib/modules/6.12.9/build/.config", "CONFIG_HZ=100\n");
+    let beside = ("lib/modules/6.12.9/config", "CONFIG_HZ=300\n");
+    let boot = ("boot/config-6.12.9", "CONFIG_HZ=250\n");
+    let another = ("boot/config-6.12.8", "CONFIG_HZ=1000\n");
+    assert_eq!(source(&[release, built, beside, boot]).as_deref(), Some("/boot/config-6.12.9"));
+    assert_eq!(source(&[release, built, beside]).as_deref(), Some("/lib/modules/6.12.9/config"));
+    assert_eq!(source(&[release, built]).as_deref(), Some("/lib/modules/6.12.9/build/.config"));
+    assert_eq!(source(&[release, another]), None);
+}
+
+#[test]
+fn the_scheduler_and_when_tasks_give_way_are_known() {
+    let scheduler = |files: &[(&str, &str)]| look(files).kernel_facts.scheduler;
+    for (release, expected) in [
+        ("6.6.0", Some("EEVDF")),
+        ("6.12.48+deb13-cloud-amd64", Some("EEVDF")),
+        ("7.0.0-rc1", Some("EEVDF")),
+        ("6.5.13", Some("CFS")),
+        ("5.14.0-503.el9", Some("CFS")),
+        ("2.6.18", None),
+        ("custom", None),
+    ] {
+        assert_eq!(scheduler(&[("proc/sys/kernel/osrelease", release)]).as_deref(), expected, "{release}");
+    }
+    let taken_over = [
+        ("proc/sys/kernel/osrelease", "6.12.1"),
+        ("sys/kernel/sched_ext/state", "enabled\n"),
+        ("sys/kernel/sched_ext/root/ops", "lavd\n"),
+    ];
+    assert_eq!(scheduler(&taken_over).as_deref(), Some("sched_ext (lavd)"));
+    let idle = [("proc/sys/kernel/osrelease", "6.12.1"), ("sys/kernel/sched_ext/state", "disabled\n")];
+    assert_eq!(scheduler(&idle).as_deref(), Some("EEVDF"));
+
+    let preemption = |files: &[(&str, &str)]| look(files).kernel_facts.preemption;
+    let dynamic = ("proc/version", "Linux version 6.12.1 (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n");
+    let config = ("boot/config-1", "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
+    let release = ("proc/sys/kernel/osrelease", "1\n");
+    let told = ("proc/cmdline", "quiet preempt=none\n");
+    let in_force = ("sys/kernel/debug/sched/preempt", "none voluntary (full) lazy\n");
+    let real_time = ("proc/version", "Linux version 6.12.1 (gcc) #1 SMP PREEMPT_RT Debian\n");
+    let fixed = ("proc/version", "Linux version 6.1.1 (gcc) #1 SMP PREEMPT Debian\n");
+    let plain = ("proc/version", "Linux version 6.1.1 (gcc) #1 SMP Debian\n");
+    assert_eq!(preemption(&[dynamic, config, release, told, in_force]).as_deref(), Some("full"));
+    assert_eq!(preemption(&[dynamic, config, release, told]).as_deref(), Some("none"));
+    assert_eq!(preemption(&[dynamic, config, release]).as_deref(), Some("voluntary"));
+    assert_eq!(preemption(&[dynamic]), None);
+    assert_eq!(preemption(&[real_time, config, release]).as_deref(), Some("rt"));
+    assert_eq!(preemption(&[fixed]).as_deref(), Some("full"));
+    assert_eq!(preemption(&[plain, config, release, told]).as_deref(), Some("voluntary"));
+    assert_eq!(preemption(&[plain]), None);
+}
+
 /// What is not read from files under the root.
 fn nothing_but_of_this_process(seen: &Environment) -> Environment {
     let Environment { cpus, architecture, libc, .. } = seen.clone();
@@ -311,6 +386,7 @@ fn nonsense_is_none() {
         ("sys/block/vda/size", nonsense),
         ("etc/os-release", "PRETTY_NAME=\"\"\n"),
         ("sys/kernel/mm/transparent_hugepage/enabled", nonsense),
+        ("sys/kernel/debug/sched/preempt", nonsense),
         ("proc/sys/kernel/hostname", "\n"),
     ]);
     assert_eq!(seen, nothing_but_of_this_process(&seen));

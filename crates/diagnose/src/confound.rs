@@ -60,11 +60,12 @@ const DERIVED: [&str; 8] = [
 const VERSION: &str = "server_version";
 
 /// Facts that are lists of options: of these, only the options are told that one side has.
-const OPTIONS: [&str; 2] = ["build CFLAGS", "build configure"];
+const OPTIONS: [&str; 4] =
+    ["build CFLAGS", "build configure", "machine kernel.modules", "machine kernel_command_line"];
 
 /// The options of a list that another one has not, without those that say where things are or what is warned of.
 fn options_only_in(list: &str, other: &str) -> String {
-    const OF_THE_PLACE: [&str; 8] = [
+    const OF_THE_PLACE: [&str; 10] = [
         "--docdir",
         "--prefix",
         "--with-includes",
@@ -73,6 +74,8 @@ fn options_only_in(list: &str, other: &str) -> String {
         "LD_LIBRARY_PATH",
         "PYTHON",
         "CFLAGS",
+        "BOOT_IMAGE",
+        "initrd",
     ];
     let other = options(other);
     let matters = |option: &&str| {
@@ -165,15 +168,31 @@ pub struct Undeclared {
 /// What differs between two cells beside the factors in which they do. Facts that only one side has are left out.
 pub fn undeclared((before, known): (&Cell, &Facts), (after, other): (&Cell, &Facts)) -> Vec<Undeclared> {
     let factors = Factor::varied([before, after]);
+    let mut found = differing(known, other);
+    found.retain(|found| !factors.iter().any(|factor| is_declared(*factor, &found.what, before, after)));
+    found
+}
+
+/// What another kernel brings with it: the differences that come of it, where two cells differ in the kernel or the host.
+pub fn of_kernel((before, known): (&Cell, &Facts), (after, other): (&Cell, &Facts)) -> Vec<Undeclared> {
+    if !Factor::varied([before, after]).into_iter().any(is_of_kernel) {
+        return Vec::new();
+    }
+    let mut found = differing(known, other);
+    found.retain(|found| comes_of_kernel(&found.what));
+    found
+}
+
+fn differing(known: &Facts, other: &Facts) -> Vec<Undeclared> {
     let mut found = Vec::new();
     for (what, value) in known {
         let Some(changed) = other.get(what).filter(|changed| *changed != value) else { continue };
-        let (old, new) = match OPTIONS.contains(&what.as_str()) {
+        let (before, after) = match OPTIONS.contains(&what.as_str()) {
             true => (options_only_in(value, changed), options_only_in(changed, value)),
             false => (value.clone(), changed.clone()),
         };
-        if old != new && !factors.iter().any(|factor| is_declared(*factor, what, before, after)) {
-            found.push(Undeclared { what: what.clone(), before: old, after: new });
+        if before != after {
+            found.push(Undeclared { what: what.clone(), before, after });
         }
     }
     found
@@ -211,8 +230,68 @@ fn shown(value: &str) -> &str {
     if value.is_empty() { "(nothing)" } else { value }
 }
 
+/// Whether another level of a factor is another kernel.
+fn is_of_kernel(factor: Factor) -> bool {
+    matches!(factor, Factor::Kernel | Factor::Host)
+}
+
+/// Whether a fact of the machine is what its kernel is or decides: not a confound of kernels that are compared, but what
+/// explains them. What a kernel is told (its command line, its parameters) is not.
+pub fn comes_of_kernel(what: &str) -> bool {
+    const FACTS: [&str; 4] = ["kernel", "kernel_version", "clocksource", "sysctl.kernel.tainted"];
+    const GROUPS: [&str; 3] = ["kernel.", "cpu.vulnerabilities.", "virtual_machine.kernel_"];
+    what.strip_prefix("machine ")
+        .is_some_and(|fact| FACTS.contains(&fact) || GROUPS.iter().any(|group| fact.starts_with(group)))
+}
+
+/// Whether a fact of the machine is the kernel's command line, or what that can decide.
+fn comes_of_arguments(what: &str) -> bool {
+    const FACTS: [&str; 5] = [
+        "kernel_command_line",
+        "kernel.preemption",
+        "clocksource",
+        "transparent_hugepages",
+        "transparent_hugepages_defrag",
+    ];
+    what.strip_prefix("machine ")
+        .is_some_and(|fact| FACTS.contains(&fact) || fact.starts_with("cpu.vulnerabilities."))
+}
+
+/// Whether a fact of the machine is a parameter that a cell sets, by its name or by the file that it is in.
+fn is_set_by_sysctl(what: &str, cell: &Cell) -> bool {
+    const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
+    let fact_of = |name: &str| match name.strip_prefix("/proc/sys/") {
+        Some(file) => format!("sysctl.{}", file.replace('/', ".")),
+        None if name.starts_with('/') => {
+            let device = name.strip_prefix("/sys/block/").and_then(|rest| rest.split_once("/queue/"));
+            match (name.strip_prefix(HUGE_PAGES), device) {
+                (Some("enabled"), _) => "transparent_hugepages".to_owned(),
+                (Some("defrag"), _) => "transparent_hugepages_defrag".to_owned(),
+                (_, Some((device, fact))) => format!("data_device.{device}.{fact}"),
+                _ => String::new(),
+            }
+        }
+        None => format!("sysctl.{name}"),
+    };
+    what.strip_prefix("machine ")
+        .is_some_and(|fact| cell.sysctl.values.keys().any(|name| fact_of(name) == fact))
+}
+
+/// Whether a fact of a virtual machine is the level of a factor of that name.
+fn is_level_of(factor: Factor, what: &str) -> bool {
+    let fact = what.strip_prefix("machine virtual_machine.");
+    fact.is_some_and(|fact| fact.strip_suffix("_bytes").unwrap_or(fact) == factor.name())
+}
+
 /// Whether a difference is what the campaign asks for.
 fn is_declared(factor: Factor, what: &str, before: &Cell, after: &Cell) -> bool {
+    if is_level_of(factor, what)
+        || (is_of_kernel(factor) && comes_of_kernel(what))
+        || (factor == Factor::KernelArgs && comes_of_arguments(what))
+        || (factor == Factor::Sysctl && (is_set_by_sysctl(what, before) || is_set_by_sysctl(what, after)))
+    {
+        return true;
+    }
     let Some(setting) = what.strip_prefix("setting ") else { return false };
     let set = |cell: &Cell| cell.settings.values.contains_key(setting);
     (factor == Factor::Settings && (set(before) || set(after) || DERIVED.contains(&setting)))
@@ -293,6 +372,87 @@ mod tests {
             in_words(&found),
             "server 17 and 18 differ in more than server:\n  build CFLAGS: -O2 → -Os"
         );
+    }
+
+    #[test]
+    fn what_a_kernel_brings_explains_kernels_that_are_compared_and_confounds_others() {
+        let old = facts(&[
+            ("machine cpu.vulnerabilities.its", "Vulnerable"),
+            ("machine kernel", "Linux 6.1.0"),
+            ("machine kernel.modules", "ext4 vda"),
+            ("machine kernel.scheduler", "CFS"),
+            ("machine kernel_command_line", "BOOT_IMAGE=/boot/vmlinuz-6.1 ro quiet"),
+            ("machine sysctl.vm.swappiness", "60"),
+            ("machine virtual_machine.memory_bytes", "1"),
+        ]);
+        let new = facts(&[
+            ("machine cpu.vulnerabilities.its", "Mitigation: Aligned branch/return thunks"),
+            ("machine kernel", "Linux 6.12.9"),
+            ("machine kernel.modules", "ext4 xor vda"),
+            ("machine kernel.scheduler", "EEVDF"),
+            ("machine kernel_command_line", "BOOT_IMAGE=/boot/vmlinuz-6.12 ro quiet mitigations=off"),
+            ("machine sysctl.vm.swappiness", "1"),
+            ("machine virtual_machine.memory_bytes", "2"),
+        ]);
+        let whats = |found: &[Undeclared]| {
+            found.iter().map(|found| found.what.trim_start_matches("machine ").to_owned()).collect::<Vec<_>>()
+        };
+        let text = "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n\
+                    kernel = ['6.1', '6.12']\nmemory = ['1GB', '2GB']\n";
+        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let cell = |server: &str, kernel: &str, memory: &str| {
+            let levels = [(Factor::Server, server), (Factor::Kernel, kernel), (Factor::Memory, memory)];
+            plan.cells
+                .iter()
+                .find(|cell| levels.iter().all(|(factor, level)| factor.level(cell) == *level))
+                .unwrap()
+        };
+        let from = (cell("17", "6.1", "1GB"), &old);
+
+        let kernels = (cell("17", "6.12", "1GB"), &new);
+        let told = ["kernel_command_line", "sysctl.vm.swappiness"];
+        let explained = ["cpu.vulnerabilities.its", "kernel", "kernel.modules", "kernel.scheduler"];
+        let found = undeclared(from, kernels);
+        assert_eq!(whats(&found), [&told[..], &["virtual_machine.memory_bytes"]].concat());
+        assert_eq!((found[0].before.as_str(), found[0].after.as_str()), ("", "mitigations=off"));
+        assert_eq!(whats(&of_kernel(from, kernels)), explained);
+        assert_eq!(of_kernel(from, kernels)[2].after, "xor");
+        assert_eq!(whats(&undeclared(from, (cell("17", "6.12", "2GB"), &new))), told);
+
+        let servers = (cell("18", "6.1", "1GB"), &new);
+        let mut all = [&explained[..], &told, &["virtual_machine.memory_bytes"]].concat();
+        all.sort_unstable();
+        assert_eq!(whats(&undeclared(from, servers)), all);
+        assert_eq!(of_kernel(from, servers), []);
+    }
+
+    #[test]
+    fn what_arguments_and_parameters_of_the_kernel_set_is_declared() {
+        let text = "name = 'n'\n[factors]\nserver = ['17']\nworkload = ['select-only']\nclients = [1]\n\
+                    kernel = ['6.1']\nacceleration = ['icount']\nkernel_args = ['', 'mitigations=off']\n\
+                    sysctl = ['default', 'set']\n[sysctls.set]\n'vm.swappiness' = '1'\n\
+                    '/sys/kernel/mm/transparent_hugepage/enabled' = 'never'\n\
+                    '/sys/block/vda/queue/scheduler' = 'none'\n";
+        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let cell = |args: bool, sysctl: &str| {
+            let is_it = |cell: &&Cell| cell.kernel_args.is_empty() != args && cell.sysctl.name == sysctl;
+            plan.cells.iter().find(is_it).unwrap()
+        };
+        let of_args = ["machine cpu.vulnerabilities.its", "machine kernel_command_line"];
+        // A kernel can be told of huge pages in both ways.
+        let of_both = ["machine transparent_hugepages"];
+        let of_sysctl = ["machine data_device.vda.scheduler", "machine sysctl.vm.swappiness"];
+        let other = ["machine kernel", "machine sysctl.vm.dirty_ratio"];
+        let all: Vec<&str> = [&of_args[..], &of_sysctl, &of_both, &other].concat();
+        let [old, new] =
+            ["a", "b"].map(|value| all.iter().map(|what| ((*what).to_owned(), value.to_owned())).collect());
+        let found = |after: &Cell| {
+            let found = undeclared((cell(false, "default"), &old), (after, &new));
+            found.into_iter().map(|found| found.what).collect::<std::collections::BTreeSet<_>>()
+        };
+        let expected = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect();
+        assert_eq!(found(cell(true, "default")), expected(&[&of_sysctl, &other]));
+        assert_eq!(found(cell(false, "set")), expected(&[&of_args, &other]));
     }
 
     #[test]

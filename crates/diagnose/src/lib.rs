@@ -11,15 +11,20 @@ mod cpu;
 mod explain;
 mod fitness;
 mod gates;
+mod kernel_options;
 pub mod profile;
 mod within;
 
-pub use confound::{Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, undeclared};
+pub use confound::{
+    Confound, Facts, Undeclared, comes_of_kernel, confounds, facts_of_settings, in_words, of_kernel,
+    undeclared,
+};
 pub use cpu::{CpuTime, instructions_per_transaction};
 pub use explain::{
     Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,
 };
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};
+pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use within::within_run;

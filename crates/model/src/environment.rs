@@ -17,6 +17,8 @@ pub struct Environment {
     pub kernel_version: Option<String>,
     /// What the kernel was booted with (`/proc/cmdline`), what looks like a secret masked.
     pub kernel_command_line: Option<String>,
+    /// What else is known of the kernel.
+    pub kernel_facts: KernelFacts,
     /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
     pub os: Option<String>,
     /// The C library that pgdyno uses, such as `glibc 2.36`.
@@ -45,10 +47,14 @@ pub struct Environment {
     pub swap_used_bytes: Option<u64>,
     /// Transparent huge pages: the mode in force.
     pub transparent_hugepages: Option<String>,
+    /// Transparent huge pages: how hard the kernel tries to make room for one.
+    pub transparent_hugepages_defrag: Option<String>,
     /// Reserved huge pages: their number by their size, such as `2048kB`.
     pub huge_pages: BTreeMap<String, u64>,
     /// Hypervisor or container, where one shows itself.
     pub virtualization: Option<String>,
+    /// The virtual machine that pgdyno started for the trial; none of a trial on the machine itself.
+    pub virtual_machine: Option<VirtualMachine>,
     /// Limits in force on pgdyno's control group, in the words of cgroup v2 (`cpu.max`, `memory.max`, …), with the
     /// `version` and the `path` of the group.
     pub cgroup: BTreeMap<String, String>,
@@ -70,6 +76,65 @@ pub struct Environment {
     pub sysctl: BTreeMap<String, String>,
     /// What the server says of itself besides its settings.
     pub server: ServerFacts,
+}
+
+/// What the running kernel is besides its release.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KernelFacts {
+    /// Its configuration, whose text is the bundle's log `kernel-config`.
+    pub config: Option<KernelConfig>,
+    /// Loaded modules by name, with the letters by which each taints the kernel (`OE`, mostly none); none where it
+    /// can't load any.
+    pub modules: Option<BTreeMap<String, String>>,
+    /// Why it is tainted, as bits (`/proc/sys/kernel/tainted`); 0 means that it is not.
+    pub tainted: Option<u64>,
+    /// What shares out the processors: `EEVDF` from Linux 6.6 on, `CFS` before, `sched_ext (NAME)` where a program
+    /// does.
+    pub scheduler: Option<String>,
+    /// When a task in the kernel gives way: `none`, `voluntary`, `lazy`, `full`, `rt`.
+    pub preemption: Option<String>,
+    /// Ticks a second (`CONFIG_HZ`).
+    pub hz: Option<u32>,
+}
+
+/// The configuration that a kernel was built with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KernelConfig {
+    /// Where it was read, such as `/boot/config-6.1.0-37-amd64`.
+    pub source: String,
+    /// SHA-256 of its text.
+    pub sha256: String,
+}
+
+/// The virtual machine that pgdyno booted a kernel in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VirtualMachine {
+    /// How its processors run: `kvm`, `tcg` or `icount`.
+    pub acceleration: String,
+    /// What it runs in, such as `QEMU 7.2.22`.
+    pub emulator: String,
+    /// Its processors.
+    pub cpus: u32,
+    /// Its memory in bytes.
+    pub memory_bytes: u64,
+    /// What the data are on, such as `memory`.
+    pub storage: String,
+    /// The processor that it shows to its kernel.
+    pub cpu_model: String,
+    /// Where its kernel is from: a package with its version, or a path.
+    pub kernel_source: String,
+    /// A hash of its kernel.
+    pub kernel_identity: String,
+    /// Release of the host's kernel.
+    pub host_kernel: Option<String>,
+    /// Model of the host's processor.
+    pub host_cpu: Option<String>,
+    /// How long after its start its first process ran, in microseconds of real time.
+    pub up_after_us: Option<u64>,
+    /// How long after its start PostgreSQL took connections in it, in microseconds of real time.
+    pub ready_after_us: Option<u64>,
+    /// The emulator's command line.
+    pub command_line: Vec<String>,
 }
 
 /// The processors.
@@ -170,6 +235,7 @@ impl Environment {
         flat.put("kernel", &self.kernel);
         flat.put("kernel_version", &self.kernel_version);
         flat.put("kernel_command_line", &self.kernel_command_line);
+        self.kernel_facts.flatten(&mut flat);
         flat.put("os", &self.os);
         flat.put("libc", &self.libc);
         flat.put("architecture", &self.architecture);
@@ -185,8 +251,12 @@ impl Environment {
         flat.put("memory_bytes", &self.memory_bytes);
         flat.put("swap_bytes", &self.swap_bytes);
         flat.put("transparent_hugepages", &self.transparent_hugepages);
+        flat.put("transparent_hugepages_defrag", &self.transparent_hugepages_defrag);
         flat.group("huge_pages", &self.huge_pages);
         flat.put("virtualization", &self.virtualization);
+        if let Some(machine) = &self.virtual_machine {
+            machine.flatten(&mut flat);
+        }
         flat.group("cgroup", &self.cgroup);
         flat.group("limits", &self.limits);
         flat.put("data_filesystem", &self.data_filesystem);
@@ -203,6 +273,46 @@ impl Environment {
         flat.group("sysctl", &self.sysctl);
         self.server.flatten(&mut flat);
         flat.0
+    }
+}
+
+impl KernelFacts {
+    fn flatten(&self, flat: &mut Flat) {
+        flat.put("kernel.config", &self.config.as_ref().map(|config| &config.sha256));
+        flat.put("kernel.modules", &self.modules_in_words());
+        flat.put("kernel.tainted", &self.tainted);
+        flat.put("kernel.scheduler", &self.scheduler);
+        flat.put("kernel.preemption", &self.preemption);
+        flat.put("kernel.hz", &self.hz);
+    }
+
+    /// The modules by spaces, those that taint with their letters, as in `ext4 zfs(POE)`.
+    pub fn modules_in_words(&self) -> Option<String> {
+        let word = |(name, taint): (&String, &String)| match taint.as_str() {
+            "" => name.clone(),
+            letters => format!("{name}({letters})"),
+        };
+        Some(self.modules.as_ref()?.iter().map(word).collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl VirtualMachine {
+    /// The emulator's command line follows from the rest.
+    fn flatten(&self, flat: &mut Flat) {
+        for (name, value) in [
+            ("acceleration", &self.acceleration),
+            ("emulator", &self.emulator),
+            ("storage", &self.storage),
+            ("cpu_model", &self.cpu_model),
+            ("kernel_source", &self.kernel_source),
+            ("kernel_identity", &self.kernel_identity),
+        ] {
+            flat.put(&format!("virtual_machine.{name}"), &Some(value));
+        }
+        flat.put("virtual_machine.cpus", &Some(self.cpus));
+        flat.put("virtual_machine.memory_bytes", &Some(self.memory_bytes));
+        flat.put("virtual_machine.host_kernel", &self.host_kernel);
+        flat.put("virtual_machine.host_cpu", &self.host_cpu);
     }
 }
 

@@ -150,7 +150,7 @@ impl CampaignRun<'_> {
 
 /// The first Ctrl-C (or SIGTERM) asks for an orderly end, the second ends at once; servers and driver go with us
 /// either way.
-fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag set by the first.

@@ -7,8 +7,10 @@ mod doctor;
 mod driver;
 mod explain;
 mod export;
+mod guest;
 mod history;
 mod import;
+mod kernel;
 pub(crate) mod pgbench;
 mod plan;
 mod power;
@@ -60,9 +62,12 @@ enum Command {
     Power(power::PowerArgs),
     Server(server::ServerArgs),
     Dataset(dataset::DatasetArgs),
+    Kernel(kernel::KernelArgs),
     Store(store::StoreArgs),
     Doctor(doctor::DoctorArgs),
     Pgbench(pgbench::PgbenchArgs),
+    #[command(hide = true)]
+    Guest(guest::GuestArgs),
     #[command(hide = true)]
     Driver(driver::DriverArgs),
     #[command(hide = true)]
@@ -89,9 +94,11 @@ impl Cli {
             Command::Resume(args) => args.run(),
             Command::Server(args) => args.run(),
             Command::Dataset(args) => args.run(),
+            Command::Kernel(args) => args.run(),
             Command::Store(args) => args.run(),
             Command::Doctor(args) => args.run(),
             Command::Pgbench(args) => args.run(),
+            Command::Guest(args) => args.run(),
             Command::Driver(args) => args.run(),
             Command::ReadFiles(args) => args.run(),
         }

@@ -20,8 +20,8 @@ pub(crate) enum Exit {
     Partial,
     /// Ctrl-C.
     Interrupted,
-    /// What pgbench says.
-    Pgbench(u8),
+    /// What pgbench, or a command that was run, says.
+    Code(u8),
 }
 
 impl Exit {
@@ -43,7 +43,7 @@ impl Exit {
             Self::InvalidMeasurement => 4,
             Self::Partial => 5,
             Self::Interrupted => 130,
-            Self::Pgbench(code) => code,
+            Self::Code(code) => code,
         }
     }
 }

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use bundles::{Bundles, cell, record};
+use model::environment::{KernelConfig, KernelFacts};
+use model::record::Log;
 use report::detail::{Detail, Points, detail};
 use report::history::{Document, Over, Request, history};
 use report::metric::Metric;
@@ -68,6 +70,24 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
         record.trial.database_bytes = Some(u64::from(record.trial.cell.scale) * 15_500_000);
         record.environment.memory_bytes = Some(16 << 30);
         record.environment.kernel = Some(format!("Linux {kernel}"));
+        let command_line = format!("BOOT_IMAGE=/boot/vmlinuz-{kernel} root=/dev/sda1 ro quiet");
+        record.environment.kernel_command_line = Some(command_line);
+        // As if configured alike but for the age of the machine that they were for.
+        let (hz, module) = if kernel.starts_with('2') { (1000, "ata_piix") } else { (250, "ahci") };
+        record.environment.kernel_facts = KernelFacts {
+            config: Some(KernelConfig {
+                source: format!("/boot/config-{kernel}"),
+                sha256: format!("{hz:0>64}"),
+            }),
+            modules: Some(["ext4", module].map(|name| (name.to_owned(), String::new())).into()),
+            tainted: Some(0),
+            scheduler: Some("CFS".to_owned()),
+            preemption: Some("voluntary".to_owned()),
+            hz: Some(hz),
+        };
+        let config =
+            format!("CONFIG_HZ={hz}\nCONFIG_EXT4_FS=m\nCONFIG_IDE={}\n", if hz == 250 { "n" } else { "y" });
+        record.logs = vec![Log { name: "kernel-config".to_owned(), text: config }];
         bundles.write(record);
     }
     let view = read(&bundles.store, &Selection::Latest)?;

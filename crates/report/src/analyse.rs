@@ -1,9 +1,9 @@
 //! From trials to the view: which cells stand side by side, and what their trials come to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use diagnose::{Confound, Facts};
+use diagnose::{Confound, Facts, KernelOptions};
 use model::cell::{Cell, Pin, SettingsVariant};
 use model::factor::Factor;
 use model::machine::SysctlVariant;
@@ -23,6 +23,7 @@ use crate::profile::{Kind, Profile, TrialProfile, tree, way, way_off_cpu};
 use crate::scalability;
 use crate::spans::{lone_us, raw_read};
 use crate::verdicts::judge_columns;
+use crate::version;
 use crate::view::{self, Spans, View};
 
 /// What is known of a trial beside its figures.
@@ -32,6 +33,8 @@ pub struct Surroundings {
     pub environment: Environment,
     /// The server's settings, mostly shared with other trials.
     pub settings: Arc<Vec<Setting>>,
+    /// How its kernel was configured; none where that is not known, or it was no other kernel's than all trials'.
+    pub kernel_options: Option<Arc<KernelOptions>>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
     /// Its transactions one by one, where they were kept.
@@ -47,9 +50,9 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
     let mut trials: Vec<&Trial> = trials.iter().collect();
     trials.sort_by(|a, b| (&a.run.id, a.position, &a.id).cmp(&(&b.run.id, b.position, &b.id)));
     let runs = runs(&trials);
-    let layout = Layout::of(&trials);
+    let layout = Layout::of(&trials, &releases(&trials, surroundings));
     let confounds = find_confounds(&runs, surroundings);
-    let columns = layout.columns.iter().map(|key| column(key, &layout, &trials)).collect();
+    let columns = layout.columns.iter().map(|key| column(key, &layout, &trials, surroundings)).collect();
     let mut panels: Vec<view::Panel> =
         layout.panels.iter().map(|key| panel(key, &layout, &trials, surroundings)).collect();
     add_spans(&mut panels, &trials, surroundings);
@@ -178,7 +181,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(trials: &[&Trial]) -> Self {
+    fn of(trials: &[&Trial], releases: &BTreeMap<String, String>) -> Self {
         let mut layout = Self { panels: Vec::new(), columns: Vec::new() };
         for cell in in_order(trials) {
             let panel = PanelKey::of(&cell);
@@ -189,6 +192,7 @@ impl Layout {
                 layout.columns.push(ColumnKey::of(&cell));
             }
         }
+        put_kernels_in_order(&mut layout.columns, releases, |column| &column.0);
         layout
     }
 
@@ -198,11 +202,15 @@ impl Layout {
     }
 }
 
-/// The cells that have trials: those of a plan as the plan has them, those of an imported run as they were written down,
-/// then others by version.
+/// The cells that have trials, each once: those of a plan as the plan has them, those of an imported run as they were
+/// written down, then others by version; but kernels in the order of their versions, after the first one, which is the
+/// baseline.
 pub(crate) fn in_order(trials: &[&Trial]) -> Vec<Cell> {
     let mut others: Vec<&Cell> = trials.iter().map(|trial| &trial.cell).collect();
-    others.sort_by_cached_key(|cell| (version_key(&cell.server), (*cell).clone()));
+    others.sort_by_cached_key(|cell| {
+        let kernel = cell.kernel.as_deref().map(|kernel| version::place(kernel, None));
+        (version::place(&cell.server, None), kernel, (*cell).clone())
+    });
     others.dedup();
     let mut ordered: Vec<Cell> = Vec::new();
     for trials in runs(trials) {
@@ -213,12 +221,47 @@ pub(crate) fn in_order(trials: &[&Trial]) -> Vec<Cell> {
         ordered.extend(cells.into_iter().filter(|cell| others.contains(&cell)));
     }
     ordered.extend(others.into_iter().cloned());
+    let mut known: BTreeSet<Cell> = BTreeSet::new();
+    ordered.retain(|cell| known.insert(cell.clone()));
+    put_kernels_in_order(&mut ordered, &BTreeMap::new(), |cell| cell);
     ordered
 }
 
-/// Sorts `9.6` before `18`.
-fn version_key(version: &str) -> Vec<u32> {
-    version.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
+/// Among what differs in the kernel alone, puts kernels in their order; everything else stays where it is, and so does the
+/// first kernel before all others. `releases` are those of kernels by their levels, as far as they are known.
+fn put_kernels_in_order<T: Clone>(
+    all: &mut [T],
+    releases: &BTreeMap<String, String>,
+    cell: impl Fn(&T) -> &Cell,
+) {
+    let level = |one: &T| Factor::Kernel.level(cell(one));
+    let Some(baseline) = all.first().map(level) else { return };
+    let mut alike: BTreeMap<Cell, Vec<usize>> = BTreeMap::new();
+    for (at, one) in all.iter().enumerate() {
+        let mut without = Cell { kernel: None, ..cell(one).clone() };
+        without.foreign.remove(&Factor::Kernel);
+        alike.entry(without).or_default().push(at);
+    }
+    for places in alike.into_values() {
+        let mut sorted: Vec<T> = places.iter().map(|at| all[*at].clone()).collect();
+        sorted.sort_by_cached_key(|one| {
+            let level = level(one);
+            let place = version::place(&level, releases.get(&level).map(String::as_str));
+            (level != baseline, place)
+        });
+        for (at, one) in places.into_iter().zip(sorted) {
+            all[at] = one;
+        }
+    }
+}
+
+/// The kernels that trials ran under, by the level of `kernel`; where a level was several kernels, one of them.
+fn releases(trials: &[&Trial], surroundings: &BTreeMap<String, Surroundings>) -> BTreeMap<String, String> {
+    let release = |trial: &&Trial| {
+        let kernel = surroundings.get(&trial.id)?.environment.kernel.clone()?;
+        Some((Factor::Kernel.known_level(&trial.cell)?, kernel))
+    };
+    trials.iter().filter_map(release).collect()
 }
 
 /// The trials by run; `trials` are sorted by run.
@@ -282,6 +325,22 @@ pub(crate) fn facts_of(trial: &Trial, known: &Surroundings) -> Facts {
     facts
 }
 
+/// The machine's facts. What a server says of itself is told by its settings and builds.
+pub(crate) fn facts_of_machine(environment: &Environment) -> Facts {
+    let machine = Environment { server: Default::default(), ..environment.clone() };
+    let mut facts: Facts =
+        machine.flatten().into_iter().map(|(name, value)| (format!("machine {name}"), value)).collect();
+    if let Some(host) = &environment.hostname {
+        facts.insert("machine hostname".to_owned(), host.clone());
+    }
+    facts
+}
+
+/// What tells which server a trial has, and under which kernel.
+fn place(cell: &Cell) -> [String; COLUMN.len()] {
+    COLUMN.map(|factor| factor.level(cell))
+}
+
 /// What differs between the levels that the runs compare, and is no factor of theirs.
 fn find_confounds(
     runs: &[Vec<&Trial>],
@@ -290,17 +349,19 @@ fn find_confounds(
     let mut found: Vec<view::Confound> = Vec::new();
     for trials in runs {
         let Some(plan) = plan(trials) else { continue };
-        let mut facts: HashMap<(String, String), Facts> = HashMap::new();
+        let mut facts: HashMap<[String; COLUMN.len()], Facts> = HashMap::new();
         for trial in trials {
             let Some(known) = surroundings.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
                 continue;
             };
-            facts
-                .entry((trial.cell.server.clone(), trial.cell.settings.name.clone()))
-                .or_insert_with(|| facts_of(trial, known));
+            facts.entry(place(&trial.cell)).or_insert_with(|| {
+                let mut facts = facts_of_machine(&known.environment);
+                facts.retain(|what, _| diagnose::comes_of_kernel(what));
+                facts.extend(facts_of(trial, known));
+                facts
+            });
         }
-        let confounds =
-            diagnose::confounds(&plan, |cell| facts.get(&(cell.server.clone(), cell.settings.name.clone())));
+        let confounds = diagnose::confounds(&plan, |cell| facts.get(&place(cell)));
         for Confound { factor, baseline, level, what, before, after } in confounds {
             let confound = view::Confound { factor: factor.name(), baseline, level, what, before, after };
             if !found.contains(&confound) {
@@ -311,11 +372,22 @@ fn find_confounds(
     found
 }
 
-fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
+fn column(
+    key: &ColumnKey,
+    layout: &Layout,
+    trials: &[&Trial],
+    surroundings: &BTreeMap<String, Surroundings>,
+) -> view::Column {
     let mut versions: Vec<String> = Vec::new();
     let mut banners: Vec<String> = Vec::new();
+    let mut kernels: Vec<String> = Vec::new();
     for trial in trials.iter().filter(|trial| key.holds(&trial.cell)) {
-        let known = [(&trial.server_version, &mut versions), (&trial.server_banner, &mut banners)];
+        let kernel = surroundings.get(&trial.id).and_then(|known| known.environment.kernel.clone());
+        let known = [
+            (&trial.server_version, &mut versions),
+            (&trial.server_banner, &mut banners),
+            (&kernel, &mut kernels),
+        ];
         for (answer, answers) in known {
             if let Some(answer) = answer.as_ref().filter(|answer| !answers.contains(answer)) {
                 answers.push(answer.clone());
@@ -348,7 +420,7 @@ fn column(key: &ColumnKey, layout: &Layout, trials: &[&Trial]) -> view::Column {
         label => label.to_owned(),
     };
     let levels = COLUMN.into_iter().filter_map(|factor| Some((factor.name(), key.level(factor)?))).collect();
-    view::Column { label, server, settings, levels, versions, banners }
+    view::Column { label, server, settings, levels, versions, banners, kernels }
 }
 
 /// Numbers the columns that would have an earlier one's label: `18` and `18.1` may be the same server.

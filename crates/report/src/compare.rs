@@ -12,13 +12,13 @@ pub(crate) mod rows;
 pub(crate) mod sentence;
 pub(crate) mod text;
 
-use diagnose::Undeclared;
 use model::factor::Factor;
 use model::machine::Acceleration;
 use model::metrics::Kind;
 use model::record::{Status, Trial};
 use store::{Store, StoreError};
 
+pub use differences::Differences;
 pub use document::Document;
 pub use gate::{Gate, GateError, GateOutcome};
 pub use judge::{Direction, Judged, Outcome, judge};
@@ -177,7 +177,7 @@ pub struct Pair {
     /// The variant's cells that the baseline does not have. They are in no figure.
     pub only_variant: Vec<Levels>,
     /// What else differs.
-    pub differences: Vec<Undeclared>,
+    pub differences: Differences,
 }
 
 /// All comparisons of one metric: the matrix over which p is adjusted.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use diagnose::{KernelOptions, option_matters};
 use model::environment::BlockDevice;
 use model::record::{self, Trial};
 
 use crate::analyse::{ColumnKey, Surroundings};
 use crate::figures;
-use crate::view::{Environment, Fact, FactValue, Setting, SettingValue};
+use crate::view::{Environment, Fact, FactValue, KernelOption, Setting, SettingValue};
 
 /// Describes the surroundings of these trials.
 pub(crate) fn describe(
@@ -24,6 +25,7 @@ pub(crate) fn describe(
         machine: machine(&environments),
         facts: facts(&environments, &tally),
         confounds: Vec::new(),
+        kernel_options: kernel_options(columns, trials, surroundings),
         settings: settings(columns, trials, surroundings),
     }
 }
@@ -54,6 +56,10 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         name: name.to_owned(),
         values: tally.of(environments.iter().map(|environment| value(environment))),
     };
+    let kernel = |name: &str, value: fn(&record::Environment) -> Option<String>| Fact {
+        group: "kernel",
+        ..machine(name, value)
+    };
     let mut facts = vec![
         machine("host", |e| e.hostname.clone()),
         machine("processor", |e| e.cpu_model.clone()),
@@ -65,11 +71,24 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
             e.swap_bytes.map(|swap| if swap == 0 { "none".into() } else { figures::bytes(swap) })
         }),
         machine("transparent huge pages", |e| e.transparent_hugepages.clone()),
-        machine("clock source", |e| e.clocksource.clone()),
+        machine("making room for them", |e| e.transparent_hugepages_defrag.clone()),
         machine("virtualization", |e| e.virtualization.clone()),
         machine("operating system", |e| e.os.clone()),
-        machine("kernel", |e| e.kernel.clone()),
-        machine("kernel build", |e| e.kernel_version.clone()),
+        kernel("kernel", |e| e.kernel.clone()),
+        kernel("kernel build", |e| e.kernel_version.clone()),
+        kernel("kernel configuration", |e| {
+            let config = e.kernel_facts.config.as_ref()?;
+            Some(format!("{} of {}", config.sha256.get(..12).unwrap_or(&config.sha256), config.source))
+        }),
+        kernel("CPU scheduler", |e| e.kernel_facts.scheduler.clone()),
+        kernel("preemption", |e| e.kernel_facts.preemption.clone()),
+        kernel("ticks a second", |e| e.kernel_facts.hz.map(|hz| hz.to_string())),
+        kernel("clock source", |e| e.clocksource.clone()),
+        kernel("mitigations", |e| mitigations(&e.cpu.vulnerabilities)),
+        kernel("modules", |e| e.kernel_facts.modules_in_words()),
+        kernel("tainted", |e| {
+            e.kernel_facts.tainted.map(|bits| if bits == 0 { "no".into() } else { bits.to_string() })
+        }),
         machine("kernel command line", |e| e.kernel_command_line.clone()),
         machine("C library", |e| e.libc.clone()),
         machine("data filesystem", |e| e.data_filesystem.clone()),
@@ -77,7 +96,8 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         machine("block devices of the data", |e| {
             let device = |device: &BlockDevice| {
                 let model = device.facts.get("model").map(|model| format!(" ({model})")).unwrap_or_default();
-                format!("{}{model}", device.name)
+                let scheduler = device.facts.get("scheduler").map(|name| format!(", scheduler {name}"));
+                format!("{}{model}{}", device.name, scheduler.unwrap_or_default())
             };
             let devices: Vec<String> = e.data_devices.iter().map(device).collect();
             (!devices.is_empty()).then(|| devices.join(", "))
@@ -90,6 +110,53 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     ];
     facts.extend(details(environments, tally));
     facts
+}
+
+/// What the kernel does about vulnerabilities of the processor that it has, in the kernel's words.
+fn mitigations(vulnerabilities: &BTreeMap<String, String>) -> Option<String> {
+    let line = |(name, state): (&String, &String)| {
+        (state != "Not affected").then(|| format!("{name}: {}", state.trim_start_matches("Mitigation: ")))
+    };
+    let lines: Vec<String> = vulnerabilities.iter().filter_map(line).collect();
+    match vulnerabilities.is_empty() {
+        true => None,
+        false if lines.is_empty() => Some("none needed".to_owned()),
+        false => Some(lines.join("; ")),
+    }
+}
+
+/// The options of the kernels' configurations that the columns do not share.
+fn kernel_options(
+    columns: &[ColumnKey],
+    trials: &[&Trial],
+    surroundings: &BTreeMap<String, Surroundings>,
+) -> Vec<KernelOption> {
+    let mut all: Vec<&Arc<KernelOptions>> = Vec::new();
+    let mut of_columns: Vec<Vec<&KernelOptions>> = vec![Vec::new(); columns.len()];
+    for trial in trials {
+        let Some(column) = columns.iter().position(|column| column.holds(&trial.cell)) else { continue };
+        let known = surroundings.get(&trial.id).and_then(|known| known.kernel_options.as_ref());
+        let Some(options) = known else { continue };
+        if !all.contains(&options) {
+            all.push(options);
+        }
+        if !of_columns[column].contains(&options.as_ref()) {
+            of_columns[column].push(options);
+        }
+    }
+    let all: Vec<&KernelOptions> = all.into_iter().map(Arc::as_ref).collect();
+    let values = |option: &str| {
+        let value = |of: &Vec<&KernelOptions>| {
+            let mut values: Vec<&str> = of.iter().map(|options| options.value(option)).collect();
+            values.dedup();
+            (!values.is_empty()).then(|| values.join(", "))
+        };
+        of_columns.iter().map(value).collect()
+    };
+    KernelOptions::differing(&all)
+        .into_iter()
+        .map(|name| KernelOption { matters: option_matters(&name), values: values(&name), name })
+        .collect()
 }
 
 /// Kernel parameters that change what PostgreSQL does: they are shown though all trials share them. One that ends in
@@ -127,8 +194,9 @@ fn details(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
             let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), values });
             match name.strip_prefix("sysctl.") {
                 Some(name) if differs || is_shown(name) => fact("sysctl", name),
-                None if differs && !IN_MACHINE.contains(&name.as_str()) => fact("other", name),
-                _ => None,
+                None if !differs || is_told(name) => None,
+                None => fact("other", name),
+                Some(_) => None,
             }
         })
         .collect()
@@ -141,8 +209,13 @@ fn is_shown(sysctl: &str) -> bool {
     })
 }
 
-/// Facts that the group `machine` has under names for people.
-const IN_MACHINE: [&str; 16] = [
+/// Whether a fact is told under a name for people, in the groups `machine` and `kernel`.
+fn is_told(name: &str) -> bool {
+    const GROUPS: [&str; 2] = ["cpu.vulnerabilities.", "kernel."];
+    TOLD.contains(&name) || GROUPS.iter().any(|group| name.starts_with(group))
+}
+
+const TOLD: [&str; 17] = [
     "architecture",
     "clocksource",
     "cpu_governor",
@@ -158,6 +231,7 @@ const IN_MACHINE: [&str; 16] = [
     "os",
     "swap_bytes",
     "transparent_hugepages",
+    "transparent_hugepages_defrag",
     "virtualization",
 ];
 

@@ -298,7 +298,7 @@ fn read<'a>(
 ) -> Result<(HashMap<&'a str, Read>, Vec<String>), StoreError> {
     let (mut read, mut collected) = (HashMap::new(), Vec::new());
     for trial in trials {
-        let asks_machine = request.over == Over::Kernel && trial.cell.kernel.is_none();
+        let asks_machine = request.over == Over::Kernel && trial.imported.is_none();
         if !is_usable(trial) && !asks_machine || read.contains_key(trial.id.as_str()) {
             continue;
         }

@@ -34,6 +34,7 @@ pub mod table;
 mod tables;
 mod timeline;
 mod verdicts;
+mod version;
 pub mod view;
 
 pub use analyse::{Surroundings, analyse};

@@ -1,7 +1,9 @@
 //! The trials of one run, from the store.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use diagnose::KernelOptions;
 use model::record::{Run, Trial};
 use store::{Part, Store, StoreError};
 
@@ -73,7 +75,8 @@ pub fn of_run(store: &Store, id: &str) -> Result<Option<View>, StoreError> {
 
 fn view(store: &Store, trials: Vec<Trial>, run: &str) -> Result<View, StoreError> {
     let trials: Vec<Trial> = trials.into_iter().filter(|trial| trial.run.id == run).collect();
-    let surroundings = surroundings(store, &trials.iter().collect::<Vec<_>>())?;
+    let mut surroundings = surroundings(store, &trials.iter().collect::<Vec<_>>())?;
+    read_kernel_options(store, &mut surroundings)?;
     Ok(analyse(&trials, &surroundings))
 }
 
@@ -100,6 +103,39 @@ pub(crate) fn surroundings(
         surroundings.insert(trial.id.clone(), of_trial);
     }
     Ok(surroundings)
+}
+
+/// Puts to each trial how its kernel was configured, where not all have the same: each configuration is read once, of the
+/// first bundle that has it.
+pub(crate) fn read_kernel_options(
+    store: &Store,
+    surroundings: &mut BTreeMap<String, Surroundings>,
+) -> Result<(), StoreError> {
+    let mut first: BTreeMap<String, String> = BTreeMap::new();
+    for (id, known) in &*surroundings {
+        if let Some(config) = &known.environment.kernel_facts.config {
+            first.entry(config.sha256.clone()).or_insert_with(|| id.clone());
+        }
+    }
+    if first.len() < 2 {
+        return Ok(());
+    }
+    let mut options: BTreeMap<String, Arc<KernelOptions>> = BTreeMap::new();
+    for (hash, id) in first {
+        if let Some(read) = kernel_options(store, &id)? {
+            options.insert(hash, Arc::new(read));
+        }
+    }
+    for known in surroundings.values_mut() {
+        let config = known.environment.kernel_facts.config.as_ref();
+        known.kernel_options = config.and_then(|config| options.get(&config.sha256)).cloned();
+    }
+    Ok(())
+}
+
+/// How the kernel of a trial was configured; none where its bundle does not have that.
+pub(crate) fn kernel_options(store: &Store, id: &str) -> Result<Option<KernelOptions>, StoreError> {
+    Ok(store.log(id, "kernel-config")?.map(|text| KernelOptions::read(&text)))
 }
 
 /// The id of the selected run. Ids sort by time.

@@ -1,5 +1,8 @@
 //! The view as text: one table a panel for people, one row a trial for a spreadsheet, or the whole of it as JSON.
 
+use model::factor::Factor;
+use model::machine::HOST;
+
 use crate::beside;
 use crate::compare::text::wrapped;
 use crate::figures::{self, counted};
@@ -59,8 +62,27 @@ fn page(view: &View, format: Format) -> String {
         out.push('\n');
         out.push_str(&view.notes.iter().map(|note| wrapped(note)).collect::<String>());
     }
+    out.push_str(&kernels(view, format));
     out.push_str(&confounds(view, format));
     out
+}
+
+/// What the kernels that the campaign asks for were, where it does not say that whole.
+fn kernels(view: &View, format: Format) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for column in &view.columns {
+        let Some(level) = column.levels.get(Factor::Kernel.name()).filter(|level| *level != HOST) else {
+            continue;
+        };
+        let is_said = |kernel: &String| kernel.strip_prefix("Linux ") == Some(level.as_str());
+        if !column.kernels.is_empty() && !column.kernels.iter().all(is_said) {
+            let line = format!("kernel {level}: {}", column.kernels.join(", "));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    if lines.is_empty() { String::new() } else { below(&lines, format) }
 }
 
 /// What each column comes to against the first one.

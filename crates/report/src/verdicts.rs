@@ -7,7 +7,7 @@ use model::machine::Acceleration;
 use crate::analyse::COLUMN;
 use crate::compare::figures::judged;
 use crate::compare::sentence::sentence;
-use crate::compare::{Levels, OfMetric, Pair, Row, Runs};
+use crate::compare::{Differences, Levels, OfMetric, Pair, Row, Runs};
 use crate::metric::{Better, Metric};
 use crate::view;
 
@@ -26,7 +26,7 @@ pub(crate) fn judge_columns(
             cells: Vec::new(),
             only_baseline: Vec::new(),
             only_variant: Vec::new(),
-            differences: Vec::new(),
+            differences: Differences::default(),
         };
         for (at_panel, panel) in panels.iter().enumerate() {
             for (at_row, row) in panel.rows.iter().enumerate() {

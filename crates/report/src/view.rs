@@ -118,6 +118,8 @@ pub struct Column {
     pub versions: Vec<String>,
     /// What `version()` printed.
     pub banners: Vec<String>,
+    /// The kernels that its trials ran under, such as `Linux 6.12.48+deb13-cloud-amd64`.
+    pub kernels: Vec<String>,
 }
 
 /// A table of clients × columns, under equal conditions otherwise. A factor is null where imported trials do not say.
@@ -474,6 +476,8 @@ pub struct Environment {
     pub facts: Vec<Fact>,
     /// What differs between the levels that the campaigns compare, and is no factor of theirs.
     pub confounds: Vec<Confound>,
+    /// Options in which the configurations of the columns' kernels differ, first those that matter to a server.
+    pub kernel_options: Vec<KernelOption>,
     /// Settings that are not at their default, or that the columns do not share.
     pub settings: Vec<Setting>,
 }
@@ -498,7 +502,7 @@ pub struct Confound {
 /// One fact about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// `machine`, `sysctl`, or `other` for whatever else the trials do not share.
+    /// `machine`, `kernel` for what the kernel is and decides, `sysctl`, or `other` for whatever else the trials do not share.
     pub group: &'static str,
     /// What it is.
     pub name: String,
@@ -515,6 +519,18 @@ pub struct FactValue {
     pub trials: usize,
     /// The same of the trials of each of [`View::columns`].
     pub columns: Vec<usize>,
+}
+
+/// One option of the kernels' configurations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KernelOption {
+    /// Its name, without `CONFIG_`.
+    pub name: String,
+    /// Whether it changes what a server gets of the machine.
+    pub matters: bool,
+    /// Its values under the kernels of each of [`View::columns`], by commas where there are several: `y`, `m`, `n` (also
+    /// where a kernel does not know it), a number or a text; null where the configuration is not known.
+    pub values: Vec<Option<String>>,
 }
 
 /// One server setting.

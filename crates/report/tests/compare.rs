@@ -7,8 +7,10 @@ mod bundles;
 use std::collections::BTreeMap;
 
 use bundles::{Bundles, cell, judged, record, run, with_metric, with_setting};
+use model::cell::Cell;
+use model::environment::KernelConfig;
 use model::metrics::Kind;
-use model::record::Status;
+use model::record::{Log, Status};
 use report::compare::{Compared, Document, Outcome, Request, Row, compare, text};
 use report::metric::Better;
 use report::table::Format;
@@ -316,10 +318,62 @@ fn what_else_differs_is_said() {
     }
     let compared = compared(&bundles, &["server=17", "server=18"]);
     let differences: Vec<&str> =
-        compared.pairs[0].differences.iter().map(|difference| difference.what.as_str()).collect();
+        compared.pairs[0].differences.undeclared.iter().map(|difference| difference.what.as_str()).collect();
     // The version is what is compared; of the kernel one side knows nothing.
     assert_eq!(differences, ["setting data_checksums"]);
     assert!(text(&compared, Format::Table, None).contains("A → B: setting data_checksums: off → on"));
+}
+
+#[test]
+fn what_the_kernels_bring_is_told_of_kernels_and_confounds_servers() {
+    let mut bundles = Bundles::new();
+    for (server, kernel, facts, config) in [
+        ("17", "6.1", ["6.1.140", "CFS"], "CONFIG_HZ=250\nCONFIG_A=y\nCONFIG_PREEMPT_VOLUNTARY=y\n"),
+        ("17", "6.12", ["6.12.9", "EEVDF"], "CONFIG_HZ=1000\nCONFIG_B=m\nCONFIG_PREEMPT_LAZY=y\n"),
+        ("18", "6.1", ["6.12.9", "EEVDF"], "CONFIG_HZ=1000\nCONFIG_B=m\nCONFIG_PREEMPT_LAZY=y\n"),
+    ] {
+        for tps in STEADY {
+            let mut record = record(Cell { kernel: Some(kernel.to_owned()), ..cell(server, 1) }, tps);
+            let [release, scheduler] = facts.map(str::to_owned);
+            record.environment.kernel = Some(format!("Linux {release}"));
+            record.environment.kernel_command_line = Some(format!("BOOT_IMAGE=/boot/vmlinuz-{release} ro"));
+            record.environment.kernel_facts.scheduler = Some(scheduler);
+            // Any hash does: it is only asked whether two are the same.
+            let (source, sha256) = ("/proc/config.gz".to_owned(), format!("hash of {release}"));
+            record.environment.kernel_facts.config = Some(KernelConfig { source, sha256 });
+            record.logs = vec![Log { name: "kernel-config".to_owned(), text: config.to_owned() }];
+            bundles.write(record);
+        }
+    }
+    let whats = |found: &[diagnose::Undeclared]| {
+        found.iter().map(|found| found.what.trim_start_matches("machine ").to_owned()).collect::<Vec<_>>()
+    };
+    let kernels = compared(&bundles, &["server=17,kernel=6.1", "server=17,kernel=6.12"]);
+    let found = &kernels.pairs[0].differences;
+    assert_eq!(whats(&found.undeclared), [""; 0]);
+    assert_eq!(whats(&found.of_kernel), ["kernel", "kernel.config", "kernel.scheduler"]);
+    assert_eq!(whats(&found.kernel_options), ["PREEMPT_LAZY", "PREEMPT_VOLUNTARY", "HZ", "A", "B"]);
+    let page = text(&kernels, Format::Table, None).replace("\n    ", " ");
+    for line in [
+        "what differs between the kernels\n  A → B: machine kernel: Linux 6.1.140 → Linux 6.12.9\n",
+        "  A → B: machine kernel.scheduler: CFS → EEVDF\n",
+        "  A → B: configuration: 5 options differ, PREEMPT_LAZY: n → y, PREEMPT_VOLUNTARY: y → n,",
+    ] {
+        assert!(page.contains(line), "{page}");
+    }
+    assert!(
+        page.contains("HZ: 250 → 1000, …: --format json has all") && !page.contains("A: y → n"),
+        "{page}"
+    );
+    let json = serde_json::to_value(Document::of(&kernels)).unwrap();
+    assert_eq!(json["pairs"][0]["kernel_options"][4]["variant"], "m");
+
+    // The same kernels under two servers: nobody asked for them.
+    let servers = compared(&bundles, &["server=17,kernel=6.1", "server=18,kernel=6.1"]);
+    let found = &servers.pairs[0].differences;
+    assert_eq!(whats(&found.undeclared), ["kernel", "kernel.config", "kernel.scheduler"]);
+    assert_eq!((found.of_kernel.len(), found.kernel_options.len()), (0, 5));
+    assert!(text(&servers, Format::Markdown, None).contains("configuration: 5 options differ"));
 }
 
 /// Server CPU, WAL, a sum over subjects, a gauge.

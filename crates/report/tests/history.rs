@@ -277,6 +277,33 @@ fn the_kernel_is_the_machines_where_the_factor_does_not_say_it() {
     assert_eq!(found.trials.without_step, 1);
 }
 
+/// A label stands for a kernel; one kernel is one step, however it was asked for.
+#[test]
+fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_one() {
+    let mut bundles = Bundles::new();
+    let mut write = |kernel: Option<&str>, release: Option<&str>| {
+        let mut trial = record(cell("18", 8), 1000.0);
+        trial.trial.cell.kernel = kernel.map(str::to_owned);
+        trial.environment.kernel = release.map(|release| format!("Linux {release}"));
+        bundles.write(trial);
+    };
+    write(Some("6.12"), Some("6.12.48-cloud"));
+    write(Some("6.2"), Some("6.2.16"));
+    write(None, Some("6.18.44"));
+    write(Some("linux-image-6.18.*"), Some("6.18.44"));
+    write(Some("6.1"), Some("6.1.140-cloud"));
+    write(Some("6.1"), Some("6.1.147-cloud"));
+    write(Some("./bzImage"), Some("6.5.0"));
+    // It never came up: nothing but its label is known.
+    write(Some("6.6"), None);
+    let found = of(&bundles, Over::Kernel);
+    let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
+    let expected =
+        ["Linux 6.1.140-cloud", "Linux 6.1.147-cloud", "6.2", "Linux 6.5.0", "6.6", "6.12", "Linux 6.18.44"];
+    assert_eq!((labels, found.order), (expected.to_vec(), Order::Version));
+    assert_eq!((found.series.len(), found.series[0].points[6].trials.len()), (1, 2));
+}
+
 /// Versions are the server's own; a server by another name is not mixed in.
 #[test]
 fn versions_are_in_their_order_and_of_one_server() {

@@ -5,8 +5,10 @@
 mod fixture;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use model::record::{Status, Trial};
+use diagnose::KernelOptions;
+use model::record::{Imported, Status, Trial};
 use model::units::Rate;
 use report::table::Format;
 use report::view::{Frame, Point};
@@ -106,6 +108,91 @@ fn facts_are_told_by_column_and_columns_by_their_factors() {
         let other = 1 - column;
         assert_eq!((fact.columns[column], fact.columns[other]), (fact.trials, 0));
     }
+}
+
+fn imported() -> Imported {
+    let at = "2026-11-20T08:00:00Z".parse().unwrap();
+    Imported { format: "csv".to_owned(), files: Vec::new(), line: None, at, trials: 1 }
+}
+
+#[test]
+fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
+    let (mut trials, mut surroundings) = fixture::trials();
+    trials.retain(|trial| trial.cell.server == "18");
+    // As written down in an import: `6.12` comes first, and is what others are compared with.
+    let asked = ["6.12", "./bzImage", "6.2", "linux-image-6.1.*-amd64", "./older", "6.1"];
+    for (at, trial) in trials.iter_mut().enumerate() {
+        trial.cell.kernel = Some(asked[at % asked.len()].to_owned());
+        trial.run.campaign_toml = String::new();
+        trial.imported = Some(imported());
+        let release = match asked[at % asked.len()] {
+            "./bzImage" => "Linux 6.18.1",
+            "./older" => "Linux 5.4.0",
+            label => label,
+        };
+        surroundings.get_mut(&trial.id).unwrap().environment.kernel = Some(release.to_owned());
+    }
+    let view = analyse(&trials, &surroundings);
+    let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
+    assert_eq!(kernels, ["6.12", "6.1", "linux-image-6.1.*-amd64", "6.2", "./older", "./bzImage"]);
+    let page = tables(&view, Format::Table);
+    assert!(page.contains("kernel ./older: Linux 5.4.0"), "{page}");
+}
+
+#[test]
+fn the_kernels_of_2016_are_columns_in_natural_order() {
+    let csv = include_str!("../../stats/tests/data/kernels-2016-read-only.csv");
+    let mut kernels: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    kernels.retain(|kernel| !kernel.ends_with("-stats"));
+    kernels.dedup();
+    let (trials, _) = fixture::trials();
+    let trials: Vec<Trial> = kernels
+        .into_iter()
+        .enumerate()
+        .map(|(at, kernel)| {
+            let mut trial = Trial { position: at as u32, ..trials[0].clone() };
+            trial.cell.kernel = Some(kernel.to_owned());
+            trial.imported = Some(imported());
+            trial
+        })
+        .collect();
+    let view = analyse(&trials, &BTreeMap::new());
+    let columns: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
+    assert_eq!(
+        columns.join(" "),
+        "2.6.39 3.0.101 3.1.10 3.2.79 3.3.8 3.4.111 3.5.7 3.6.11 3.7.10 3.8.13 3.9.11 3.10.101 3.11.10 3.12.58 \
+         3.13.11 3.14.66 3.15.10 3.16.7 3.17.8 3.18.30 3.19.8 4.0.9 4.1.21 4.2.8 4.3.6 4.4.7 4.5.1 4.6-rc3 4.6.0"
+    );
+}
+
+#[test]
+fn options_of_kernels_are_told_by_column_where_they_differ() {
+    let (mut trials, mut surroundings) = fixture::trials();
+    let [old, new] = ["CONFIG_A=y\nCONFIG_HZ=250\nCONFIG_SAME=y\n", "CONFIG_HZ=1000\nCONFIG_SAME=y\n"]
+        .map(|text| Arc::new(KernelOptions::read(text)));
+    for trial in &mut trials {
+        let known = surroundings.get_mut(&trial.id).unwrap();
+        known.kernel_options = Some(Arc::clone(if trial.cell.server == "18" { &new } else { &old }));
+    }
+    let told = |surroundings: &BTreeMap<String, Surroundings>| {
+        let options = analyse(&trials, surroundings).environment.kernel_options;
+        let told = |option: &report::view::KernelOption| {
+            let values: Vec<&str> =
+                option.values.iter().map(|value| value.as_deref().unwrap_or("?")).collect();
+            format!("{} {} {}", option.name, option.matters, values.join(" "))
+        };
+        options.iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&surroundings), ["HZ true 250 1000", "A false y n"]);
+    let first = trials.iter().find(|trial| trial.cell.server == "18").unwrap();
+    surroundings.get_mut(&first.id).unwrap().kernel_options = Some(Arc::clone(&old));
+    let mut both = told(&surroundings);
+    both.iter_mut().for_each(|option| *option = option.replace("1000, 250", "250, 1000"));
+    assert_eq!(both[0], "HZ true 250 250, 1000", "one level of a factor, two kernels");
+    for known in surroundings.values_mut() {
+        known.kernel_options = Some(Arc::clone(&old));
+    }
+    assert_eq!(told(&surroundings), [""; 0]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use target::{Cache, TargetError};
 
 use crate::error::RunError;
 use crate::hooks::{self, Told};
+use crate::machines::Machines;
 use crate::progress::{Event, Observer};
 use crate::schedule::{Here, Schedule, Standing};
 use crate::servers::Servers;
@@ -92,6 +93,7 @@ impl Campaign<'_> {
             servers => servers?,
         };
         self.guard(&servers)?;
+        let machines = Machines::prepare(self.cache, self.plan, &cells, &preparation)?;
         let host = Host::look();
         let setup = Setup {
             run: self.run,
@@ -100,8 +102,10 @@ impl Campaign<'_> {
             perf: perf.as_ref(),
             program: self.program,
             interrupt: self.interrupt,
+            ready: &|| (),
         };
         let mut without_load = 0;
+        let mut some_loaded = false;
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
         while let Some(next) = schedule.next() {
             if self.interrupted() {
@@ -118,14 +122,24 @@ impl Campaign<'_> {
             });
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.see(&Event::Load { interval, waits });
-            let ended = trial::run(&setup, &mut servers, &next, on_interval)?;
+            let ended = match &machines {
+                Some(machines) if cell.acceleration.is_virtual() => {
+                    machines.run(&setup, self.cache, &servers, &next, on_interval)?
+                }
+                _ => trial::run(&setup, &mut servers, &next, on_interval)?,
+            };
             self.store.write(&ended.record)?;
             schedule.note(&ended.record.trial);
             pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             let validity = &ended.record.trial.validity;
             self.observer.see(&Event::TrialEnded(&ended.record.trial));
             without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
-            if without_load == GIVE_UP_AFTER {
+            some_loaded |= ended.loaded;
+            // A kernel that does not come up is no reason to leave out the others.
+            let is_the_kernels = cell.acceleration.is_virtual()
+                && (some_loaded
+                    || schedule.ahead().iter().any(|ahead| self.plan.cell(ahead).kernel != cell.kernel));
+            if without_load >= GIVE_UP_AFTER && !is_the_kernels {
                 let reason = validity.findings.first().map(|finding| finding.evidence.clone());
                 return Err(RunError::GivingUp {
                     count: without_load,

@@ -6,6 +6,21 @@ pub enum RunError {
     /// A server could not be got, filled or started.
     #[error(transparent)]
     Target(#[from] target::TargetError),
+    /// A virtual machine could not be made ready.
+    #[error(transparent)]
+    Machine(#[from] target::vm::VmError),
+    /// A cell has a kernel that the campaign does not.
+    #[error("the kernel {name} is not one of the campaign's")]
+    NoKernel {
+        /// As the cell has it.
+        name: String,
+    },
+    /// What came out of a virtual machine is not the bundle of one trial.
+    #[error("{count} bundles came out of the virtual machine: expected one")]
+    NoBundle {
+        /// How many did.
+        count: usize,
+    },
     /// A bundle could not be written.
     #[error(transparent)]
     Store(#[from] store::StoreError),

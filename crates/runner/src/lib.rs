@@ -3,13 +3,15 @@
 //!
 //! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
 //! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial, with the user's [`hooks`];
-//! [`load`] talks to the driver process, and [`beside`] collects meanwhile; [`summary`] is what a load came to. What happens is told to a [`progress::Observer`].
+//! [`machines`] boots a kernel for a trial, which [`guest`] runs there. [`load`] talks to the driver process, and [`beside`] collects meanwhile; [`summary`] is what a load came to. What happens is told to a [`progress::Observer`].
 
 mod beside;
 pub mod campaign;
 mod error;
+pub mod guest;
 mod hooks;
 mod load;
+pub mod machines;
 pub mod progress;
 mod repeats;
 mod schedule;

@@ -102,18 +102,7 @@ impl<'a> Servers<'a> {
         for restored in target::restore_settings(cache, progress)? {
             progress.notice(&restored.notice());
         }
-        let mut servers = Self {
-            cache,
-            installations: BTreeMap::new(),
-            externals: HashMap::new(),
-            progress,
-            templates: HashMap::new(),
-            copies: HashMap::new(),
-            first_commits: HashMap::new(),
-            facts: HashMap::new(),
-            said: HashMap::new(),
-            running: None,
-        };
+        let mut servers = Self::none(cache, progress);
         let needed = |server: &&ServerSpec| cells.iter().any(|cell| cell.server == server.name);
         for server in plan.servers.iter().filter(needed) {
             if let Source::Dsn(dsn) = &server.source {
@@ -153,6 +142,41 @@ impl<'a> Servers<'a> {
             }
         }
         Ok(servers)
+    }
+
+    /// In a guest: the one server, on the data directory that one trial of this cell is to have.
+    pub(crate) fn of_guest(
+        cache: &'a Cache,
+        cell: &Cell,
+        (installation, cluster): (Installation, Cluster),
+        progress: &'a dyn target::Progress,
+    ) -> Self {
+        let state = State { altered: false, commits: None };
+        Self {
+            installations: BTreeMap::from([(cell.server.clone(), installation)]),
+            copies: HashMap::from([(origin(cell), (cluster, state))]),
+            ..Self::none(cache, progress)
+        }
+    }
+
+    fn none(cache: &'a Cache, progress: &'a dyn target::Progress) -> Self {
+        Self {
+            cache,
+            installations: BTreeMap::new(),
+            externals: HashMap::new(),
+            progress,
+            templates: HashMap::new(),
+            copies: HashMap::new(),
+            first_commits: HashMap::new(),
+            facts: HashMap::new(),
+            said: HashMap::new(),
+            running: None,
+        }
+    }
+
+    /// The filled data directory of a cell; none where its server is not ours.
+    pub(crate) fn template(&self, cell: &Cell) -> Option<&Template> {
+        self.templates.get(&origin(cell))
     }
 
     /// Whether the data sets of some cells, and a copy of each, fit on the disk.
@@ -271,10 +295,15 @@ impl<'a> Servers<'a> {
 
     /// A copy that has not been written to, with its count of commits where it is known.
     fn copy(&mut self, origin: &Origin, as_filled: bool) -> Result<(Cluster, Option<u64>), TargetError> {
+        let copy = self.copies.remove(origin);
         let Some(template) = self.templates.get(origin) else {
-            return Err(TargetError::NoTemplate { server: origin.0.clone(), content: origin.1.to_string() });
+            return match copy {
+                // In a guest: the only one, for one trial.
+                Some((cluster, State { altered: false, commits })) => Ok((cluster, commits)),
+                _ => Err(TargetError::NoTemplate { server: origin.0.clone(), content: origin.1.to_string() }),
+            };
         };
-        let cluster = match self.copies.remove(origin) {
+        let cluster = match copy {
             None => template.clone_cluster(self.cache, self.progress)?,
             Some((mut cluster, state)) if state.altered || as_filled => {
                 template.restore(&mut cluster, self.progress)?;

@@ -8,11 +8,13 @@ use collect::{Host, Perf, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::cell::{CacheState, Cell, cpu_list};
-use model::limits::MemoryLimit;
+use model::limits::{LimitsInForce, MemoryLimit};
 use model::message::{Connection, Interval, Load, Outcome};
 use model::metrics::Metrics;
 use model::plan::Plan;
-use model::record::{Accounting, Clocks, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity};
+use model::record::{
+    Accounting, Clocks, Environment, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity,
+};
 use model::secret::mask;
 use model::units::Rate;
 use model::waits::Waits;
@@ -52,6 +54,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) program: &'a Path,
     /// Set when the user wants to stop.
     pub(crate) interrupt: &'a AtomicBool,
+    /// Called when the server of a trial takes connections.
+    pub(crate) ready: &'a dyn Fn(),
 }
 
 /// A trial that has ended.
@@ -78,6 +82,25 @@ impl Before {
         let major = self.version.as_ref().and_then(|version| version.split('.').next()?.parse::<u32>().ok());
         major.is_some_and(|major| major < 15)
     }
+}
+
+/// What has been gathered of a trial when it has ended.
+#[derive(Default)]
+struct Gathered {
+    environment: Environment,
+    before: Before,
+    driven: Driven,
+    accounting: Accounting,
+    collected: Collected,
+    settings_after: Vec<Setting>,
+    log_was_read: bool,
+    server_exit: Option<String>,
+    server_build: Option<String>,
+    limits: Option<LimitsInForce>,
+    raw_read: Option<RawRead>,
+    logs: Vec<Log>,
+    notes: Vec<String>,
+    server_events: Vec<Event>,
 }
 
 /// Runs one trial. What goes wrong with the server or the load makes an invalid trial, not an error.
@@ -114,6 +137,7 @@ pub(crate) fn run(
             driven.interrupted = setup.interrupt.load(Ordering::Relaxed);
         }
         Ok(running) => {
+            (setup.ready)();
             environment = setup.host.environment(running.server.data_directory());
             server_build = running.build().map(str::to_owned);
             let connection = running.server.connection(cell.transport);
@@ -184,7 +208,65 @@ pub(crate) fn run(
     }
     // Not before the load, so that the kernel's log has what happened during it.
     logs.extend(setup.host.logs());
+    let altered = cell.workload.writes()
+        || cell.workload.custom().is_some_and(has_teardown)
+        || setup.plan.alters_data()
+        || server_exit.is_some()
+        || driven.leaves_server_in_doubt();
+    let commits = before.commits.zip(accounting.server_commits).map(|(before, more)| before + more);
+    servers.ended(altered, commits);
+    let gathered = Gathered {
+        environment,
+        before,
+        driven,
+        accounting,
+        collected,
+        settings_after,
+        log_was_read,
+        server_exit,
+        server_build,
+        limits,
+        raw_read,
+        logs,
+        notes,
+        server_events,
+    };
+    Ok(conclude(setup, next, started, gathered))
+}
 
+/// A trial for which there was no place to run it at: why, whether the user ended it, and what has been logged.
+pub(crate) fn failed(
+    setup: &Setup,
+    next: &Next,
+    started: Timestamp,
+    environment: Environment,
+    why: String,
+    logs: Vec<Log>,
+) -> Ended {
+    let interrupted = setup.interrupt.load(Ordering::Relaxed);
+    let driven = Driven { failure: Some(why), interrupted, ..Driven::default() };
+    conclude(setup, next, started, Gathered { environment, driven, logs, ..Gathered::default() })
+}
+
+/// Judges what has been gathered, and puts it together.
+fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) -> Ended {
+    let cell = setup.plan.cell(&next.trial);
+    let Gathered {
+        environment,
+        before,
+        mut driven,
+        accounting,
+        collected,
+        settings_after,
+        log_was_read,
+        server_exit,
+        server_build,
+        limits,
+        raw_read,
+        logs,
+        notes,
+        server_events,
+    } = gathered;
     let summary =
         driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome, cell, &collected.metrics));
     let in_time = driven.outcome.as_ref().is_none_or(|outcome| !outcome.stopped_early);
@@ -229,16 +311,9 @@ pub(crate) fn run(
         settings_after: &settings_after,
     });
     events.extend(judged(&validity, ended));
-    let altered = cell.workload.writes()
-        || cell.workload.custom().is_some_and(has_teardown)
-        || setup.plan.alters_data()
-        || server_exit.is_some()
-        || driven.leaves_server_in_doubt();
-    let commits = before.commits.zip(accounting.server_commits).map(|(before, more)| before + more);
-    servers.ended(altered, commits);
 
     let loaded = driven.started.is_some();
-    Ok(Ended {
+    Ended {
         record: TrialRecord {
             events,
             trial: Trial {
@@ -277,7 +352,7 @@ pub(crate) fn run(
             logs,
         },
         loaded,
-    })
+    }
 }
 
 fn look(running: &Running) -> Result<Before, TargetError> {

@@ -75,6 +75,13 @@ pub(crate) fn read_environment(bundle: &Path) -> Result<Environment, Defect> {
     content::environment(&mut some_files(bundle, [environment::FILE])?)
 }
 
+/// Reads a log of a bundle; none where it has no such log.
+pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defect> {
+    let log = content::log_file(name)?;
+    let listed = list_of_files(bundle)?;
+    listed.get(&log).map(|sum| content::log(&log, &file(bundle, &log, sum)?)).transpose()
+}
+
 /// Where a trial ran, and with which settings. Settings that are to the byte those of a bundle before are not read again:
 /// `known` has them by their sums.
 pub(crate) fn read_surroundings(

@@ -168,7 +168,7 @@ const LOG_ENDING: &str = ".log.zst";
 const LOG_LEVEL: i32 = 3;
 
 /// Where the log of this name is kept.
-fn log_file(name: &str) -> Result<String, Defect> {
+pub(crate) fn log_file(name: &str) -> Result<String, Defect> {
     let file = format!("{LOGS}{name}{LOG_ENDING}");
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
@@ -183,7 +183,7 @@ fn logs(files: Files) -> Result<Vec<Log>, Defect> {
         .into_iter()
         .filter_map(|(file, content)| {
             let name = file.strip_prefix(LOGS)?.strip_suffix(LOG_ENDING)?.to_owned();
-            Some(decompress(&file, &content).map(|text| Log { name, text }))
+            Some(log(&file, &content).map(|text| Log { name, text }))
         })
         .collect()
 }
@@ -192,7 +192,8 @@ fn compress(text: &str) -> Result<Vec<u8>, Defect> {
     zstd::encode_all(text.as_bytes(), LOG_LEVEL).map_err(|error| Defect::damaged(LOGS, error))
 }
 
-fn decompress(file: &str, content: &[u8]) -> Result<String, Defect> {
+/// The text of a log's file.
+pub(crate) fn log(file: &str, content: &[u8]) -> Result<String, Defect> {
     let plain = zstd::decode_all(content)
         .map_err(|error| Defect::damaged(file, format!("it can't be decompressed: {error}")))?;
     text(file, plain)

@@ -12,6 +12,7 @@ macro_rules! mirrors {
         $stored:ident,
         $model:ty { $($field:ident),* }
         $(into { $($part:ident),* } each { $($list:ident),* })?
+        $(maybe { $($option:ident),* })?
     ) => {
         impl From<$model> for $stored {
             fn from(value: $model) -> Self {
@@ -21,6 +22,7 @@ macro_rules! mirrors {
                         $($part: value.$part.into(),)*
                         $($list: value.$list.into_iter().map(Into::into).collect(),)*
                     )?
+                    $($($option: value.$option.map(Into::into),)*)?
                 }
             }
         }
@@ -33,6 +35,7 @@ macro_rules! mirrors {
                         $($part: value.$part.into(),)*
                         $($list: value.$list.into_iter().map(Into::into).collect(),)*
                     )?
+                    $($($option: value.$option.map(Into::into),)*)?
                 }
             }
         }
@@ -49,7 +52,10 @@ mod statistics;
 pub(crate) mod trial;
 mod workload;
 
-pub use environment::{BlockDevice, Cpu, Environment, Mount, NumaNode, Relation, ServerFacts};
+pub use environment::{
+    BlockDevice, Cpu, Environment, KernelConfig, KernelFacts, Mount, NumaNode, Relation, ServerFacts,
+    VirtualMachine,
+};
 pub use event::Event;
 pub use profile::Profile;
 pub use setting::Setting;

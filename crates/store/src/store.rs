@@ -160,6 +160,14 @@ impl Store {
         self.read(prefix, bundle::read_environment)
     }
 
+    /// Reads the log of this name, and no more of the trial's bundle; none where it has no such log.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn log(&self, prefix: &str, name: &str) -> Result<Option<String>, StoreError> {
+        self.read(prefix, |bundle| bundle::read_log(bundle, name))
+    }
+
     /// The head of one trial.
     ///
     /// # Errors

@@ -55,6 +55,11 @@ fn only_the_parts_that_are_asked_for_are_read() {
     );
     assert!(part.settings.is_empty() && part.events.is_empty() && part.metrics.0.is_empty());
     assert!(store.load_parts(&id, &[Part::Metrics]).is_err());
+    let log = &whole.logs[0];
+    assert_eq!(store.log(&id, &log.name).unwrap().as_ref(), Some(&log.text));
+    assert_eq!(store.log(&id, "never-written").unwrap(), None);
+    fs::write(bundle.join(format!("logs/{}.log.zst", log.name)), "nonsense").unwrap();
+    assert!(store.log(&id, &log.name).is_err());
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! builds/<id>/                a source, what is compiled of it, and build.log
 //! answers/<hash>              what a `configure` found out of this machine
 //! templates/18.1-scale-10-v2/ filled data directories
+//! kernels/<package>_<version>/ a kernel with its modules, with kernel.json
+//! kernel-labels/6.12          a link to the kernel that a campaign's label stands for
 //! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile, and
 //!                             groups names its control groups
 //! servers/18/                 the same of a standing server
@@ -62,9 +64,18 @@ impl Cache {
         if let (false, Some(name)) = (user.can_reach(&root), user.name()) {
             return Err(TargetError::CacheOutOfReach { path: root, user: name.to_owned() });
         }
-        for part in
-            ["installations", "builds", "answers", "templates", "clusters", "servers", "journals", "locks"]
-        {
+        for part in [
+            "installations",
+            "builds",
+            "answers",
+            "templates",
+            "kernels",
+            "kernel-labels",
+            "clusters",
+            "servers",
+            "journals",
+            "locks",
+        ] {
             make_open(&root.join(part))?;
         }
         // Servers and the kernel speak of places by their real names.
@@ -103,6 +114,14 @@ impl Cache {
 
     pub(crate) fn templates(&self) -> PathBuf {
         self.root.join("templates")
+    }
+
+    pub(crate) fn kernels(&self) -> PathBuf {
+        self.root.join("kernels")
+    }
+
+    pub(crate) fn kernel_labels(&self) -> PathBuf {
+        self.root.join("kernel-labels")
     }
 
     pub(crate) fn clusters(&self) -> PathBuf {

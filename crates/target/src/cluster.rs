@@ -92,6 +92,15 @@ impl Cluster {
         self.copied
     }
 
+    /// A new cluster with a data directory that is there already, in `data` among the cache's clusters: it is the
+    /// cluster's from now on.
+    pub(crate) fn adopt(cache: &Cache, installation: &Installation) -> Result<Self, TargetError> {
+        let cluster = Self::frame(cache, installation)?;
+        let from = cache.clusters().join(DATA);
+        fs::rename(&from, cluster.data_directory()).doing("take over", &from)?;
+        Ok(cluster)
+    }
+
     /// Everything but the data directory.
     fn frame(cache: &Cache, installation: &Installation) -> Result<Self, TargetError> {
         let installation_in_use = installation.in_use(cache)?;

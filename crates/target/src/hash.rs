@@ -26,25 +26,14 @@ impl Fingerprint {
 
     /// Adds the content of a file.
     pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), TargetError> {
-        let mut file = File::open(path).doing("read", path)?;
-        let mut buffer = vec![0; 1 << 16];
-        let mut length = 0_u64;
-        loop {
-            match file.read(&mut buffer).doing("read", path)? {
-                0 => break,
-                n => {
-                    length += n as u64;
-                    self.0.update(&buffer[..n]);
-                }
-            }
-        }
+        let length = add_content(&mut self.0, path)?;
         self.0.update(length.to_le_bytes());
         Ok(())
     }
 
     /// In hexadecimal.
     pub(crate) fn finish(self) -> String {
-        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(self.0)
     }
 
     /// The first eight digits, for names: enough for the few that one cache has.
@@ -53,4 +42,31 @@ impl Fingerprint {
         digits.truncate(8);
         digits
     }
+}
+
+/// The SHA-256 of a file in hexadecimal, as `sha256sum` gives it.
+pub(crate) fn sha256(path: &Path) -> Result<String, TargetError> {
+    let mut hash = Sha256::new();
+    add_content(&mut hash, path)?;
+    Ok(hexadecimal(hash))
+}
+
+/// Gives the number of bytes.
+fn add_content(hash: &mut Sha256, path: &Path) -> Result<u64, TargetError> {
+    let mut file = File::open(path).doing("read", path)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut length = 0_u64;
+    loop {
+        match file.read(&mut buffer).doing("read", path)? {
+            0 => return Ok(length),
+            n => {
+                length += n as u64;
+                hash.update(&buffer[..n]);
+            }
+        }
+    }
+}
+
+fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,7 +3,7 @@
 //! In the order of a trial: [`Cache`] is where everything lives; [`installation`] makes a server's programs available; [`template`]
 //! fills a data directory once; [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a
 //! [`Server`] on it; dropping takes it all away. [`sweep`] takes away what a killed pgdyno left. [`standing`] keeps
-//! servers that outlive the command which started them. [`ExternalServer`] is one that somebody else runs; what is
+//! servers that outlive the command which started them. [`kernel()`] makes a kernel available. [`ExternalServer`] is one that somebody else runs; what is
 //! changed on it is put back, by [`restore_settings`] where a killed pgdyno could not.
 
 mod cache;
@@ -15,6 +15,7 @@ mod error;
 mod external;
 mod hash;
 mod inspect;
+mod kernel;
 mod launch;
 mod limits;
 mod lock;
@@ -28,6 +29,7 @@ pub mod standing;
 mod sweep;
 mod user;
 mod version;
+pub mod vm;
 
 pub use cache::Cache;
 pub use cluster::Cluster;
@@ -38,6 +40,9 @@ pub use data::raw_read::{RawReading, read_files};
 pub use data::template::{Facts, Template, template, templates};
 pub use error::TargetError;
 pub use external::{ExternalServer, PutBack, Restored, restore_settings};
+pub use kernel::{
+    Fetched, Kernel, ModuleFile, StoredKernel, fetch_kernel, kernel, kernels, modules, remove_kernel,
+};
 pub use limits::check_limits;
 pub use programs::build_flags::BuildFlags;
 pub use programs::install::{Release, install, install_newest, resolve};

@@ -4,12 +4,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::error::TargetError;
 
@@ -85,6 +85,30 @@ fn on_the_lasting_thread(command: Command) -> io::Result<Child> {
     let (reply, child) = mpsc::channel();
     thread.send((command, reply)).map_err(|_| gone())?;
     child.recv().map_err(|_| gone())?
+}
+
+/// Waits for a child that [`spawn`] started as long as it is wanted. None where that ended first; its whole process group
+/// is gone then.
+pub(crate) fn wait_while(
+    child: &mut Child,
+    mut is_wanted: impl FnMut() -> bool,
+) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if !is_wanted() {
+            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let signal = |signal| group.is_none_or(|group| kill_process_group(group, signal).is_err());
+            signal(Signal::TERM);
+            // The group is there as long as its leader has not been waited for.
+            until(OBEY_WITHIN, || child.try_wait().is_ok_and(|status| status.is_some()));
+            signal(Signal::KILL);
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// Sends a signal; a process that is gone already is no error.

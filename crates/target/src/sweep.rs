@@ -1,5 +1,5 @@
 //! Taking away what a killed pgdyno left: data directories, servers that still run on them, their control groups,
-//! half-done installations.
+//! half-done installations and kernels.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cache::{Cache, entries};
 use crate::cluster::{DATA, OWNER_LOCK, remove_cluster, remove_groups};
 use crate::error::TargetError;
+use crate::kernel;
 use crate::lock::Lock;
 use crate::process::end_all;
 use crate::programs::installation::sweep_partial;
@@ -39,6 +40,7 @@ impl Swept {
 /// Something can't be removed, or a server does not end.
 pub fn sweep(cache: &Cache) -> Result<Swept, TargetError> {
     let mut swept = Swept { removed: sweep_partial(cache)?, processes: 0 };
+    swept.removed.extend(kernel::sweep_partial(cache)?);
     for (directory, _owner) in left_behind(cache)? {
         swept.processes += end_all(&directory.join(DATA))?;
         remove_groups(&directory);

@@ -51,6 +51,7 @@ export interface Column {
   levels: Record<string, string>;
   versions: string[];
   banners: string[];
+  kernels: string[];
 }
 
 export interface Panel {
@@ -217,6 +218,7 @@ export interface Environment {
   machine: string | null;
   facts: Fact[];
   confounds: Confound[];
+  kernel_options: KernelOption[];
   settings: Setting[];
 }
 
@@ -230,9 +232,15 @@ export interface Confound {
 }
 
 export interface Fact {
-  group: 'machine' | 'sysctl' | 'other';
+  group: 'machine' | 'kernel' | 'sysctl' | 'other';
   name: string;
   values: { value: string | null; trials: number; columns: number[] }[];
+}
+
+export interface KernelOption {
+  name: string;
+  matters: boolean;
+  values: (string | null)[];
 }
 
 export interface Setting {

@@ -27,9 +27,18 @@ export function difference(view: View, of: number, against: number): Differing[]
     ...factors,
     ...row('server', 'version', was.versions.join(', '), now.versions.join(', '), told.has('server')),
     ...row('server', 'build', build(was.banners), build(now.banners)),
-    ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) =>
-      row('machine', fact.name, valuesOf(fact, against), valuesOf(fact, of), told.has('host') || (told.has('kernel') && fact.name.startsWith('kernel'))),
-    ),
+    ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) => {
+      const [before, after] = [valuesOf(fact, against), valuesOf(fact, of)];
+      // What a kernel is and decides comes with it; what it is told does not.
+      const declared =
+        told.has('host') ||
+        (told.has('kernel') && fact.group === 'kernel') ||
+        (told.has('kernel_args') && ['kernel command line', 'mitigations', 'preemption', 'clock source'].includes(fact.name)) ||
+        (told.has('sysctl') && fact.group === 'sysctl');
+      return LISTS.has(fact.name)
+        ? row('machine', fact.name, wordsOnlyIn(before, after), wordsOnlyIn(after, before), declared)
+        : row('machine', fact.name, before, after, declared);
+    }),
     ...view.environment.settings.flatMap(({ name, values }) => {
       const text = (at: number) => {
         const value = values[at];
@@ -40,6 +49,30 @@ export function difference(view: View, of: number, against: number): Differing[]
       return row('setting', name, text(against), text(of), told.has('settings') && !isDefault);
     }),
   ];
+}
+
+export interface ChangedOption {
+  name: string;
+  matters: boolean;
+  before: string;
+  after: string;
+}
+
+/** Options in which the configurations of the kernels of two columns differ, first those that matter to a server. */
+export function changedOptions(view: View, of: number, against: number): ChangedOption[] {
+  return view.environment.kernel_options.flatMap(({ name, matters, values }) => {
+    const [before, after] = [values[against] ?? null, values[of] ?? null];
+    return before === null || after === null || before === after ? [] : [{ name, matters, before, after }];
+  });
+}
+
+/** Facts that are lists of words: of these, only those are told that one side has. */
+const LISTS = new Set(['kernel command line', 'modules']);
+
+/** Without those that say which file the kernel was read from. */
+function wordsOnlyIn(list: string, other: string): string {
+  const others = new Set(other.split(' '));
+  return list.split(' ').filter((word) => !others.has(word) && !/^(BOOT_IMAGE|initrd)=/.test(word)).join(' ');
 }
 
 /** Facts that are another one in every trial by nature. */

@@ -91,7 +91,18 @@ test('kernels that are declared to differ are no reason to be careful', async ()
   expect(await section.innerText()).toContain('Linux');
   expect(await section.locator('.warning').count()).toBe(0);
   const last = kernels.columns.at(-1);
+  // Where their files are is no difference, and modules are told that one side has.
+  expect(await section.innerText()).not.toContain('BOOT_IMAGE');
   await section.locator('select').first().selectOption({ index: kernels.columns.length - 1 });
   await page.waitForFunction(() => location.hash.includes('difference-of'));
   expect(await section.locator('h2').innerText()).toContain(last?.label);
+  expect(await section.locator('.warning').count()).toBe(0);
+  const modules = section.locator('tr', { has: page.getByRole('rowheader', { name: 'modules', exact: true }) });
+  expect((await modules.locator('.value').allInnerTexts()).sort()).toEqual(['ahci', 'ata_piix']);
+  const options = section.locator('.kernel-options');
+  expect(await options.locator('summary').innerText()).toMatch(/2 options differ: HZ \d+ → \d+, …/);
+  expect(await options.locator('tbody').isVisible()).toBe(false);
+  await options.locator('summary').click();
+  expect(await options.locator('tbody tr').count()).toBe(2);
+  expect(await page.locator('.environment').innerText()).toContain('CPU scheduler');
 });

@@ -1,24 +1,56 @@
-//! How the kernel was configured. Sources: proc(5), `/proc/config.gz`; `/boot/config-RELEASE` of distributions.
+//! How the kernel was configured. Sources: proc(5), `/proc/config.gz`; `/boot/config-RELEASE` of distributions; beside
+//! the modules, `/lib/modules/RELEASE/config`, and `build/.config` of a kernel that was built here.
 
+use std::fmt::Write as _;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use model::environment::KernelConfig;
+use sha2::{Digest, Sha256};
 
 use crate::root::Root;
 
 /// Larger than any: one is a quarter of a megabyte.
 const LIMIT: u64 = 16 << 20;
 
-/// The configuration, what looks like a secret in the built-in command line masked.
-pub(super) fn text(root: &Root) -> Option<String> {
+/// A configuration that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Where, and its hash.
+    pub(super) config: KernelConfig,
+    /// It, what looks like a secret in the built-in command line masked.
+    pub(super) text: String,
+}
+
+impl Found {
+    /// The value of an option, without `CONFIG_`; none where it is off.
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+/// The running kernel's configuration, from the first place that has it.
+pub(super) fn find(root: &Root) -> Option<Found> {
     let own = || {
         let mut text = String::new();
         let packed = root.bytes("proc/config.gz")?;
         GzDecoder::new(packed.as_slice()).take(LIMIT).read_to_string(&mut text).ok()?;
-        Some(text)
+        Some(("proc/config.gz".to_owned(), text))
     };
-    let distribution = || root.text(&format!("boot/config-{}", root.line("proc/sys/kernel/osrelease")?));
-    Some(masked(&own().or_else(distribution)?))
+    let beside = || {
+        let release = root.line("proc/sys/kernel/osrelease")?;
+        let modules = format!("lib/modules/{release}");
+        [format!("boot/config-{release}"), format!("{modules}/config"), format!("{modules}/build/.config")]
+            .into_iter()
+            .find_map(|file| root.text(&file).map(|text| (file, text)))
+    };
+    let (file, text) = own().or_else(beside)?;
+    let text = masked(&text);
+    let sha256 = Sha256::digest(&text).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    Some(Found { config: KernelConfig { source: format!("/{file}"), sha256 }, text })
 }
 
 fn masked(config: &str) -> String {

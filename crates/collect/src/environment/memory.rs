@@ -21,9 +21,9 @@ pub(super) fn swap_used(root: &Root) -> Option<u64> {
     bytes(root, "SwapTotal")?.checked_sub(bytes(root, "SwapFree")?)
 }
 
-/// The mode in force of transparent huge pages.
-pub(super) fn transparent_hugepages(root: &Root) -> Option<String> {
-    chosen(&root.line("sys/kernel/mm/transparent_hugepage/enabled")?)
+/// What is in force of transparent huge pages: the mode (`enabled`), or the effort for them (`defrag`).
+pub(super) fn transparent_hugepages(root: &Root, what: &str) -> Option<String> {
+    chosen(&root.line(&format!("sys/kernel/mm/transparent_hugepage/{what}"))?)
 }
 
 /// Reserved huge pages: how many there are of each size.

@@ -48,7 +48,7 @@ impl PgbenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         // As they were written: a `--` among them is pgbench's, which `args` has lost.
         let args: Vec<OsString> = env::args_os().skip(2).collect();
-        Ok(Exit::Pgbench(run(&args)))
+        Ok(Exit::Code(run(&args)))
     }
 }
 

@@ -2,41 +2,53 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use diagnose::{Facts, Undeclared, undeclared};
-use model::cell::Cell;
+use diagnose::{Facts, KernelOptions, Undeclared, of_kernel, undeclared};
 use model::factor::Factor;
-use model::record::{Environment, Trial};
+use model::record::Trial;
 use store::{Store, StoreError};
 
 use super::matching::Shared;
-use crate::analyse::{Surroundings, facts_of};
+use crate::analyse::{COLUMN, Surroundings, facts_of, facts_of_machine};
+use crate::source::kernel_options;
 
-/// Facts of one trial for each server, settings, kernel and host of each run: they are the same in the others.
+/// Facts of one trial for each place of each run: they are the same in the others. Kernels' configurations by their hashes.
 #[derive(Default)]
-pub(super) struct Known(HashMap<Place, Facts>);
+pub(super) struct Known {
+    facts: HashMap<Place, Facts>,
+    options: HashMap<String, Option<KernelOptions>>,
+}
 
-/// What a trial's surroundings hang on.
+/// What a trial's surroundings hang on: its run, and its levels of factors that are of no load.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Place {
     run: String,
-    server: String,
+    levels: Vec<String>,
     settings: Vec<(String, String)>,
-    kernel: Option<String>,
-    host: Option<String>,
 }
 
 impl Place {
     fn of(trial: &Trial) -> Self {
-        let Cell { server, settings, kernel, host, .. } = &trial.cell;
         Self {
             run: trial.run.id.clone(),
-            server: server.clone(),
-            settings: settings.values.clone().into_iter().collect(),
-            kernel: kernel.clone(),
-            host: host.clone(),
+            levels: COLUMN.iter().map(|factor| factor.level(&trial.cell)).collect(),
+            settings: trial.cell.settings.values.clone().into_iter().collect(),
         }
     }
 }
+
+/// What differs between two sides beside the factors by which they are compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Differences {
+    /// What no factor asks for.
+    pub undeclared: Vec<Undeclared>,
+    /// What the other kernel brings, where the sides differ in the kernel or the host.
+    pub of_kernel: Vec<Undeclared>,
+    /// Options in which the kernels' configurations differ: first those that matter to a server.
+    pub kernel_options: Vec<Undeclared>,
+}
+
+/// The hash of the kernel's configuration.
+const CONFIG: &str = "machine kernel.config";
 
 impl Known {
     /// What differs in the shared cells, each difference once.
@@ -44,15 +56,23 @@ impl Known {
         &mut self,
         store: &Store,
         shared: &[Shared<'_>],
-    ) -> Result<Vec<Undeclared>, StoreError> {
-        let mut found: Vec<Undeclared> = Vec::new();
+    ) -> Result<Differences, StoreError> {
+        let mut found = Differences::default();
         for Shared { a, b, .. } in shared {
             let (Some(a), Some(b)) = (a.first(), b.first()) else { continue };
             let (of_a, of_b) = (self.facts(store, a)?.clone(), self.facts(store, b)?.clone());
-            for difference in undeclared((&a.cell, &of_a), (&b.cell, &of_b)) {
-                let asked_for = is_asked_for(&difference.what, &Factor::varied([&a.cell, &b.cell]));
-                if !asked_for && !found.contains(&difference) {
-                    found.push(difference);
+            let factors = Factor::varied([&a.cell, &b.cell]);
+            let (of_a, of_b) = ((&a.cell, &of_a), (&b.cell, &of_b));
+            let mut others = undeclared(of_a, of_b);
+            others.retain(|difference| !is_asked_for(&difference.what, &factors));
+            add(&mut found.undeclared, others);
+            add(&mut found.of_kernel, of_kernel(of_a, of_b));
+            if let (Some(old), Some(new)) = (of_a.1.get(CONFIG), of_b.1.get(CONFIG))
+                && old != new
+            {
+                let (old, new) = (self.options(store, old, a)?, self.options(store, new, b)?);
+                if let (Some(old), Some(new)) = (old, new) {
+                    add(&mut found.kernel_options, changed(&old, &new));
                 }
             }
         }
@@ -61,27 +81,46 @@ impl Known {
 
     fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
         let place = Place::of(trial);
-        if !self.0.contains_key(&place) {
+        if !self.facts.contains_key(&place) {
             let store::Surroundings { environment, settings, .. } = store.surroundings().of(&trial.id)?;
-            let mut facts = of_machine(&environment);
+            let mut facts = facts_of_machine(&environment);
             facts.extend(of_trial(trial));
             let surroundings = Surroundings { environment, settings, ..Surroundings::default() };
             facts.extend(facts_of(trial, &surroundings));
-            self.0.insert(place.clone(), facts);
+            self.facts.insert(place.clone(), facts);
         }
-        Ok(&self.0[&place])
+        Ok(&self.facts[&place])
+    }
+
+    /// The configuration that has this hash, which is also that of this trial's kernel.
+    fn options(
+        &mut self,
+        store: &Store,
+        hash: &str,
+        trial: &Trial,
+    ) -> Result<Option<KernelOptions>, StoreError> {
+        if !self.options.contains_key(hash) {
+            self.options.insert(hash.to_owned(), kernel_options(store, &trial.id)?);
+        }
+        Ok(self.options[hash].clone())
     }
 }
 
-/// The machine's facts. What a server says of itself is told by its settings and builds.
-fn of_machine(environment: &Environment) -> Facts {
-    let machine = Environment { server: Default::default(), ..environment.clone() };
-    let mut facts: Facts =
-        machine.flatten().into_iter().map(|(name, value)| (format!("machine {name}"), value)).collect();
-    if let Some(host) = &environment.hostname {
-        facts.insert("machine hostname".to_owned(), host.clone());
+fn add(found: &mut Vec<Undeclared>, others: Vec<Undeclared>) {
+    for other in others {
+        if !found.contains(&other) {
+            found.push(other);
+        }
     }
-    facts
+}
+
+fn changed(old: &KernelOptions, new: &KernelOptions) -> Vec<Undeclared> {
+    let change = |option: String| Undeclared {
+        before: old.value(&option).to_owned(),
+        after: new.value(&option).to_owned(),
+        what: option,
+    };
+    KernelOptions::differing(&[old, new]).into_iter().map(change).collect()
 }
 
 fn of_trial(trial: &Trial) -> BTreeMap<String, String> {
@@ -94,13 +133,10 @@ fn of_trial(trial: &Trial) -> BTreeMap<String, String> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Whether a difference is what another level of these factors is about. The guard itself knows of settings.
+/// Whether a difference is what another level of these factors is about. The guard itself knows of settings and kernels.
 fn is_asked_for(what: &str, factors: &[Factor]) -> bool {
     match what {
         "server's programs" => factors.contains(&Factor::Server),
-        "machine kernel" | "machine kernel_version" => {
-            factors.contains(&Factor::Kernel) || factors.contains(&Factor::Host)
-        }
         "machine hostname" => factors.contains(&Factor::Host),
         _ => false,
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use diagnose::Undeclared;
 use model::factor::{Factor, UNKNOWN};
 use serde::Serialize;
 use stats::{Cell, Logs, Sample, first_run_apart, runs_needed};
@@ -55,6 +56,10 @@ struct PairDocument {
     only_variant: Vec<LevelsByName>,
     /// What differs beside the factors by which the two are compared.
     differences: Vec<DifferenceDocument>,
+    /// What the other kernel brings, where the kernels are what is compared.
+    of_kernel: Vec<DifferenceDocument>,
+    /// Options in which the kernels' configurations differ: first those that matter to a server.
+    kernel_options: Vec<DifferenceDocument>,
 }
 
 #[derive(Debug, Serialize)]
@@ -195,16 +200,21 @@ fn pair(compared: &Compared, pair: &Pair) -> PairDocument {
         shared: pair.cells.len(),
         only_baseline: pair.only_baseline.iter().map(by_name).collect(),
         only_variant: pair.only_variant.iter().map(by_name).collect(),
-        differences: pair
-            .differences
-            .iter()
-            .map(|difference| DifferenceDocument {
-                what: difference.what.clone(),
-                baseline: difference.before.clone(),
-                variant: difference.after.clone(),
-            })
-            .collect(),
+        differences: documents(&pair.differences.undeclared),
+        of_kernel: documents(&pair.differences.of_kernel),
+        kernel_options: documents(&pair.differences.kernel_options),
     }
+}
+
+fn documents(differences: &[Undeclared]) -> Vec<DifferenceDocument> {
+    differences
+        .iter()
+        .map(|difference| DifferenceDocument {
+            what: difference.what.clone(),
+            baseline: difference.before.clone(),
+            variant: difference.after.clone(),
+        })
+        .collect()
 }
 
 fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {

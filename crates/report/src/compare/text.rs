@@ -1,5 +1,6 @@
 //! A comparison for people: tables for a terminal of 100 columns, Markdown for a pull request.
 
+use diagnose::{Undeclared, option_matters};
 use model::factor::UNKNOWN;
 use stats::{Class, first_run_apart};
 
@@ -7,7 +8,7 @@ use super::judge::Outcome;
 use super::matching::{in_words, part, varied};
 use super::rows::{INVALID, Rows, SUSPECT};
 use super::sentence::{cell_of, sentence};
-use super::{Compared, Levels, OfMetric, Pair, Row, Side, csv};
+use super::{Compared, Differences, Levels, OfMetric, Pair, Row, Side, csv};
 use crate::chart::Terminal;
 use crate::emulation::notes;
 use crate::figures::{self, counted};
@@ -102,11 +103,11 @@ fn markdown(compared: &Compared) -> String {
         let notes: Vec<String> = legend(of).into_iter().chain(first_runs(compared, of)).collect();
         out += &format!("{}\n\n", notes.join("  \n"));
     }
-    let [unshared, differences, gates] = beside(compared);
+    let [unshared, differences, of_kernel, gates] = beside(compared);
     if !gates.is_empty() {
         out += &format!("**{}**\n\n", gates.join("  \n"));
     }
-    for lines in [unshared, differences] {
+    for lines in [unshared, differences, of_kernel] {
         if let [title, rest @ ..] = lines.as_slice() {
             let list: String = rest.iter().map(|line| format!("- {}\n", line.trim_start())).collect();
             out += details(title, &list).trim_start();
@@ -184,10 +185,6 @@ fn legend(of: &OfMetric) -> Vec<String> {
             "INSUFFICIENT: it takes 3 runs on each side".to_owned(),
         ),
         (
-            any(&|row| row.judged.outcome == Outcome::Emulated),
-            "NO VERDICT: the figures depend on the machine that emulated them".to_owned(),
-        ),
-        (
             any(&|row| row.judged.outcome == Outcome::NoFigure),
             "NO FIGURE: no run of a side has one, or one of them is zero, which has no ratio".to_owned(),
         ),
@@ -233,9 +230,9 @@ fn first_runs(compared: &Compared, of: &OfMetric) -> Option<String> {
     })
 }
 
-/// The cells that are not shared, what else differs, and the gates: each a title with its lines, where there are any.
-fn beside(compared: &Compared) -> [Vec<String>; 3] {
-    [unshared(compared), differences(compared), compared.gates_in_words()]
+/// The cells that are not shared, what else differs, the kernels, and the gates: each a title with its lines, where there are any.
+fn beside(compared: &Compared) -> [Vec<String>; 4] {
+    [unshared(compared), differences(compared), of_kernel(compared), compared.gates_in_words()]
 }
 
 fn unshared(compared: &Compared) -> Vec<String> {
@@ -256,6 +253,36 @@ fn unshared(compared: &Compared) -> Vec<String> {
 }
 
 fn differences(compared: &Compared) -> Vec<String> {
+    let lines = differing(compared, |differences| &differences.undeclared);
+    titled("what differs beside what the selectors name", lines)
+}
+
+/// What comes of other kernels, and a line on their configurations.
+fn of_kernel(compared: &Compared) -> Vec<String> {
+    let mut lines = differing(compared, |differences| &differences.of_kernel);
+    for pair in &compared.pairs {
+        let options = &pair.differences.kernel_options;
+        if let [first, ..] = options.as_slice() {
+            const SHOWN: usize = 6;
+            let matter = options.iter().take_while(|option| option_matters(&option.what)).take(SHOWN);
+            let mut said: Vec<String> = matter.map(change).collect();
+            if said.is_empty() {
+                said.push(change(first));
+            }
+            let rest = if said.len() < options.len() { ", …: --format json has all" } else { "" };
+            let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
+            let n = counted(options.len(), "option");
+            lines.push(format!("  {a} → {b}: configuration: {n} differ, {}{rest}", said.join(", ")));
+        }
+    }
+    titled("what differs between the kernels", lines)
+}
+
+fn change(option: &Undeclared) -> String {
+    format!("{}: {} → {}", option.what, option.before, option.after)
+}
+
+fn differing(compared: &Compared, of: impl Fn(&Differences) -> &Vec<Undeclared>) -> Vec<String> {
     const LONGEST: usize = 30;
     let shown = |value: &str| match value.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &value[..end]),
@@ -265,12 +292,12 @@ fn differences(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     for pair in &compared.pairs {
         let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
-        lines.extend(pair.differences.iter().map(|difference| {
+        lines.extend(of(&pair.differences).iter().map(|difference| {
             let (before, after) = (shown(&difference.before), shown(&difference.after));
             format!("  {a} → {b}: {}: {before} → {after}", difference.what)
         }));
     }
-    titled("what differs beside what the selectors name", lines)
+    lines
 }
 
 /// At most so many lines, and how many more there are.

@@ -39,7 +39,7 @@ impl History {
                 && acceptance.over == self.over.name()
         };
         self.accepted = acceptances.into_iter().filter(is_ours).collect();
-        let place = |key: &str| self.steps.iter().position(|step| step.key == key);
+        let place = |key: &str| self.steps.iter().position(|step| step.key == key || step.label == key);
         let places: Vec<Option<(usize, usize)>> = self
             .accepted
             .iter()

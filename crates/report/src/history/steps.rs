@@ -1,6 +1,6 @@
 //! What a history goes over: the steps that trials belong to, and their order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use model::record::Trial;
 use model::server::{Build, Source};
 
 use crate::analyse::plan;
+use crate::version::Version;
 
 /// What a history goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub enum Over {
     Version,
     /// The git ref that the server was built from, as its campaign has it.
     Commit,
-    /// The kernel: the factor's level, else the machine's.
+    /// The kernel that the machine had, else the factor's level.
     Kernel,
     /// Time: a step is a run, of imported trials a day.
     Date,
@@ -56,7 +57,8 @@ impl fmt::Display for Over {
 pub struct Step {
     /// What tells it from others: the version, ref or kernel, of a date the run's id or the day.
     pub key: String,
-    /// How it is shown: of a run its date, with the time where that date has several; else the key.
+    /// How it is shown: of a run its date, with the time where that date has several; of a kernel the version that
+    /// campaigns ask for it by, where that is this kernel alone; else the key.
     pub label: String,
     /// When its first trial began; none where that is not known of imported ones.
     pub began: Option<Timestamp>,
@@ -142,7 +144,7 @@ impl Keys {
                 known.cloned().or_else(|| Factor::Server.known_level(&trial.cell))
             }
             Over::Commit => self.build(trial)?.git_ref.clone(),
-            Over::Kernel => trial.cell.kernel.clone().or_else(|| machine.map(str::to_owned)),
+            Over::Kernel => machine.map(str::to_owned).or_else(|| trial.cell.kernel.clone()),
             Over::Date if trial.imported.is_some() => day(trial),
             Over::Date => Some(trial.run.id.clone()),
         }
@@ -174,6 +176,9 @@ impl Keys {
                     return (steps, Order::FirstSeen);
                 }
                 steps.sort_by_cached_key(|step| Version::of(&step.key));
+                if self.over == Over::Kernel {
+                    label_kernels(&mut steps, trials);
+                }
                 (steps, Order::Version)
             }
             Over::Commit => {
@@ -202,6 +207,22 @@ impl Keys {
     }
 }
 
+/// Shows kernels by the versions that campaigns ask for them by, such as `6.12` for `Linux 6.12.48+deb13-amd64`, where a
+/// version is one kernel and a kernel one version.
+fn label_kernels(steps: &mut [Step], trials: &[(&Trial, String)]) {
+    let mut asked: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
+    asked.extend(trials.iter().map(|(trial, key)| (key.as_str(), trial.cell.kernel.as_deref())));
+    let is_version = |label: &str| label.starts_with(|c: char| c.is_ascii_digit()) && !label.contains('*');
+    for step in steps {
+        let mut of_step = asked.iter().filter(|(key, _)| *key == step.key);
+        let (Some((_, Some(label))), None) = (of_step.next(), of_step.next()) else { continue };
+        let kernels = asked.iter().filter(|(_, other)| *other == Some(label)).count();
+        if kernels == 1 && is_version(label) {
+            step.label = (*label).to_owned();
+        }
+    }
+}
+
 /// The day on which a trial began, UTC; none where that is not known.
 fn day(trial: &Trial) -> Option<String> {
     Some(trial.started?.strftime("%Y-%m-%d").to_string())
@@ -223,117 +244,9 @@ fn date(at: Timestamp, all: &[Timestamp]) -> String {
     at.strftime(form).to_string()
 }
 
-/// A version of PostgreSQL or of a kernel, in the order in which they are released: `9.6.24` before `18beta1` before
-/// `18rc1` before `18.0`, `4.6-rc3` before `4.6.0` before `4.6.0-37-amd64`.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
-    numbers: Vec<u64>,
-    stage: Stage,
-    /// What follows, such as a distribution's own number.
-    rest: Vec<Part>,
-}
-
-/// How far a release has come.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Devel,
-    Alpha(u64),
-    Beta(u64),
-    ReleaseCandidate(u64),
-    Released,
-}
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Number(u64),
-    Text(String),
-}
-
-impl Version {
-    fn of(text: &str) -> Option<Self> {
-        let text = text.strip_prefix("Linux ").unwrap_or(text);
-        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (numbers, rest) = text.split_at(end);
-        let mut numbers: Vec<u64> = numbers
-            .trim_end_matches('.')
-            .split('.')
-            .map(|number| number.parse().ok())
-            .collect::<Option<_>>()?;
-        while numbers.last() == Some(&0) {
-            numbers.pop();
-        }
-        let word = rest.trim_start_matches('-');
-        let numbered = |name: &str| {
-            let (number, rest) = split_number(word.strip_prefix(name)?);
-            Some((number?, rest))
-        };
-        let (stage, rest) = None
-            .or_else(|| Some((Stage::Devel, word.strip_prefix("devel")?)))
-            .or_else(|| numbered("alpha").map(|(number, rest)| (Stage::Alpha(number), rest)))
-            .or_else(|| numbered("beta").map(|(number, rest)| (Stage::Beta(number), rest)))
-            .or_else(|| numbered("rc").map(|(number, rest)| (Stage::ReleaseCandidate(number), rest)))
-            .unwrap_or((Stage::Released, rest));
-        Some(Self { numbers, stage, rest: parts(rest) })
-    }
-}
-
-fn split_number(text: &str) -> (Option<u64>, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    (text[..end].parse().ok(), &text[end..])
-}
-
-fn parts(mut text: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
-    while !text.is_empty() {
-        let is_digit = |c: char| c.is_ascii_digit();
-        let end = match text.starts_with(is_digit) {
-            true => text.find(|c| !is_digit(c)),
-            false => text.find(is_digit),
-        };
-        let (part, rest) = text.split_at(end.unwrap_or(text.len()));
-        parts.push(part.parse().map_or_else(|_| Part::Text(part.to_owned()), Part::Number));
-        text = rest;
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_are_in_the_order_of_their_release() {
-        for ordered in [
-            &[
-                "9.6.24", "10.2", "10.10", "18devel", "18alpha1", "18beta2", "18beta10", "18rc1", "18.0",
-                "18.1",
-            ][..],
-            &[
-                "2.6.39",
-                "3.0.101",
-                "3.2.79",
-                "3.10.101",
-                "3.10.101-stats",
-                "4.4.7",
-                "4.5.4",
-                "4.6-rc3",
-                "4.6.0",
-            ],
-            &[
-                "Linux 6.1.0-9-amd64",
-                "Linux 6.1.0-37-amd64",
-                "6.12.1-200.fc41.x86_64",
-                "6.12.1-1000.fc41.x86_64",
-            ],
-        ] {
-            let versions: Vec<Option<Version>> = ordered.iter().map(|text| Version::of(text)).collect();
-            assert!(versions.iter().all(Option::is_some), "{ordered:?}");
-            assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
-        }
-        for text in ["", "patched", "v18", "99999999999999999999"] {
-            assert_eq!(Version::of(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_date_is_as_long_as_it_must_be() {

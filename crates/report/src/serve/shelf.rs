@@ -14,7 +14,7 @@ use store::{Store, StoreError};
 use crate::analyse::{Surroundings, analyse};
 use crate::detail::{Points, detail};
 use crate::histories::histories;
-use crate::source::surroundings;
+use crate::source::{read_kernel_options, surroundings};
 
 use super::answer::{Document, Refusal};
 
@@ -187,6 +187,7 @@ impl Shelf {
             .filter(|trial| !kept.surroundings.contains_key(&trial.id))
             .collect();
         kept.surroundings.extend(surroundings(&self.store, &unknown)?);
+        read_kernel_options(&self.store, &mut kept.surroundings)?;
         let trials: Vec<Trial> = of_run.iter().map(|trial| (***trial).clone()).collect();
         let view = Document::of(analyse(&trials, &kept.surroundings).json());
         kept.ids = trials.into_iter().map(|trial| trial.id).collect();

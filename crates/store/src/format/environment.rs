@@ -21,6 +21,8 @@ pub struct Environment {
     pub kernel_version: Option<String>,
     /// What the kernel was booted with (`/proc/cmdline`), what looks like a secret masked.
     pub kernel_command_line: Option<String>,
+    /// What else is known of the kernel.
+    pub kernel_facts: KernelFacts,
     /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
     pub os: Option<String>,
     /// The C library that pgdyno uses, such as `glibc 2.36`.
@@ -49,10 +51,14 @@ pub struct Environment {
     pub swap_used_bytes: Option<u64>,
     /// Transparent huge pages: the mode in force.
     pub transparent_hugepages: Option<String>,
+    /// Transparent huge pages: how hard the kernel tries to make room for one.
+    pub transparent_hugepages_defrag: Option<String>,
     /// Reserved huge pages: their number by their size, such as `2048kB`.
     pub huge_pages: BTreeMap<String, u64>,
     /// Hypervisor or container, where one shows itself.
     pub virtualization: Option<String>,
+    /// The virtual machine that pgdyno started for the trial; null of a trial on the machine itself.
+    pub virtual_machine: Option<VirtualMachine>,
     /// Limits in force on pgdyno's control group, in the words of cgroup v2 (`cpu.max`, `memory.max`, …), with the
     /// `version` and the `path` of the group.
     pub cgroup: BTreeMap<String, String>,
@@ -74,6 +80,67 @@ pub struct Environment {
     pub sysctl: BTreeMap<String, String>,
     /// What the server says of itself besides its settings.
     pub server: ServerFacts,
+}
+
+/// What the running kernel is besides its release.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelFacts {
+    /// Its configuration, whose text is the bundle's log `kernel-config`.
+    pub config: Option<KernelConfig>,
+    /// Loaded modules by name, with the letters by which each taints the kernel (`OE`, mostly none); null where it
+    /// can't load any.
+    pub modules: Option<BTreeMap<String, String>>,
+    /// Why it is tainted, as bits (`/proc/sys/kernel/tainted`); 0 means that it is not.
+    pub tainted: Option<u64>,
+    /// What shares out the processors: `EEVDF` from Linux 6.6 on, `CFS` before, `sched_ext (NAME)` where a program
+    /// does.
+    pub scheduler: Option<String>,
+    /// When a task in the kernel gives way: `none`, `voluntary`, `lazy`, `full`, `rt`.
+    pub preemption: Option<String>,
+    /// Ticks a second (`CONFIG_HZ`).
+    pub hz: Option<u32>,
+}
+
+/// The configuration that a kernel was built with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelConfig {
+    /// Where it was read, such as `/boot/config-6.1.0-37-amd64`.
+    pub source: String,
+    /// SHA-256 of its text.
+    pub sha256: String,
+}
+
+/// The virtual machine that pgdyno booted a kernel in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VirtualMachine {
+    /// How its processors run: `kvm`, `tcg` or `icount`.
+    pub acceleration: String,
+    /// What it runs in, such as `QEMU 7.2.22`.
+    pub emulator: String,
+    /// Its processors.
+    pub cpus: u32,
+    /// Its memory in bytes.
+    pub memory_bytes: u64,
+    /// What the data are on, such as `memory`.
+    pub storage: String,
+    /// The processor that it shows to its kernel.
+    pub cpu_model: String,
+    /// Where its kernel is from: a package with its version, or a path.
+    pub kernel_source: String,
+    /// A hash of its kernel.
+    pub kernel_identity: String,
+    /// Release of the host's kernel.
+    pub host_kernel: Option<String>,
+    /// Model of the host's processor.
+    pub host_cpu: Option<String>,
+    /// How long after its start its first process ran, in microseconds of real time.
+    pub up_after_us: Option<u64>,
+    /// How long after its start PostgreSQL took connections in it, in microseconds of real time.
+    pub ready_after_us: Option<u64>,
+    /// The emulator's command line.
+    pub command_line: Vec<String>,
 }
 
 /// The processors.
@@ -167,9 +234,30 @@ pub struct Relation {
 
 mirrors!(
     Environment,
-    model::Environment { hostname, kernel, kernel_version, kernel_command_line, os, libc, architecture, cpu_model, cpus, cpu_governor, clocksource, memory_bytes, memory_available_bytes, swap_bytes, swap_used_bytes, transparent_hugepages, huge_pages, virtualization, cgroup, limits, data_filesystem, data_mount_options, other_devices, load_average_1m_centi, sysctl }
-    into { cpu, server }
+    model::Environment { hostname, kernel, kernel_version, kernel_command_line, os, libc, architecture, cpu_model, cpus, cpu_governor, clocksource, memory_bytes, memory_available_bytes, swap_bytes, swap_used_bytes, transparent_hugepages, transparent_hugepages_defrag, huge_pages, virtualization, cgroup, limits, data_filesystem, data_mount_options, other_devices, load_average_1m_centi, sysctl }
+    into { cpu, server, kernel_facts }
     each { numa_nodes, data_devices, mounts }
+    maybe { virtual_machine }
+);
+mirrors!(KernelFacts, model::KernelFacts { modules, tainted, scheduler, preemption, hz } maybe { config });
+mirrors!(KernelConfig, model::KernelConfig { source, sha256 });
+mirrors!(
+    VirtualMachine,
+    model::VirtualMachine {
+        acceleration,
+        emulator,
+        cpus,
+        memory_bytes,
+        storage,
+        cpu_model,
+        kernel_source,
+        kernel_identity,
+        host_kernel,
+        host_cpu,
+        up_after_us,
+        ready_after_us,
+        command_line
+    }
 );
 mirrors!(
     Cpu,

@@ -10,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::cell::{CacheState, Cell, Pin, SettingsVariant};
-use model::environment::{BlockDevice, Cpu, Mount, NumaNode, Relation, ServerFacts};
+use model::environment::{
+    BlockDevice, Cpu, KernelConfig, KernelFacts, Mount, NumaNode, Relation, ServerFacts, VirtualMachine,
+};
 use model::factor::Factor;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
@@ -244,6 +246,24 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             data_devices: vec![BlockDevice { name: "vda".to_owned(), facts: facts("scheduler", "none") }],
             mounts: vec![Mount { point: "/".to_owned(), filesystem: "ext4".to_owned(), ..Mount::default() }],
             sysctl: facts("vm.swappiness", "1"),
+            kernel_facts: KernelFacts {
+                config: Some(KernelConfig {
+                    source: "/proc/config.gz".to_owned(),
+                    sha256: "c0ffee".to_owned(),
+                }),
+                modules: Some(facts("zfs", "POE")),
+                tainted: Some(0),
+                scheduler: Some("EEVDF".to_owned()),
+                preemption: Some("lazy".to_owned()),
+                hz: Some(250),
+            },
+            virtual_machine: Some(VirtualMachine {
+                acceleration: "icount".to_owned(),
+                cpus: 1,
+                memory_bytes: 1 << 30,
+                command_line: vec!["qemu-system-x86_64".to_owned(), "-smp".to_owned(), "1".to_owned()],
+                ..VirtualMachine::default()
+            }),
             server: ServerFacts {
                 pg_config: Some(facts("CFLAGS", "-O2")),
                 extensions: Some(facts("plpgsql", "1.0")),

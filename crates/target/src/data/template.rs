@@ -144,13 +144,11 @@ impl Template {
     /// # Errors
     /// The copy can't be made, the server's programs have been removed, or the user wants to stop.
     pub fn clone_cluster(&self, cache: &Cache, progress: &dyn Progress) -> Result<Cluster, TargetError> {
-        match &self.used_by {
-            Some((installation, lock)) => {
-                lock.touch();
-                Cluster::copy_of(cache, installation, &self.directory, &self.step("copying"), progress)
-            }
-            None => Err(TargetError::NotInstalled { version: self.server().to_owned() }),
+        let installation = self.installation()?;
+        if let Some((_, lock)) = &self.used_by {
+            lock.touch();
         }
+        Cluster::copy_of(cache, installation, &self.directory, &self.step("copying"), progress)
     }
 
     /// Puts a copy back to what it was when it was made, by writing what has changed since. No server runs on it.
@@ -160,6 +158,12 @@ impl Template {
     /// The copy can't be written, or the user wants to stop; it can be put back again then.
     pub fn restore(&self, copy: &mut Cluster, progress: &dyn Progress) -> Result<(), TargetError> {
         copy.put_back(&self.directory, &self.step("putting back"), progress)
+    }
+
+    /// The programs that run on it.
+    pub(crate) fn installation(&self) -> Result<&Installation, TargetError> {
+        let gone = || TargetError::NotInstalled { version: self.server().to_owned() };
+        self.used_by.as_ref().map(|(installation, _)| installation).ok_or_else(gone)
     }
 
     /// Its name in the cache.

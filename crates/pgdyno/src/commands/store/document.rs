@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::cell::Cell;
-use model::environment::{BlockDevice, Cpu, Mount, NumaNode, ServerFacts};
+use model::environment::{BlockDevice, Cpu, KernelFacts, Mount, NumaNode, ServerFacts, VirtualMachine};
 use model::limits::LimitsInForce;
 use model::message::{Interval, TransactionSpan};
 use model::record::{
@@ -205,6 +205,9 @@ struct EnvironmentDocument<'a> {
     other_devices: &'a [String],
     mounts: &'a [Mount],
     server: &'a ServerFacts,
+    kernel_facts: &'a KernelFacts,
+    transparent_hugepages_defrag: Option<&'a str>,
+    virtual_machine: Option<&'a VirtualMachine>,
 }
 
 #[derive(Serialize)]
@@ -415,6 +418,9 @@ impl<'a> EnvironmentDocument<'a> {
             other_devices: &environment.other_devices,
             mounts: &environment.mounts,
             server: &environment.server,
+            kernel_facts: &environment.kernel_facts,
+            transparent_hugepages_defrag: environment.transparent_hugepages_defrag.as_deref(),
+            virtual_machine: environment.virtual_machine.as_ref(),
         }
     }
 }

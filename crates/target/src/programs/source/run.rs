@@ -3,13 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
 use crate::error::{Doing, TargetError};
 use crate::launch::{LAST_LINES, last_lines};
-use crate::process::{LOOK_AGAIN, OBEY_WITHIN, spawn, until};
+use crate::process::{spawn, wait_while};
 use crate::progress::Progress;
 use crate::version::Version;
 
@@ -58,7 +58,7 @@ impl<'a> Runner<'a> {
         let program = PathBuf::from(command.get_program());
         // make and ninja hand SIGTERM on to their children.
         let mut child = spawn(command, Signal::TERM).doing("run", &program)?;
-        let status = self.wait(&mut child).doing("wait for", &program)?;
+        let status = wait_while(&mut child, || !self.progress.interrupted()).doing("wait for", &program)?;
         match status {
             None => Err(TargetError::Interrupted),
             Some(status) if status.success() => Ok(()),
@@ -75,26 +75,6 @@ impl<'a> Runner<'a> {
             why: why.to_owned(),
             log: self.log.clone(),
             output: last_lines(&String::from_utf8_lossy(&text), LAST_LINES).into(),
-        }
-    }
-
-    /// None where the user ended it; its whole process group is gone then.
-    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(Some(status));
-            }
-            if self.progress.interrupted() {
-                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-                let signal = |signal| group.is_none_or(|group| kill_process_group(group, signal).is_err());
-                signal(Signal::TERM);
-                // The group is there as long as its leader has not been waited for.
-                until(OBEY_WITHIN, || child.try_wait().is_ok_and(|status| status.is_some()));
-                signal(Signal::KILL);
-                child.wait()?;
-                return Ok(None);
-            }
-            std::thread::sleep(LOOK_AGAIN);
         }
     }
 }

@@ -1,0 +1,186 @@
+//! What kernels in virtual machines take and promise: how long until PostgreSQL is ready in one, how well counted
+//! instructions repeat, and whether a small change of path length gets its verdict.
+//!
+//! `cargo build --release -p pgdyno -p kernel-boot`, then `kernel-boot --help`; `bench/README.md` says how to read it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use model::record::{Status, Trial};
+use store::Store;
+
+/// Boots kernels as a campaign does, and measures that
+///
+/// First, in real time under emulation without counting, and in turns, kernel after kernel: how long it takes from
+/// starting the virtual machine until the first process runs in it, and until PostgreSQL takes connections there. Then, by
+/// counted instructions: how far apart the runs of a cell are, and what comes of a change of the server's path
+/// length by a setting, with three runs a side.
+#[derive(Parser)]
+struct Options {
+    /// The kernels, as in campaigns
+    #[arg(long, value_name = "KERNEL", value_delimiter = ',', default_value = "6.1,6.12")]
+    kernels: Vec<String>,
+    /// PostgreSQL in the guest
+    #[arg(long, value_name = "VERSION", default_value = "18")]
+    postgres: String,
+    /// Boots of each kernel, and runs of the cell whose spread is looked at
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
+    rounds: u32,
+    /// The setting that changes the path length
+    #[arg(long, value_name = "NAME=VALUE", default_value = "track_activities=off")]
+    change: String,
+    /// The program; the one beside this if not given
+    #[arg(long, value_name = "PATH")]
+    pgdyno: Option<PathBuf>,
+}
+
+/// What booting and the spread of counted runs are to stay below.
+const READY_WITHIN_S: f64 = 15.0;
+const SPREAD_AT_MOST: f64 = 0.005;
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let beside = std::env::current_exe()?.with_file_name("pgdyno");
+    let pgdyno = options.pgdyno.clone().unwrap_or(beside);
+    let place = tempfile::tempdir().context("no directory for the stores")?;
+    let bench = Bench { options: &options, pgdyno: &pgdyno, place: place.path() };
+    if let Ok(load) = fs::read_to_string("/proc/loadavg") {
+        let load = load.split(' ').next().unwrap_or_default();
+        writeln!(stdout(), "load average at the start: {load} (of others: the more, the slower the boots)")?;
+    }
+    bench.boots()?;
+    bench.spread()?;
+    bench.change()
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    pgdyno: &'a Path,
+    place: &'a Path,
+}
+
+impl Bench<'_> {
+    fn boots(&self) -> Result<()> {
+        let store = self.run("boots", "tcg", self.options.rounds, "duration = '1s'", "", "")?;
+        let mut out =
+            "\nseconds until the guest is up and PostgreSQL is ready in it (tcg; median, range)\n".to_owned();
+        for kernel in &self.options.kernels {
+            let trials: Vec<Trial> = of_kernel(&store, kernel)?;
+            let (mut up, mut ready) = (Vec::new(), Vec::new());
+            for trial in &trials {
+                let machine = store.environment(&trial.id)?.virtual_machine.context("no virtual machine")?;
+                up.push(machine.up_after_us.context("it did not come up")? as f64 / 1e6);
+                ready.push(machine.ready_after_us.context("PostgreSQL did not come up")? as f64 / 1e6);
+            }
+            let (up, ready) = (Range::of(up), Range::of(ready));
+            let met = if ready.median < READY_WITHIN_S { "met" } else { "missed" };
+            writeln!(out, "  {kernel}: up {up}, ready {ready}; goal: {READY_WITHIN_S} s, {met}")?;
+        }
+        Ok(stdout().write_all(out.as_bytes())?)
+    }
+
+    fn spread(&self) -> Result<()> {
+        let store = self.run("spread", "icount", self.options.rounds, "duration = '2s'", "", "")?;
+        let mut out =
+            "\ncounted instructions: throughput in virtual time, and its spread (largest to smallest)\n"
+                .to_owned();
+        for kernel in &self.options.kernels {
+            let trials = of_kernel(&store, kernel)?;
+            let tps =
+                Range::of(trials.iter().filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect());
+            let spread = tps.high / tps.low - 1.0;
+            let met = if spread <= SPREAD_AT_MOST { "met" } else { "missed" };
+            let instructions =
+                trials.iter().filter_map(|trial| trial.summary.as_ref()?.instructions_per_transaction);
+            let instructions = Range::of(instructions.collect());
+            writeln!(
+                out,
+                "  {kernel}: {} runs, {tps} TPS, {instructions} instructions a transaction; spread {:.3} %; goal: {:.1} %, {met}",
+                trials.len(),
+                spread * 100.0,
+                SPREAD_AT_MOST * 100.0
+            )?;
+        }
+        Ok(stdout().write_all(out.as_bytes())?)
+    }
+
+    fn change(&self) -> Result<()> {
+        let (name, value) = self.options.change.split_once('=').context("--change takes NAME=VALUE")?;
+        let settings = format!("[settings.usual]\n[settings.changed]\n{name} = '{value}'\n");
+        self.run("change", "icount", 3, "duration = '2s'", "settings = ['usual', 'changed']", &settings)?;
+        let mut out =
+            format!("\n{} with three runs a side, as `pgdyno report` has it\n", self.options.change);
+        let report =
+            Command::new(self.pgdyno).args(["report", "--store"]).arg(self.place.join("change")).output()?;
+        out += &String::from_utf8_lossy(&report.stdout);
+        Ok(stdout().write_all(out.as_bytes())?)
+    }
+
+    /// Runs a campaign; its store.
+    fn run(
+        &self,
+        name: &str,
+        acceleration: &str,
+        repeats: u32,
+        run: &str,
+        factors: &str,
+        rest: &str,
+    ) -> Result<Store> {
+        let kernels: Vec<String> = match factors.is_empty() {
+            true => self.options.kernels.clone(),
+            false => self.options.kernels[..1].to_vec(),
+        };
+        let campaign = format!(
+            "name = '{name}'\n[factors]\nserver = ['{}']\nkernel = {kernels:?}\nacceleration = ['{acceleration}']\n\
+             workload = ['select-only']\nprotocol = ['prepared']\nclients = [2]\n{factors}\n\
+             [run]\n{run}\nwarmup = '500ms'\nrepeats = {repeats}\n{rest}",
+            self.options.postgres
+        );
+        let (file, root) = (self.place.join(format!("{name}.toml")), self.place.join(name));
+        fs::write(&file, campaign)?;
+        writeln!(stderr(), "{name}:")?;
+        let mut command = Command::new(self.pgdyno);
+        let status =
+            command.arg("run").arg(&file).arg("--store").arg(&root).stdout(Stdio::null()).status()?;
+        // Trials in emulated real time are suspect by their nature, and none of this is a gate.
+        if !matches!(status.code(), Some(0 | 5)) {
+            bail!("pgdyno run {}: {status}", file.display());
+        }
+        Ok(Store::existing(&root)?)
+    }
+}
+
+fn of_kernel(store: &Store, kernel: &str) -> Result<Vec<Trial>> {
+    let mut trials = store.trials()?;
+    trials.retain(|trial| {
+        trial.cell.kernel.as_deref() == Some(kernel) && trial.validity.status != Status::Invalid
+    });
+    Ok(trials)
+}
+
+struct Range {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Range {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Self { low: at(0), median: (at(last / 2) + at(last.div_ceil(2))) / 2.0, high: at(last) }
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = if self.median < 100.0 { 1 } else { 0 };
+        write!(f, "{:.digits$} ({:.digits$}-{:.digits$})", self.median, self.low, self.high)
+    }
+}

@@ -1,0 +1,100 @@
+//! In which options the configurations of kernels differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The options of a kernel's configuration, without `CONFIG_`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelOptions(BTreeMap<String, String>);
+
+/// What an option is that is not set. One that a kernel does not know is not set either.
+const OFF: &str = "n";
+
+/// Options that change what a server gets of the machine, the ones that matter most first. One that ends in `*` stands for
+/// all that begin so.
+const MATTER: [&str; 14] = [
+    "PREEMPT*",
+    "HZ",
+    "NO_HZ*",
+    "MITIGATION_*",
+    "SCHED_*",
+    "TRANSPARENT_HUGEPAGE*",
+    "SLUB*",
+    "SLAB*",
+    "RANDOMIZE_KSTACK*",
+    "INIT_ON_*",
+    "CGROUP*",
+    "PSI*",
+    "FTRACE",
+    "DEBUG_*",
+];
+
+impl KernelOptions {
+    /// Reads a configuration, as `.config` and `/proc/config.gz` have it.
+    pub fn read(text: &str) -> Self {
+        let option = |line: &str| {
+            let (name, value) = line.strip_prefix("CONFIG_")?.split_once('=')?;
+            Some((name.to_owned(), value.to_owned()))
+        };
+        Self(text.lines().filter_map(option).collect())
+    }
+
+    /// The value of an option: `y`, `m`, `n`, or a number or text as it is written.
+    pub fn value(&self, option: &str) -> &str {
+        self.0.get(option).map_or(OFF, String::as_str)
+    }
+
+    /// The options that are not the same in all of these: first those that matter to a server, then by name.
+    pub fn differing(configurations: &[&Self]) -> Vec<String> {
+        let Some((first, others)) = configurations.split_first() else { return Vec::new() };
+        let names: BTreeSet<&String> = configurations.iter().flat_map(|one| one.0.keys()).collect();
+        let mut differing: Vec<&String> = names
+            .into_iter()
+            .filter(|name| others.iter().any(|other| other.value(name) != first.value(name)))
+            .collect();
+        differing.sort_by_key(|name| rank(name));
+        differing.into_iter().cloned().collect()
+    }
+}
+
+/// Whether an option changes what a server gets of the machine.
+pub fn option_matters(option: &str) -> bool {
+    rank(option) < MATTER.len()
+}
+
+fn rank(option: &str) -> usize {
+    let is_meant = |known: &str| match known.strip_suffix('*') {
+        Some(beginning) => option.starts_with(beginning),
+        None => option == known,
+    };
+    MATTER.iter().position(|known| is_meant(known)).unwrap_or(MATTER.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_differ_are_found_and_those_that_matter_come_first() {
+        let old = KernelOptions::read(
+            "# Linux/x86 6.1.0 Kernel Configuration\nCONFIG_ACPI=y\nCONFIG_BTRFS_FS=m\nCONFIG_HZ=250\n\
+             # CONFIG_PREEMPT is not set\nCONFIG_LOCALVERSION=\"-a\"\n# CONFIG_GONE is not set\nCONFIG_DEBUG_VM=y\n",
+        );
+        let new = KernelOptions::read(
+            "# Linux/x86 6.12.0 Kernel Configuration\nCONFIG_ACPI=y\nCONFIG_BTRFS_FS=y\nCONFIG_HZ=1000\n\
+             CONFIG_PREEMPT=y\nCONFIG_LOCALVERSION=\"\"\n# CONFIG_NEW_AND_OFF is not set\nCONFIG_NEW=m\n",
+        );
+        let differing = KernelOptions::differing(&[&old, &new, &old]);
+        assert_eq!(differing, ["PREEMPT", "HZ", "DEBUG_VM", "BTRFS_FS", "LOCALVERSION", "NEW"]);
+        let values: Vec<[&str; 2]> =
+            differing.iter().map(|option| [old.value(option), new.value(option)]).collect();
+        assert_eq!(
+            values,
+            [["n", "y"], ["250", "1000"], ["y", "n"], ["m", "y"], ["\"-a\"", "\"\""], ["n", "m"]]
+        );
+        let matter: Vec<&String> = differing.iter().filter(|option| option_matters(option)).collect();
+        assert_eq!(matter, ["PREEMPT", "HZ", "DEBUG_VM"]);
+        assert!(
+            KernelOptions::differing(&[&old, &old]).is_empty() && KernelOptions::differing(&[]).is_empty()
+        );
+    }
+}

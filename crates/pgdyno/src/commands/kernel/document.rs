@@ -1,0 +1,87 @@
+//! `pgdyno kernel list` as a versioned document and as a table.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use report::table::Table;
+use serde::Serialize;
+use target::{Cache, StoredKernel, TargetError};
+
+/// Every kernel that was fetched.
+#[derive(Debug, Serialize)]
+pub(super) struct ListDocument {
+    format: u32,
+    cache: String,
+    kernels: Vec<KernelEntry>,
+}
+
+#[derive(Debug, Serialize)]
+struct KernelEntry {
+    /// What stands for it; empty where all of that stands for newer ones.
+    labels: Vec<String>,
+    release: String,
+    /// Package and version.
+    origin: String,
+    package: String,
+    version: String,
+    /// SHA-256 of the image.
+    identity: String,
+    bytes: u64,
+    fetched: Timestamp,
+    directory: String,
+    image: String,
+    /// Null where it has none.
+    modules: Option<String>,
+    /// Null where it is not in the package.
+    config: Option<String>,
+}
+
+impl ListDocument {
+    pub(super) fn of(cache: &Cache) -> Result<Self, TargetError> {
+        Ok(Self {
+            format: 1,
+            cache: cache.directory().display().to_string(),
+            kernels: target::kernels(cache)?.into_iter().map(KernelEntry::of).collect(),
+        })
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let mut table = Table::new(["labels", "release", "origin", "#size", "directory"]);
+        for entry in &self.kernels {
+            table.push(vec![
+                entry.labels.join(" "),
+                entry.release.clone(),
+                entry.origin.clone(),
+                size(entry.bytes),
+                entry.directory.clone(),
+            ]);
+        }
+        table
+    }
+}
+
+impl KernelEntry {
+    fn of(stored: StoredKernel) -> Self {
+        let StoredKernel { kernel, labels, version, directory, bytes, fetched } = stored;
+        let text = |path: &Path| path.display().to_string();
+        Self {
+            labels,
+            release: kernel.release,
+            origin: kernel.origin,
+            package: kernel.label,
+            version,
+            identity: kernel.identity,
+            bytes,
+            fetched,
+            directory: text(&directory),
+            image: text(&kernel.image),
+            modules: kernel.modules.as_deref().map(text),
+            config: kernel.config.as_deref().map(text),
+        }
+    }
+}
+
+/// A size for people, in units of 1000.
+pub(super) fn size(bytes: u64) -> String {
+    format!("{} MB", bytes / 1_000_000)
+}

@@ -1,0 +1,171 @@
+//! Kernels in virtual machines: commands and trials in them, and what happens when a kernel does not do what it should.
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+use std::process::Output;
+
+use model::machine::Acceleration;
+use model::record::{Status, Trial};
+use support::{Bench, signal, text, wait_until, wait_until_gone};
+
+/// The kernel of the tests, of the machine's own distribution.
+const KERNEL: &str = "6.1";
+
+/// One cell for each of the factors' levels, a virtual second a trial.
+fn bench(factors: &str, rest: &str) -> Bench {
+    Bench::new(&format!(
+        "name = 'kernels'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nworkload = ['select-only']\nclients = [1]\n\
+         {factors}\n[run]\nduration = '1s'\nwarmup = '200ms'\nrepeats = 1\nretries = 0\norder = 'sequential'\n{rest}"
+    ))
+}
+
+fn boot(arguments: &[&str]) -> Output {
+    let bench = Bench::new("");
+    bench.pgdyno(&[&["kernel", "boot", KERNEL], arguments].concat())
+}
+
+fn evidence(trial: &Trial) -> String {
+    let findings = &trial.validity.findings;
+    findings.iter().map(|finding| format!("{}: {}\n", finding.gate, finding.evidence)).collect()
+}
+
+/// Whether a process is the emulator, and does not only say its version.
+fn is_emulator(command: &str) -> bool {
+    command.starts_with("qemu-system") && command.contains("-kernel")
+}
+
+#[test]
+fn a_command_runs_under_the_kernel_and_its_output_and_code_come_out() {
+    let output = boot(&["--", "uname", "-r"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("6.1.") && said.lines().count() == 1, "{}", text(&output));
+    assert_eq!(output.status.code(), Some(0));
+
+    let script = "echo out; echo err >&2; cat /proc/cmdline; exit 7";
+    let output = boot(&["--args", "pgdyno.test=yes", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("out\n") && said.contains("pgdyno.test=yes"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("err\n"));
+
+    let output = boot(&["--", "no-such-command"]);
+    assert_eq!(output.status.code(), Some(127), "{}", text(&output));
+}
+
+#[test]
+fn kernels_that_panic_hang_or_have_too_little_memory_are_told_with_their_console() {
+    let panicking = boot(&["--args", "rdinit=/no-such-init", "--", "true"]);
+    let said = text(&panicking);
+    assert_eq!(panicking.status.code(), Some(1), "{said}");
+    assert!(said.contains("ended before its first process ran") && said.contains("Kernel panic"), "{said}");
+
+    let hanging = boot(&["--args", "panic=0 rdinit=/no-such-init", "--patience", "30s", "--", "true"]);
+    let said = text(&hanging);
+    assert_eq!(hanging.status.code(), Some(1), "{said}");
+    assert!(said.contains("hangs") && said.contains("it said nothing for 30 s"), "{said}");
+
+    let small = boot(&["--memory", "64MB", "--", "true"]);
+    assert_eq!(small.status.code(), Some(1), "{}", text(&small));
+    assert!(text(&small).contains("64MB of memory are too little"), "{}", text(&small));
+}
+
+#[test]
+fn without_an_emulator_the_package_is_named() {
+    let bench = bench("", "");
+    let mut command = bench.command(&["run", "campaign.toml"]);
+    command.env("PATH", bench.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("install the package qemu-system-x86"), "{}", text(&output));
+}
+
+#[test]
+fn a_trial_in_a_guest_leaves_a_bundle_like_any_other() {
+    let bench =
+        bench("sysctl = ['few']\nkernel_args = ['mitigations=off']", "[sysctls.few]\n'vm.swappiness' = 7\n");
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let [trial] = bench.trials().try_into().unwrap();
+    assert_ne!(trial.validity.status, Status::Invalid, "{}", evidence(&trial));
+    assert_eq!(trial.cell.acceleration, Acceleration::Icount);
+    let summary = trial.summary.as_ref().unwrap();
+    assert!(summary.tps > 0.0);
+    let record = bench.store().load(&trial.id).unwrap();
+    let kernel = record.environment.kernel.as_deref().unwrap();
+    assert!(kernel.contains("6.1."), "{kernel}");
+    assert!(record.environment.kernel_command_line.as_deref().unwrap().contains("mitigations=off"));
+    assert_eq!(record.environment.sysctl.get("vm.swappiness").map(String::as_str), Some("7"));
+    let machine = record.environment.virtual_machine.as_ref().unwrap();
+    assert_eq!((machine.acceleration.as_str(), machine.cpus), ("icount", 1));
+    assert!(machine.emulator.starts_with("QEMU ") && machine.kernel_source.contains("linux-image-6.1."));
+    assert!(machine.up_after_us.unwrap() < machine.ready_after_us.unwrap());
+    let facts = &record.environment.kernel_facts;
+    assert_eq!(facts.hz, Some(250), "the kernel's configuration is known");
+    assert!(record.logs.iter().any(|log| log.name == "server" && log.text.contains("ready to accept")));
+    assert!(record.logs.iter().any(|log| log.name == "console"));
+    let accounting = &trial.accounting;
+    let commits = accounting.driver_commits.unwrap() + accounting.other_commits.unwrap();
+    assert_eq!(Some(commits), accounting.server_commits);
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn data_on_a_disk_are_written_in_the_guest_and_nowhere_else() {
+    let bench = Bench::new(&format!(
+        "name = 'disk'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nworkload = ['tpcb-like']\nclients = [1]\n\
+         storage = ['virtio']\n[run]\nduration = '1s'\nwarmup = '200ms'\nrepeats = 1\nretries = 0\n"
+    ));
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let [trial] = bench.trials().try_into().unwrap();
+    let record = bench.store().load(&trial.id).unwrap();
+    let environment = &record.environment;
+    assert_eq!(environment.data_filesystem.as_deref(), Some("ext4"), "{}", evidence(&trial));
+    assert!(
+        environment.data_devices.iter().any(|device| device.name == "vda"),
+        "{:?}",
+        environment.data_devices
+    );
+}
+
+#[test]
+fn a_kernel_that_panics_makes_its_trials_invalid_and_the_campaign_goes_on() {
+    let bench = bench("kernel_args = ['rdinit=/no-such-init', 'quiet']", "");
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 2, "{}", text(&output));
+    assert_eq!(trials[0].validity.status, Status::Invalid);
+    assert!(evidence(&trials[0]).contains("Kernel panic"), "{}", evidence(&trials[0]));
+    assert_ne!(trials[1].validity.status, Status::Invalid, "{}", evidence(&trials[1]));
+    let record = bench.store().load(&trials[0].id).unwrap();
+    assert!(record.logs.iter().any(|log| log.name == "console" && log.text.contains("Kernel panic")));
+}
+
+#[test]
+fn killed_at_any_moment_nothing_stays_and_the_run_goes_on() {
+    let bench = bench("", "");
+    let running = bench.start();
+    let emulator = |running: &support::Running| {
+        running.family().into_iter().find(|process| is_emulator(&process.command))
+    };
+    wait_until("the emulator runs", || emulator(&running).is_some());
+    let family = running.family();
+    signal(running.pid(), libc::SIGKILL);
+    wait_until_gone(&family);
+    running.end();
+
+    // Another try, whose emulator is killed: a trial that is kept as invalid.
+    let running = bench.start();
+    wait_until("the emulator runs", || emulator(&running).is_some());
+    signal(emulator(&running).unwrap().pid, libc::SIGKILL);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(4), "{said}");
+    let trials = bench.trials();
+    assert!(evidence(trials.last().unwrap()).contains("virtual machine ended"), "{said}");
+    let left = fs::read_dir(bench.path()).unwrap().count();
+    assert_eq!(left, 2, "the campaign and its store");
+}

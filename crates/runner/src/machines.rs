@@ -1,0 +1,361 @@
+//! Trials under kernels of their own: each in a virtual machine that is booted for it, where the same program runs it. The
+//! bundle that it leaves there comes out and is a bundle like any other.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use model::cell::Cell;
+use model::environment::{Environment, VirtualMachine};
+use model::machine::Storage;
+use model::message::Interval;
+use model::plan::Plan;
+use model::record::{Accounting, Log, Status, Trial, TrialRecord, Validity};
+use model::waits::Waits;
+use store::Store;
+use target::vm::guest::{Job, Orders};
+use target::vm::{Frame, Hardware, Root, Vm, VmError};
+use target::{Cache, Kernel, TargetError};
+
+use crate::error::RunError;
+use crate::schedule::Next;
+use crate::servers::Servers;
+use crate::trial::{self, Ended, Setup};
+
+/// Where a guest finds its order, and where it leaves the bundle: stores, both.
+pub const ORDER: &str = "/order";
+/// The path under which the bundle's files come out.
+pub const RESULT: &str = "result";
+
+/// What a disk needs. A kernel that has them built in needs none.
+const DISK_MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
+/// What a guest has beside its file system, where nobody says how much: for the kernel, the server and its sessions.
+const MEMORY_BYTES: u64 = 1 << 30;
+
+/// The kernels of a campaign, and what boots them.
+pub(crate) struct Machines {
+    emulator: String,
+    kernels: BTreeMap<String, Kernel>,
+}
+
+/// Why there is no trial of a guest, and what its kernel has written.
+struct Failure {
+    why: String,
+    console: Option<Log>,
+}
+
+impl Machines {
+    /// Gets the kernels that some cells are to be booted under; none where there are no such cells.
+    ///
+    /// # Errors
+    /// No emulator; a kernel that can't be had.
+    pub(crate) fn prepare(
+        cache: &Cache,
+        plan: &Plan,
+        cells: &[&Cell],
+        progress: &dyn target::Progress,
+    ) -> Result<Option<Self>, RunError> {
+        let virtual_ones: Vec<&Cell> =
+            cells.iter().copied().filter(|cell| cell.acceleration.is_virtual()).collect();
+        if virtual_ones.is_empty() {
+            return Ok(None);
+        }
+        let emulator = target::vm::emulator()?;
+        let mut kernels = BTreeMap::new();
+        for spec in virtual_ones.iter().filter_map(|cell| plan.kernel(cell)) {
+            if kernels.contains_key(&spec.name) {
+                continue;
+            }
+            let path = spec.path.as_ref().map(|path| path.to_string_lossy().into_owned());
+            let label = path.unwrap_or_else(|| spec.name.clone());
+            let kernel = target::kernel(cache, &label, Path::new(""), progress)?;
+            if virtual_ones.iter().any(|cell| cell.kernel.as_deref() == Some(&*spec.name) && has_disk(cell)) {
+                // That a driver is missing is known before the first trial.
+                target::modules(&kernel, &DISK_MODULES)?;
+            }
+            kernels.insert(spec.name.clone(), kernel);
+        }
+        Ok(Some(Self { emulator, kernels }))
+    }
+
+    /// Runs one trial in a guest. What goes wrong with the guest makes an invalid trial, not an error.
+    ///
+    /// # Errors
+    /// The kernel is not one of the campaign's.
+    pub(crate) fn run(
+        &self,
+        setup: &Setup,
+        cache: &Cache,
+        servers: &Servers,
+        next: &Next,
+        on_interval: impl FnMut(&Interval, Option<&[Waits]>),
+    ) -> Result<Ended, RunError> {
+        let started = Timestamp::now();
+        let cell = setup.plan.cell(&next.trial);
+        let mut machine = self.describe(cell);
+        let outcome = self.attempt(setup, cache, servers, next, &mut machine, on_interval);
+        Ok(match outcome {
+            Ok(record) => Ended { loaded: record.trial.load_started.is_some(), record },
+            Err(Failure { why, console }) => {
+                let environment = Environment { virtual_machine: Some(machine), ..Environment::default() };
+                trial::failed(setup, next, started, environment, why, console.into_iter().collect())
+            }
+        })
+    }
+
+    fn describe(&self, cell: &Cell) -> VirtualMachine {
+        let kernel = cell.kernel.as_ref().and_then(|name| self.kernels.get(name));
+        let host = rustix::system::uname();
+        VirtualMachine {
+            acceleration: cell.acceleration.name().to_owned(),
+            emulator: self.emulator.clone(),
+            cpus: cpus(cell),
+            storage: cell.storage.to_string(),
+            cpu_model: target::vm::cpu_model(cell.acceleration).to_owned(),
+            kernel_source: kernel.map(|kernel| kernel.origin.clone()).unwrap_or_default(),
+            kernel_identity: kernel.map(|kernel| kernel.identity.clone()).unwrap_or_default(),
+            host_kernel: Some(host.release().to_string_lossy().into_owned()),
+            ..VirtualMachine::default()
+        }
+    }
+
+    fn attempt(
+        &self,
+        setup: &Setup,
+        cache: &Cache,
+        servers: &Servers,
+        next: &Next,
+        machine: &mut VirtualMachine,
+        mut on_interval: impl FnMut(&Interval, Option<&[Waits]>),
+    ) -> Result<TrialRecord, Failure> {
+        let cell = setup.plan.cell(&next.trial);
+        machine.host_cpu = setup.host.environment(None).cpu_model;
+        let (root, disk, kernel) = self.pack(setup, cache, servers, next)?;
+        machine.memory_bytes = memory(cell, &root);
+        let hardware = Hardware {
+            acceleration: cell.acceleration,
+            cpus: machine.cpus,
+            memory_bytes: machine.memory_bytes,
+            disk: disk.map(|image| (image, cell.storage)),
+            patience: None,
+        };
+        let mut vm = Vm::boot(&kernel.image, root, hardware, &cell.kernel_args)?;
+        machine.command_line = vm.command_line().to_vec();
+        let incoming = tempfile::tempdir_in(cache.directory())?;
+        let mut failed = None;
+        let started = Instant::now();
+        let passed = || u64::try_from(started.elapsed().as_micros()).ok();
+        let code = vm.run(&|| setup.interrupt.load(Ordering::Relaxed), |frame| match frame {
+            Frame::Up => machine.up_after_us = passed(),
+            Frame::Ready => machine.ready_after_us = passed(),
+            Frame::Interval(json) => {
+                if let Ok(interval) = serde_json::from_slice(&json) {
+                    on_interval(&interval, None);
+                }
+            }
+            Frame::File(path, bytes) => {
+                if let Err(error) = append(incoming.path(), &path, &bytes) {
+                    failed = Some(format!("{path} could not be kept: {error}"));
+                }
+            }
+            Frame::Failed(why) => failed = Some(why),
+            _ => {}
+        });
+        let console = Log { name: "console".to_owned(), text: vm.console() };
+        let taken = match (code, failed) {
+            (Err(error), _) => Err(error.to_string()),
+            (Ok(_), Some(why)) => Err(format!("in the virtual machine: {why}")),
+            (Ok(0), None) => take(&incoming.path().join(RESULT)).map_err(|error| error.to_string()),
+            (Ok(code), None) => Err(format!("pgdyno in the virtual machine ended with {code}")),
+        };
+        match taken {
+            Err(why) => Err(Failure { why, console: Some(console) }),
+            Ok(mut record) => {
+                // Its clock is a virtual one.
+                record.trial.id = store::new_id();
+                record.environment.virtual_machine = Some(machine.clone());
+                record.logs.push(console);
+                Ok(record)
+            }
+        }
+    }
+
+    /// What the guest of a trial is to have.
+    fn pack(
+        &self,
+        setup: &Setup,
+        cache: &Cache,
+        servers: &Servers,
+        next: &Next,
+    ) -> Result<(Root, Option<fs::File>, &Kernel), RunError> {
+        let cell = setup.plan.cell(&next.trial);
+        let none = || TargetError::NoTemplate { server: cell.server.clone(), content: String::new() };
+        let template = servers.template(cell).ok_or_else(none)?;
+        let name = cell.kernel.as_deref().unwrap_or_default();
+        let kernel = self.kernels.get(name).ok_or_else(|| RunError::NoKernel { name: name.to_owned() })?;
+
+        let mut root = Root::new(cache.directory())?;
+        let variables = target::vm::server::pack(&mut root, cache, template, !has_disk(cell))?;
+        let orders = tempfile::tempdir_in(cache.directory()).map_err(VmError::from)?;
+        let id = write_order(orders.path(), setup, next)?;
+        root.tree(orders.path(), Path::new(ORDER), &|_| true)?;
+        if let Some(config) = &kernel.config {
+            let content = fs::read(config).map_err(VmError::from)?;
+            root.file(&Path::new("/boot").join(format!("config-{}", kernel.release)), 0o644, &content)?;
+        }
+        let (mut disk, mut modules) = (None, Vec::new());
+        if has_disk(cell) {
+            disk = Some(target::vm::image(template.directory(), template.bytes(), cache.directory())?);
+            let files = target::modules(kernel, &DISK_MODULES)?;
+            modules.extend(files.into_iter().map(|module| (module.name, module.bytes)));
+        }
+        let orders = Orders {
+            disk_at: disk.as_ref().map(|_| target::vm::server::disk_at(cache)),
+            sysctl: cell.sysctl.values.iter().map(|(name, value)| (file_of(name), value.clone())).collect(),
+            variables,
+            ..Orders::of(Job::Own(vec![id]))
+        };
+        orders.pack(&mut root, setup.program, &modules)?;
+        Ok((root, disk, kernel))
+    }
+}
+
+fn has_disk(cell: &Cell) -> bool {
+    matches!(cell.storage, Storage::Virtio { .. })
+}
+
+/// Processors of a cell's machine: where it does not say, those of this one.
+fn cpus(cell: &Cell) -> u32 {
+    let here = || std::thread::available_parallelism().map_or(1, usize::from);
+    cell.cpus.unwrap_or_else(|| u32::try_from(here()).unwrap_or(1))
+}
+
+/// How much memory a guest is to have: where the cell does not say, what is enough for what it has in memory, which is there
+/// twice while it is unpacked, and for the server.
+fn memory(cell: &Cell, root: &Root) -> u64 {
+    cell.memory.bytes().unwrap_or_else(|| 2 * root.bytes() + MEMORY_BYTES)
+}
+
+/// The file of a kernel parameter: a path, or a name as sysctl(8) has it.
+fn file_of(name: &str) -> PathBuf {
+    match name.starts_with('/') {
+        true => PathBuf::from(name),
+        false => Path::new("/proc/sys").join(name.replace('.', "/")),
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { why: error.to_string(), console: None }
+    }
+}
+
+/// Writes the order for a trial as a store of its own, and gives the order's id. Beside it are the workloads of the
+/// campaign, which then can be read without its files.
+fn write_order(directory: &Path, setup: &Setup, next: &Next) -> Result<String, RunError> {
+    let store = Store::open(directory)?;
+    let cell = setup.plan.cell(&next.trial);
+    let mut id = String::new();
+    let mut written: Vec<&str> = Vec::new();
+    for known in std::iter::once(cell).chain(&setup.plan.cells) {
+        let is_order = id.is_empty();
+        let is_new = known.workload.custom().is_some() && !written.contains(&known.workload.name());
+        if is_order || is_new {
+            let record = order(setup, next, known.clone());
+            if is_order {
+                id.clone_from(&record.trial.id);
+            }
+            store.write(&record)?;
+            written.push(known.workload.name());
+        }
+    }
+    Ok(id)
+}
+
+/// A trial that has not been run.
+fn order(setup: &Setup, next: &Next, cell: Cell) -> TrialRecord {
+    TrialRecord {
+        trial: Trial {
+            id: store::new_id(),
+            run: setup.run.clone(),
+            cell,
+            repeat: next.trial.repeat,
+            attempt: next.attempt,
+            position: next.trial.position,
+            reason: next.reason.clone(),
+            started: None,
+            load_started: None,
+            clocks: None,
+            ended: None,
+            server_version: None,
+            server_banner: None,
+            server_build: None,
+            limits: None,
+            profile: None,
+            database_bytes: None,
+            raw_read: None,
+            validity: Validity { status: Status::Invalid, findings: Vec::new() },
+            summary: None,
+            accounting: Accounting::default(),
+            imported: None,
+        },
+        environment: Environment::default(),
+        settings: Vec::new(),
+        intervals: Vec::new(),
+        spans: Vec::new(),
+        metrics: model::metrics::Metrics::default(),
+        waits: Vec::new(),
+        statements: Vec::new(),
+        stacks: Vec::new(),
+        off_cpu: Vec::new(),
+        events: Vec::new(),
+        logs: Vec::new(),
+    }
+}
+
+/// Adds to a file below a directory. Paths that lead out of it are refused.
+fn append(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = Path::new(path);
+    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(io::Error::other("a path that leads elsewhere"));
+    }
+    let file = directory.join(path);
+    if let Some(above) = file.parent() {
+        fs::create_dir_all(above)?;
+    }
+    OpenOptions::new().create(true).append(true).open(file)?.write_all(bytes)
+}
+
+/// The one trial of a store.
+fn take(directory: &Path) -> Result<TrialRecord, RunError> {
+    let store = Store::existing(directory)?;
+    let ids = store.ids()?;
+    let [id] = ids.as_slice() else { return Err(RunError::NoBundle { count: ids.len() }) };
+    Ok(store.load(id)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_parameters_are_files() {
+        assert_eq!(file_of("vm.swappiness"), Path::new("/proc/sys/vm/swappiness"));
+        assert_eq!(file_of("/sys/block/vda/queue/scheduler"), Path::new("/sys/block/vda/queue/scheduler"));
+    }
+
+    #[test]
+    fn what_comes_out_stays_below_its_directory() {
+        let place = tempfile::tempdir().unwrap();
+        append(place.path(), "result/trials/a", b"one ").unwrap();
+        append(place.path(), "result/trials/a", b"two").unwrap();
+        assert_eq!(fs::read(place.path().join("result/trials/a")).unwrap(), b"one two");
+        for path in ["../out", "/etc/passwd", "a/../../b"] {
+            assert!(append(place.path(), path, b"").is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What an image says of itself. Source: the kernel's Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header".
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The header's mark, and where it is.
+const MARK: (usize, &[u8]) = (0x202, b"HdrS");
+/// Where the header has the version of the boot protocol.
+const PROTOCOL: usize = 0x206;
+/// Where the header has the place of the kernel's version, less [`SETUP`].
+const KERNEL_VERSION: usize = 0x20e;
+/// Bytes before the place that the former counts from.
+const SETUP: usize = 0x200;
+/// The first protocol that has all of this.
+const FIRST_PROTOCOL: u16 = 0x0200;
+/// The version is within this: its place has 16 bits.
+const HEAD: u64 = 0x1_0000 + 0x400;
+
+/// The release of the kernel in a bzImage: what `uname -r` says when it runs. Else what the file is instead.
+pub(crate) fn release(path: &Path) -> Result<String, String> {
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(|error| format!("it can't be opened: {error}"))?;
+    file.take(HEAD).read_to_end(&mut head).map_err(|error| format!("it can't be read: {error}"))?;
+    release_in(&head)
+}
+
+fn release_in(head: &[u8]) -> Result<String, String> {
+    const EXPECTED: &str = "expected a bzImage of x86, as `make bzImage` leaves it in arch/x86/boot and distributions \
+                            call vmlinuz";
+    if !has(head, MARK.0, MARK.1) {
+        return Err(format!("it is {}; {EXPECTED}", what_else(head)));
+    }
+    if number(head, PROTOCOL).is_none_or(|protocol| protocol < FIRST_PROTOCOL) {
+        return Err(format!("it is an image of before Linux 2.0; {EXPECTED}"));
+    }
+    let version = number(head, KERNEL_VERSION)
+        .filter(|&at| at != 0)
+        .and_then(|at| head.get(SETUP + usize::from(at)..))
+        .and_then(|version| version.split(|&byte| byte == 0).next())
+        .and_then(|version| std::str::from_utf8(version).ok())
+        .and_then(|version| version.split(' ').next());
+    match version.filter(|release| is_release(release)) {
+        Some(release) => Ok(release.to_owned()),
+        None => {
+            Err("its header does not say which release of Linux it is: it is cut off, or was changed"
+                .to_owned())
+        }
+    }
+}
+
+/// Whether a text can be a kernel's release, and part of a path.
+pub(crate) fn is_release(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.len() < 65
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-_~".contains(c))
+}
+
+/// What a file is that is no bzImage.
+fn what_else(head: &[u8]) -> &'static str {
+    const KINDS: [(usize, &[u8], &str); 9] = [
+        (0, b"\x7fELF", "an ELF program, such as the vmlinux of a kernel tree"),
+        (0, b"\x1f\x8b", "compressed by gzip"),
+        (0, b"\xfd7zXZ\0", "compressed by xz"),
+        (0, b"\x28\xb5\x2f\xfd", "compressed by zstd"),
+        (0, b"BZh", "compressed by bzip2"),
+        (0, b"!<arch>\n", "a Debian package or another archive"),
+        (0x38, b"ARM\x64", "a kernel for arm64, and pgdyno boots those for x86 alone"),
+        (0x30, b"RISCV", "a kernel for RISC-V, and pgdyno boots those for x86 alone"),
+        (0, b"MZ", "an EFI program without a kernel's header"),
+    ];
+    if head.is_empty() {
+        return "empty";
+    }
+    KINDS.iter().find(|(at, mark, _)| has(head, *at, mark)).map_or("no kernel", |(_, _, kind)| kind)
+}
+
+fn has(head: &[u8], at: usize, mark: &[u8]) -> bool {
+    head.get(at..).is_some_and(|rest| rest.starts_with(mark))
+}
+
+fn number(head: &[u8], at: usize) -> Option<u16> {
+    let bytes = head.get(at..at + 2)?;
+    Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The head of a bzImage with this version line.
+    pub(crate) fn image(version: &str) -> Vec<u8> {
+        let mut head = vec![0; 0x800];
+        head[..2].copy_from_slice(b"MZ");
+        head[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+        head[MARK.0..][..4].copy_from_slice(MARK.1);
+        head[PROTOCOL..][..2].copy_from_slice(&0x020f_u16.to_le_bytes());
+        head[KERNEL_VERSION..][..2].copy_from_slice(&0x300_u16.to_le_bytes());
+        head[0x500..][..version.len()].copy_from_slice(version.as_bytes());
+        head
+    }
+
+    #[test]
+    fn the_release_is_the_first_word_of_the_version() {
+        let version = "6.12.9+deb13-cloud-amd64 (maker@place) #1 SMP Debian 6.12.9-1 (2025-01-10)";
+        assert_eq!(release_in(&image(version)).unwrap(), "6.12.9+deb13-cloud-amd64");
+        assert_eq!(release_in(&image("6.1.0")).unwrap(), "6.1.0");
+    }
+
+    #[test]
+    fn what_is_no_image_is_named() {
+        let mut arm = vec![0; 0x40];
+        arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        for (content, is) in [
+            (&b"\x7fELF\x02"[..], "an ELF program, such as the vmlinux"),
+            (b"\x1f\x8b\x08", "compressed by gzip"),
+            (b"!<arch>\ndebian-binary", "a Debian package"),
+            (&arm, "for arm64"),
+            (b"MZ", "an EFI program"),
+            (b"", "empty"),
+            (b"hello", "no kernel"),
+        ] {
+            let error = release_in(content).unwrap_err();
+            assert!(error.contains(is) && error.contains("expected a bzImage"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_refused_wherever_it_is_cut_or_changed() {
+        let whole = image("6.1.0-56-cloud-amd64 (x)");
+        for length in 0..0x501 {
+            assert!(release_in(&whole[..length]).is_err(), "{length}");
+        }
+        for (version, at, bytes) in [
+            ("6.1.0", KERNEL_VERSION, [0, 0]),
+            ("6.1.0", KERNEL_VERSION, [0xff, 0xff]),
+            ("6.1.0", PROTOCOL, [0, 1]),
+            ("../../etc/passwd (x)", 0, *b"MZ"),
+            ("", 0, *b"MZ"),
+        ] {
+            let mut changed = image(version);
+            changed[at..at + 2].copy_from_slice(&bytes);
+            assert!(release_in(&changed).is_err(), "{version} {at:#x}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What guest and host say to each other, over a serial port.
+
+use std::io::{self, Read, Write};
+
+/// Bytes of a frame's payload at most; what is longer goes in parts.
+pub(crate) const MAX_BYTES: usize = 64 << 10;
+
+/// What the guest says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Its first process runs.
+    Up,
+    /// Nothing has happened.
+    Alive,
+    /// What it is doing now.
+    Step(String),
+    /// A PostgreSQL server in it takes connections.
+    Ready,
+    /// An interval of a load, as JSON.
+    Interval(Vec<u8>),
+    /// Standard output of a command.
+    Stdout(Vec<u8>),
+    /// Its standard error.
+    Stderr(Vec<u8>),
+    /// More of a file: its path and bytes.
+    File(String, Vec<u8>),
+    /// What was to be done could not be: why.
+    Failed(String),
+    /// What was to be done is done; a command's exit code.
+    Exit(u8),
+}
+
+impl Frame {
+    fn parts(&self) -> (u8, Vec<u8>) {
+        let text = |text: &String| text.as_bytes().to_vec();
+        match self {
+            Self::Up => (b'U', Vec::new()),
+            Self::Alive => (b'A', Vec::new()),
+            Self::Step(what) => (b'S', text(what)),
+            Self::Ready => (b'R', Vec::new()),
+            Self::Interval(json) => (b'I', json.clone()),
+            Self::Stdout(bytes) => (b'O', bytes.clone()),
+            Self::Stderr(bytes) => (b'E', bytes.clone()),
+            Self::File(path, bytes) => (b'F', [path.as_bytes(), b"\0", bytes].concat()),
+            Self::Failed(why) => (b'W', text(why)),
+            Self::Exit(code) => (b'X', vec![*code]),
+        }
+    }
+
+    /// Writes it in one piece.
+    pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let (kind, payload) = self.parts();
+        let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
+        let mut bytes = vec![kind];
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(payload);
+        to.write_all(&bytes)?;
+        to.flush()
+    }
+
+    /// Reads one; none at the end.
+    pub(crate) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        let mut head = [0; 5];
+        match from.read_exact(&mut head) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        let [kind, length @ ..] = head;
+        let length = u32::from_le_bytes(length) as usize;
+        let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        if length > 2 * MAX_BYTES {
+            return Err(wrong(format!("a frame of {length} bytes")));
+        }
+        let mut payload = vec![0; length];
+        from.read_exact(&mut payload)?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Some(match kind {
+            b'U' => Self::Up,
+            b'A' => Self::Alive,
+            b'S' => Self::Step(text(payload)),
+            b'R' => Self::Ready,
+            b'I' => Self::Interval(payload),
+            b'O' => Self::Stdout(payload),
+            b'E' => Self::Stderr(payload),
+            b'F' => {
+                let end = payload.iter().position(|byte| *byte == 0);
+                let end = end.ok_or_else(|| wrong("a file without a path".to_owned()))?;
+                let bytes = payload.split_off(end + 1);
+                payload.truncate(end);
+                Self::File(text(payload), bytes)
+            }
+            b'W' => Self::Failed(text(payload)),
+            b'X' => Self::Exit(payload.first().copied().unwrap_or_default()),
+            other => return Err(wrong(format!("a frame of the unknown kind {other}"))),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_no_frame_is_refused() {
+        let all = [
+            Frame::Up,
+            Frame::Alive,
+            Frame::Step("starting".to_owned()),
+            Frame::Ready,
+            Frame::Interval(b"{}".to_vec()),
+            Frame::Stdout(vec![0, 1, 255]),
+            Frame::Stderr(Vec::new()),
+            Frame::File("a/b".to_owned(), vec![0, 7]),
+            Frame::Failed("why".to_owned()),
+            Frame::Exit(3),
+        ];
+        let mut bytes = Vec::new();
+        for frame in &all {
+            frame.write(&mut bytes).unwrap();
+        }
+        let mut rest = bytes.as_slice();
+        for frame in all {
+            assert_eq!(Frame::read(&mut rest).unwrap(), Some(frame));
+        }
+        assert_eq!(Frame::read(&mut rest).unwrap(), None);
+        assert!(Frame::read(&mut b"?\0\0\0\0".as_slice()).is_err());
+        assert!(Frame::read(&mut b"O\xff\xff\xff\xff".as_slice()).is_err());
+        assert!(Frame::read(&mut b"O\x05\0\0\0ab".as_slice()).is_err());
+    }
+}
