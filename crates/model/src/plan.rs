@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cell::Cell;
 use crate::check::Checked;
 use crate::factor::Factor;
-use crate::machine::KernelSpec;
+use crate::machine::{Acceleration, KernelSpec};
 use crate::profile::Profile;
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
@@ -285,7 +285,12 @@ impl Plan {
             let folding = self.profile.map_or(0, |_| AROUND_PROFILE_US);
             // Nobody knows how long what ends by itself will take.
             let window_us = cell.workload.iterations().map_or(cell.duration.us(), |_| BY_ITSELF_US);
-            cell.warmup.us() + window_us + AROUND_TRIAL_US + folding + self.run.settle.us()
+            let (times, around_us) = match cell.acceleration {
+                Acceleration::None => (1, AROUND_TRIAL_US),
+                Acceleration::Kvm | Acceleration::Tcg => (1, BOOT_US),
+                Acceleration::Icount => (COUNTED_TIMES, BOOT_US),
+            };
+            times * (cell.warmup.us() + window_us + self.run.settle.us()) + around_us + folding
         };
         Span::from_us(trials.iter().map(load).sum())
     }
@@ -296,6 +301,13 @@ const BY_ITSELF_US: u64 = 60_000_000;
 
 /// What putting back, starting, connecting and counting cost around a trial's load, as seen on small machines at scale 1.
 const AROUND_TRIAL_US: u64 = 400_000;
+
+/// What packing and booting a virtual machine costs, and starting and stopping the server in it by emulation, as seen on
+/// small machines.
+const BOOT_US: u64 = 25_000_000;
+
+/// How much longer a second of counted instructions takes, as seen on small machines.
+const COUNTED_TIMES: u64 = 10;
 
 /// What ending a recording and folding its samples cost after a load, as seen on small machines.
 const AROUND_PROFILE_US: u64 = 3_000_000;

@@ -107,6 +107,24 @@ impl CampaignFile {
         }
     }
 
+    /// Whether nothing says how kernels in virtual machines are to run.
+    pub(crate) fn leaves_acceleration_open(&self) -> bool {
+        let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
+        std::iter::once(&self.campaign.factors).chain(matrices).all(|matrix| {
+            matrix.acceleration.is_none()
+                && matrix.include.iter().all(|point| point.get_ref().acceleration.is_none())
+        })
+    }
+
+    /// The same with another value, and the same seed.
+    ///
+    /// # Errors
+    /// [`Usage`]: with that value it is no campaign.
+    pub(crate) fn with_set(self, setting: &str) -> Result<Self, Usage> {
+        let text = overrides::apply(&self.text, &[setting.to_owned()])?;
+        Self::of(&self.path, text, Some(self.plan.run.seed))
+    }
+
     /// A complaint about a server, shown at its place in the file.
     pub(crate) fn refuse_server(&self, name: &str, message: String, help: String) -> Usage {
         let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());

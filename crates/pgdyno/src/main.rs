@@ -1,5 +1,6 @@
 //! The command line of pgdyno: reads arguments, calls the floors below, prints what comes back.
 
+mod acceleration;
 mod campaign_file;
 mod campaign_run;
 mod chosen;

@@ -3,6 +3,7 @@
 use clap::Args;
 use store::Store;
 
+use crate::acceleration;
 use crate::campaign_file::CampaignArg;
 use crate::campaign_run::{CampaignRun, has_servers, new_run};
 use crate::commands::plan::{foreseen_power, headline};
@@ -16,8 +17,7 @@ use crate::store_arg::StoreArg;
 /// Servers and data sets are fetched and built when they are first needed. Each trial is stored as soon as it has
 /// ended; Ctrl-C ends the running one and keeps all others, and `pgdyno resume` goes on from there, as it does after a
 /// crash. Trials that name another kernel or host than this one wait for a `resume` there; with --kernels-by-reboot, the
-/// machine is booted into each kernel by itself. Tables go to standard output,
-/// progress to standard error.
+/// machine is booted into each kernel by itself. Tables go to standard output, progress to standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno run campaigns/quick.toml\n  \
                         pgdyno run campaigns/versions.toml --set scale=100 --set duration=60s\n  \
@@ -54,6 +54,7 @@ impl RunArgs {
             false => self.campaign.read(None)?,
         };
         has_servers(&file)?;
+        let file = acceleration::decide(file)?;
         let root = self.store.root_beside(self.campaign.directory());
         let run = new_run(&file, &self.tag);
         note(&headline(&file.plan));
