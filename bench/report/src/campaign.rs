@@ -148,6 +148,7 @@ impl Maker<'_> {
             raw_read: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
+                instructions_per_transaction: None,
                 window_us: Some(self.size.seconds * 1_000_000),
                 transactions: Some(transactions),
                 failed: Some(0),

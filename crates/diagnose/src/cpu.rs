@@ -33,6 +33,21 @@ impl CpuTime {
     }
 }
 
+/// What a transaction took in instructions, of a machine that takes a nanosecond for each: the time in which its one
+/// processor was not idle, between two moments, over the transactions that ended. None where that can't be known.
+pub fn instructions_per_transaction(
+    metrics: &Metrics,
+    from_us: i64,
+    to_us: i64,
+    transactions: u64,
+) -> Option<f64> {
+    let us = |metric: &str| metrics.growth(metric, Some("all"), from_us, to_us);
+    // The kernel takes samples of what is busy, and measures how long nothing was.
+    let idle_us = us("cpu.idle_us")? + us("cpu.iowait_us").unwrap_or_default();
+    let busy_us = (to_us - from_us) as f64 - idle_us;
+    (transactions > 0 && busy_us > 0.0).then(|| busy_us * 1000.0 / transactions as f64)
+}
+
 impl Sum for CpuTime {
     fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
         times.fold(Self { busy_us: 0.0, steal_us: 0.0, total_us: 0.0 }, |sum, time| Self {
@@ -40,5 +55,38 @@ impl Sum for CpuTime {
             steal_us: sum.steal_us + time.steal_us,
             total_us: sum.total_us + time.total_us,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::metrics::{Kind, Point, Series};
+
+    use super::*;
+
+    fn counter(metric: &str, per_s: f64) -> Series {
+        let point = |second: i64| Point { at_us: second * 1_000_000, value: Some(second as f64 * per_s) };
+        let of = Some("all".to_owned());
+        Series { metric: metric.to_owned(), of, kind: Kind::Counter, points: (0..=10).map(point).collect() }
+    }
+
+    #[test]
+    fn instructions_are_the_nanoseconds_in_which_the_processor_was_not_idle() {
+        let metrics = Metrics(vec![
+            counter("cpu.idle_us", 150_000.0),
+            counter("cpu.iowait_us", 50_000.0),
+            // As its ticks fell.
+            counter("cpu.user_us", 700_000.0),
+        ]);
+        let of = |transactions| instructions_per_transaction(&metrics, 2_000_000, 7_000_000, transactions);
+        // Four fifths of 5 s, for 50,000 transactions.
+        assert_eq!(of(50_000), Some(80_000.0));
+        assert_eq!(of(0), None);
+        assert_eq!(
+            instructions_per_transaction(&metrics, 2_000_000, 12_000_000, 1),
+            None,
+            "not read so long"
+        );
+        assert_eq!(instructions_per_transaction(&Metrics::default(), 0, 1_000_000, 1), None);
     }
 }

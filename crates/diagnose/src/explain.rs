@@ -151,6 +151,7 @@ mod tests {
             raw_read: None,
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
+                instructions_per_transaction: None,
                 window_us: Some(10 * SECOND as u64),
                 transactions: Some(10_000),
                 failed: Some(0),

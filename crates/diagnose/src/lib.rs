@@ -19,7 +19,7 @@ pub use confound::{
     Confound, Facts, Undeclared, comes_of_kernel, confounds, facts_of_settings, in_words, of_kernel,
     undeclared,
 };
-pub use cpu::CpuTime;
+pub use cpu::{CpuTime, instructions_per_transaction};
 pub use explain::{
     Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,
 };

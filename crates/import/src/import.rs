@@ -75,6 +75,7 @@ impl Draft {
             server_banner: None,
             database_bytes: None,
             summary: Summary {
+                instructions_per_transaction: None,
                 window_us: None,
                 transactions: None,
                 failed: None,

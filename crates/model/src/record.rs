@@ -213,6 +213,8 @@ pub struct Summary {
     pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
+    /// Instructions for each transaction, of driver, server and kernel together; none where they were not counted.
+    pub instructions_per_transaction: Option<f64>,
     /// Latency of the window's transactions.
     pub latency: Option<Latency>,
     /// Their service time; none in a closed loop, where it is no other.

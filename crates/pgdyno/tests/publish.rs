@@ -306,6 +306,7 @@ fn tables_of_before_virtual_machines_are_brought_up_and_keep_their_rows() {
                    'kernel=host,acceleration=none,kernel_args=none,sysctl=default,cpus=host,storage=host', 'kernel=any');
                  ALTER TABLE pgdyno.{table} DROP COLUMN acceleration, DROP COLUMN kernel_args, DROP COLUMN sysctl,
                    DROP COLUMN cpus, DROP COLUMN storage;
+                 ALTER TABLE pgdyno.{table} DROP COLUMN IF EXISTS instructions_per_transaction;
                  UPDATE pgdyno.pgdyno_schema SET version = 1"
             ))
             .unwrap();

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "what the machine said is what a failure is found by")]
 
 use std::fs;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -108,8 +109,9 @@ impl Vm {
             assert!(Instant::now() < end, "it never powered off; its console:\n{}", self.console());
             std::thread::sleep(Duration::from_millis(200));
         }
+        let mut out = stdout();
         for said in ["log", "dry-run", ".pgdyno/kernels-by-reboot.log"] {
-            println!("--- {said}\n{}", self.work(said));
+            writeln!(out, "--- {said}\n{}", self.work(said)).unwrap();
         }
     }
 

@@ -1,8 +1,9 @@
 //! Writes the tests' view where the page's own tests look for it:
 //! `cargo run -p report --example fixture -- web/test-results`.
 //!
-//! `report.html` is the report, `scans.html` one on scans, `kernels.html` one with many columns, two scales and a history;
-//! `view.ts`, `scans.ts`, `kernels.ts` and `histories.ts` are the same data and `details.ts` trials in detail: the type
+//! `report.html` is the report, `scans.html` one on scans, `kernels.html` one with many columns, two scales and a history, `emulated.html` one on
+//! kernels in virtual machines;
+//! `view.ts`, `scans.ts`, `kernels.ts`, `emulated.ts` and `histories.ts` are the same data and `details.ts` trials in detail: the type
 //! checker holds all of them against `web/src/data/`.
 
 #[path = "../tests/fixture/bundles.rs"]
@@ -35,6 +36,9 @@ fn main() -> Result<(), Failure> {
         fs::write(folder.join(name).with_extension("ts"), typed(name, &view))?;
     }
     kernels(&folder)?;
+    let emulated = read(&bundles::virtual_machines().store, &Selection::Latest)?;
+    fs::write(folder.join("emulated.html"), html(&emulated, &[], &[])?)?;
+    fs::write(folder.join("emulated.ts"), typed("emulated", &emulated))?;
     let thinned = fixture::detailed::trials().into_iter().map(|record| detail(&record, Points::AtMost(20)));
     let all: Vec<String> = whole.iter().cloned().chain(thinned).map(|detail| detail.json()).collect();
     let typed = format!(

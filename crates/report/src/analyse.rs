@@ -16,6 +16,7 @@ use stats::Sample;
 
 use crate::beside::beside;
 use crate::compare::figures;
+use crate::emulation::notes;
 use crate::environment;
 use crate::metric::Metric;
 use crate::profile::{Kind, Profile, TrialProfile, tree, way, way_off_cpu};
@@ -63,6 +64,7 @@ pub fn analyse(trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>) 
         columns: unique_labels(columns),
         comparisons,
         profiles: profiles(&panels, surroundings),
+        notes: notes(cells.iter().map(|cell| cell.acceleration)),
         panels,
         environment: view::Environment {
             confounds,
@@ -535,6 +537,7 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
     }
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
     let tps = figures::runs(&trials, |trial| Metric::Tps.of_head(trial)).values;
+    let instructions = figures::runs(&trials, |trial| Metric::Instructions.of_head(trial)).values;
     let class = stats::Cell::of(&tps).and_then(|cell| cell.class());
     let first_run_apart = stats::first_run_apart(&tps);
     let n = tps.len();
@@ -544,6 +547,7 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         median: sample.as_ref().map(Sample::median),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
+        instructions: Sample::of(instructions).as_ref().map(Sample::median),
         class: class.map(|class| class.to_string()),
         first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,
@@ -563,6 +567,7 @@ fn trial(trial: &Trial) -> view::Trial {
         validity: trial.validity.status.name(),
         findings: trial.validity.findings.iter().map(view::Finding::of).collect(),
         tps: summary.map(|summary| summary.tps),
+        instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
         transactions: summary.and_then(|summary| summary.transactions),
         failed: summary.and_then(|summary| summary.failed),
         latency: summary.and_then(|summary| summary.latency.as_ref()).map(view::Latency::of),

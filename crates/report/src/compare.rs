@@ -13,6 +13,7 @@ pub(crate) mod sentence;
 pub(crate) mod text;
 
 use model::factor::Factor;
+use model::machine::Acceleration;
 use model::metrics::Kind;
 use model::record::{Status, Trial};
 use store::{Store, StoreError};
@@ -208,6 +209,8 @@ pub struct Row {
 /// The trials of one side of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs {
+    /// What they ran on: that of all of them, as no others stand side by side.
+    pub acceleration: Acceleration,
     /// Ids of the trials that may be used and have the figure.
     pub trials: Vec<String>,
     /// Their figures, in the same order.

@@ -129,6 +129,8 @@ pub enum Tested {
     FewPoints,
     /// A point is zero or less, which has no ratio.
     NoRatio,
+    /// It was emulated in real time: its figures are of the machines that emulated it.
+    Emulated,
     /// No run has the figure.
     NoFigure,
     /// No trial may be used.

@@ -10,6 +10,7 @@ mod blocks;
 mod chart;
 pub mod compare;
 pub mod detail;
+mod emulation;
 mod environment;
 mod explained;
 mod figures;

@@ -16,6 +16,8 @@ pub enum Metric {
     Tps,
     /// Latency of the window's transactions from their intended start, in microseconds.
     Latency(LatencyFigure),
+    /// Instructions of driver, server and kernel together for each transaction, where they were counted.
+    Instructions,
     /// Processor time of all processes of the server but those that answer pgdyno, in microseconds for each transaction.
     CpuPerTransaction,
     /// WAL that was inserted, in bytes for each transaction.
@@ -77,7 +79,7 @@ impl Better {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
-     cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
+     instructions, cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
      blocks.writes, blocks.visited, each of the first five of a workload beside the measured one, such as \
      beside.latency.p99{{scans}}, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
@@ -85,12 +87,13 @@ impl Better {
 pub struct MetricError(String);
 
 /// The metrics that are not collected under their own name.
-const NAMED: [(&str, Metric); 12] = [
+const NAMED: [(&str, Metric); 13] = [
     ("tps", Metric::Tps),
     ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
     ("latency.p50", Metric::Latency(LatencyFigure::P50)),
     ("latency.p95", Metric::Latency(LatencyFigure::P95)),
     ("latency.p99", Metric::Latency(LatencyFigure::P99)),
+    ("instructions", Metric::Instructions),
     ("cpu_per_transaction", Metric::CpuPerTransaction),
     ("wal_bytes_per_transaction", Metric::WalBytesPerTransaction),
     ("blocks.logical_reads", Metric::Blocks(BlockFigure::LogicalReads)),
@@ -165,6 +168,7 @@ impl Metric {
             Self::Blocks(BlockFigure::PhysicalReads | BlockFigure::Writes) => Better::Neither,
             Self::Latency(_)
             | Self::Beside { .. }
+            | Self::Instructions
             | Self::CpuPerTransaction
             | Self::WalBytesPerTransaction => Better::Lower,
             Self::Collected { .. } => Better::Neither,
@@ -179,6 +183,7 @@ impl Metric {
             Self::Latency(LatencyFigure::P50) => "median latency, µs".to_owned(),
             Self::Latency(LatencyFigure::P95) => "95th percentile of latency, µs".to_owned(),
             Self::Latency(LatencyFigure::P99) => "99th percentile of latency, µs".to_owned(),
+            Self::Instructions => "instructions per transaction".to_owned(),
             Self::CpuPerTransaction => "server CPU time per transaction, µs".to_owned(),
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
             Self::Beside { workload, latency } => {
@@ -202,7 +207,7 @@ impl Metric {
 
     /// Whether a trial's head does not have it.
     pub(crate) const fn needs_record(&self) -> bool {
-        !matches!(self, Self::Tps | Self::Latency(_) | Self::Beside { .. })
+        !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. })
     }
 
     /// Its figure of a trial's head; none where that does not have it.
@@ -210,6 +215,7 @@ impl Metric {
         let summary = trial.summary.as_ref()?;
         match self {
             Self::Tps => Some(summary.tps),
+            Self::Instructions => summary.instructions_per_transaction,
             Self::Latency(figure) => figure.of(summary.latency.as_ref()?),
             Self::Beside { workload, latency } => {
                 let beside = summary.beside.iter().find(|beside| beside.workload == *workload)?;
@@ -226,7 +232,9 @@ impl Metric {
     pub fn of(&self, record: &TrialRecord) -> Option<f64> {
         let window = Window::of(record)?;
         match self {
-            Self::Tps | Self::Latency(_) | Self::Beside { .. } => self.of_head(&record.trial),
+            Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. } => {
+                self.of_head(&record.trial)
+            }
             Self::CpuPerTransaction => window.for_each_transaction(server_cpu_us(record, &window)?),
             Self::WalBytesPerTransaction => {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;
@@ -331,6 +339,7 @@ mod tests {
         for text in [
             "tps",
             "latency.p95",
+            "instructions",
             "cpu_per_transaction",
             "blocks.hit_ratio",
             "pg.wal.bytes",

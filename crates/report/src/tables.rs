@@ -58,6 +58,10 @@ fn page(view: &View, format: Format) -> String {
             out.push_str(&spans::charts(panel, &view.columns, format));
         }
     }
+    if !view.notes.is_empty() {
+        out.push('\n');
+        out.push_str(&view.notes.iter().map(|note| wrapped(note)).collect::<String>());
+    }
     out.push_str(&kernels(view, format));
     out.push_str(&confounds(view, format));
     out
@@ -158,10 +162,12 @@ fn common_n(panel: &Panel) -> Option<usize> {
 
 fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     let with_n = common_n(panel).is_none();
+    let counted = panel.counts_instructions();
     let mut heads = vec!["#clients".to_owned()];
     for &column in shown {
         heads.push(format!("#{}", view.columns[column].label));
         heads.push("#min – max".to_owned());
+        heads.extend(counted.then(|| "#instructions".to_owned()));
         heads.extend(with_n.then(|| "#n".to_owned()));
         if column > 0 {
             heads.extend(["#Δ".to_owned(), "verdict".to_owned()]);
@@ -174,6 +180,10 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
             let point = row.points[column].as_ref();
             fields.push(median(point, room_for_marks(panel, column)));
             fields.push(range(point));
+            fields
+                .extend(counted.then(|| {
+                    point.and_then(|point| point.instructions).map_or(GAP.to_owned(), figures::tps)
+                }));
             fields.extend(with_n.then(|| point.map_or(GAP.to_owned(), |point| point.n.to_string())));
             if column > 0 {
                 let verdict = point.and_then(|point| point.verdict.as_ref());
@@ -216,6 +226,9 @@ fn marks(point: &Point) -> Vec<&'static str> {
 fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String {
     let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
     let mut lines = vec![format!("median and range{n}")];
+    if panel.counts_instructions() {
+        lines[0] += "; instructions: median for each transaction";
+    }
     if let [0, _, ..] = shown {
         lines[0] += &format!("; Δ: change of the geometric mean against {}", view.columns[0].label);
     }
@@ -286,6 +299,7 @@ fn long(view: &View) -> Table {
         "validity",
         "reasons",
         "tps",
+        "instructions_per_transaction",
         "transactions",
         "failed",
         "latency_mean_us",
@@ -318,6 +332,7 @@ fn long(view: &View) -> Table {
                 trial.validity.to_owned(),
                 if trial.validity == "valid" { String::new() } else { reasons(trial) },
                 or_empty(trial.tps),
+                or_empty(trial.instructions_per_transaction),
                 or_empty(trial.transactions),
                 or_empty(trial.failed),
                 or_empty(latency.and_then(|latency| latency.mean_us)),

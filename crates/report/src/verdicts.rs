@@ -2,6 +2,7 @@
 
 use model::cell::Cell;
 use model::factor::{Factor, UNKNOWN};
+use model::machine::Acceleration;
 
 use crate::analyse::COLUMN;
 use crate::compare::figures::judged;
@@ -32,7 +33,13 @@ pub(crate) fn judge_columns(
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
-                        cells_of_pairs.push((pairs.len(), pair.cells.len(), runs(a), runs(b)));
+                        let acceleration = cells[at_panel].acceleration;
+                        cells_of_pairs.push((
+                            pairs.len(),
+                            pair.cells.len(),
+                            runs(a, acceleration),
+                            runs(b, acceleration),
+                        ));
                         places.push([at_panel, at_row, column]);
                         pair.cells.push(levels);
                     }
@@ -76,11 +83,11 @@ fn levels(cell: &Cell, clients: Option<u32>) -> Levels {
 }
 
 /// The throughputs of the trials that may be used.
-fn runs(point: &view::Point) -> Runs {
+fn runs(point: &view::Point, acceleration: Acceleration) -> Runs {
     let usable: Vec<Option<f64>> =
         point.runs.iter().filter(|trial| trial.validity != "invalid").map(|trial| trial.tps).collect();
     let values: Vec<f64> = usable.iter().copied().flatten().collect();
-    Runs { without: usable.len() - values.len(), values, ..Runs::default() }
+    Runs { acceleration, without: usable.len() - values.len(), values, ..Runs::default() }
 }
 
 fn verdict(row: &Row) -> view::Verdict {

@@ -26,6 +26,8 @@ pub struct View {
     pub panels: Vec<Panel>,
     /// One for each cell that was profiled, by panel, clients and column.
     pub profiles: Vec<Profile>,
+    /// What is to be known of the figures of emulated kernels, one sentence each.
+    pub notes: Vec<&'static str>,
     /// Where it was measured.
     pub environment: Environment,
 }
@@ -174,6 +176,11 @@ pub struct Step {
 }
 
 impl Panel {
+    /// Whether instructions were counted.
+    pub(crate) fn counts_instructions(&self) -> bool {
+        self.rows.iter().flat_map(|row| row.points.iter().flatten()).any(|point| point.instructions.is_some())
+    }
+
     /// Every trial with its row and the place of its column: by row, then by column, then by repeat.
     pub(crate) fn trials(&self) -> impl Iterator<Item = (&Row, usize, &Trial)> {
         self.rows.iter().flat_map(|row| {
@@ -220,6 +227,8 @@ pub struct Point {
     pub min: Option<f64>,
     /// Largest TPS.
     pub max: Option<f64>,
+    /// Median of their instructions for each transaction; null where these were not counted.
+    pub instructions: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
     pub class: Option<String>,
     /// The first of the trials over the median of the others, less 1, where it is unlike them, as after a cold start.
@@ -266,6 +275,8 @@ pub struct Trial {
     pub findings: Vec<Finding>,
     /// Transactions per second in the measured window.
     pub tps: Option<f64>,
+    /// Instructions for each transaction; null where they were not counted.
+    pub instructions_per_transaction: Option<f64>,
     /// Transactions that ended in the window.
     pub transactions: Option<u64>,
     /// Transactions that failed.

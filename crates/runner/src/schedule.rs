@@ -353,6 +353,7 @@ mod tests {
             raw_read: None,
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {
+                instructions_per_transaction: None,
                 window_us: Some(1_000_000),
                 transactions: Some(1),
                 failed: Some(0),

@@ -268,7 +268,7 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
         server_events,
     } = gathered;
     let summary =
-        driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome, cell.workload.is_steady()));
+        driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome, cell, &collected.metrics));
     let in_time = driven.outcome.as_ref().is_none_or(|outcome| !outcome.stopped_early);
     if let (Some(iterations), false) = (cell.workload.iterations(), in_time || driven.interrupted)
         && driven.failure.is_none()
@@ -285,6 +285,7 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
         in_order(server_events, happened(&driven, server_exit.as_deref(), notes, started, ended));
     let validity = judge(&Observation {
         thresholds: setup.plan.validity,
+        acceleration: cell.acceleration,
         clients: cell.clients,
         open_loop: cell.rate != Rate::MAX,
         idle_at_times: !cell.workload.is_steady(),
@@ -298,10 +299,10 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
         autovacuum: setting(&before.settings, "autovacuum").map(|value| value == "on"),
         summary: summary.as_ref(),
         intervals: &driven.intervals,
-        window: summary.as_ref().and_then(|summary| summary.window_us).map(|window_us| {
-            let from_us = cell.warmup.us() as i64;
-            (from_us, from_us + window_us as i64)
-        }),
+        window: summary
+            .as_ref()
+            .and_then(|summary| summary.window_us)
+            .map(|window_us| summary::window_of(cell, window_us)),
         clocks,
         metrics: &collected.metrics,
         events: &events,

@@ -7,7 +7,9 @@ use crate::{Cell, Logs, Welch, holm, permutation_p};
 
 /// A ratio between 1/1.05 and 1.05 is no change that matters.
 pub const MARGIN: f64 = 1.05;
-/// The confidence of the interval that has to lie within the [`MARGIN`].
+/// As [`MARGIN`], where instructions are counted: nothing but the path length moves such a figure by as much as this.
+pub const COUNTED_MARGIN: f64 = 1.01;
+/// The confidence of the interval that has to lie within the margin.
 const LEVEL: f64 = 0.95;
 /// Of several comparisons, adjusted p at or below this is a change.
 const MATRIX_ALPHA: f64 = 0.05;
@@ -25,6 +27,8 @@ pub struct Comparison {
     pub b: Cell,
     /// The ratio of geometric means, b over a, with its confidence. None with fewer than 2 runs on a side.
     pub welch: Option<Welch>,
+    /// A ratio up to this is no change that matters, nor is one down to its inverse.
+    pub margin: f64,
     /// The [exact permutation p](permutation_p). None unless a side is unstable, and of more than 40 runs together.
     pub permutation_p: Option<f64>,
 }
@@ -59,10 +63,16 @@ impl Comparison {
         let unstable = a.is_unstable() || b.is_unstable();
         Some(Self {
             welch: Welch::of(&logs.0, &logs.1),
+            margin: MARGIN,
             permutation_p: unstable.then(|| permutation_p(&logs.0, &logs.1)).flatten(),
             a,
             b,
         })
+    }
+
+    /// The same with another margin than the usual one.
+    pub fn with_margin(self, margin: f64) -> Self {
+        Self { margin, ..self }
     }
 
     /// The ratio of the medians, b over a.
@@ -86,7 +96,8 @@ impl Comparison {
             return self.unstable_verdict();
         }
         let interval = welch.confidence_interval(LEVEL);
-        if interval.is_some_and(|interval| interval.low >= 1.0 / MARGIN && interval.high <= MARGIN) {
+        if interval.is_some_and(|interval| interval.low >= 1.0 / self.margin && interval.high <= self.margin)
+        {
             return Verdict::Equivalent;
         }
         match is_change {
@@ -99,8 +110,8 @@ impl Comparison {
     fn unstable_verdict(&self) -> Verdict {
         let clear = self.ranges_are_disjoint() && self.permutation_p.is_some_and(|p| p <= UNSTABLE_ALPHA);
         match self.median_ratio() {
-            ratio if clear && ratio < 1.0 / MARGIN => Verdict::UnstableRegression,
-            ratio if clear && ratio > MARGIN => Verdict::UnstableImprovement,
+            ratio if clear && ratio < 1.0 / self.margin => Verdict::UnstableRegression,
+            ratio if clear && ratio > self.margin => Verdict::UnstableImprovement,
             _ => Verdict::Unstable,
         }
     }
@@ -110,7 +121,7 @@ impl Comparison {
 ///
 /// 1. fewer than 3 runs on a side: insufficient;
 /// 2. a side is unstable: a change only if the ranges are disjoint, the exact permutation p is at most 0.01 and the
-///    ratio of medians is beyond the margin of 5%, otherwise unstable;
+///    ratio of medians is beyond the margin (5% unless [said otherwise](Comparison::with_margin)), otherwise unstable;
 /// 3. the 95% interval is within the margin: equivalent (Schuirmann, "A Comparison of the Two One-Sided Tests Procedure
 ///    and the Power Approach for Assessing the Equivalence of Average Bioavailability", Journal of Pharmacokinetics and
 ///    Biopharmaceutics 15 (1987), stricter than his 90%);
@@ -178,6 +189,17 @@ mod tests {
         assert_eq!(verdict(&STEADY, &STEADY), Verdict::Equivalent);
         // Certain, but too small to matter.
         assert_eq!(verdict(&STEADY, &times(0.97)), Verdict::Equivalent);
+    }
+
+    #[test]
+    fn a_change_of_two_percent_is_one_where_the_margin_is_one_percent() {
+        let (a, b) = ([100.0, 100.1, 99.9], [98.0, 98.1, 97.9]);
+        let comparison = Comparison::of(&a, &b).unwrap();
+        assert_eq!(verdicts(&[comparison.clone()]), [Verdict::Equivalent]);
+        let counted = comparison.with_margin(COUNTED_MARGIN);
+        assert_eq!(verdicts(&[counted]), [Verdict::Regression]);
+        let same = Comparison::of(&a, &[100.0, 99.8, 100.2]).unwrap().with_margin(COUNTED_MARGIN);
+        assert_eq!(verdicts(&[same]), [Verdict::Equivalent]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use adjust::{benjamini_hochberg, holm};
 pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
 pub use change_points::{ChangePoint, change_points, medians, relative_to};
 pub use clumps::{Task, clumps};
-pub use compare::{Comparison, MARGIN, Verdict, verdicts};
+pub use compare::{COUNTED_MARGIN, Comparison, MARGIN, Verdict, verdicts};
 pub use energy::LEAST_VALUES;
 pub use events::{Event, events};
 pub use first_run::first_run_apart;

@@ -12,6 +12,8 @@ export interface View {
   comparisons: Comparison[];
   panels: Panel[];
   profiles: Profile[];
+  /** What is to be known of the figures of emulated kernels. */
+  notes: string[];
   environment: Environment;
 }
 
@@ -97,6 +99,8 @@ export interface Point {
   median: number | null;
   min: number | null;
   max: number | null;
+  /** For each transaction, where they were counted. */
+  instructions: number | null;
   class: string | null;
   first_run_apart: number | null;
   verdict: Verdict | null;
@@ -121,6 +125,8 @@ export interface Trial {
   validity: Validity;
   findings: Finding[];
   tps: number | null;
+  /** Null where they were not counted. */
+  instructions_per_transaction: number | null;
   transactions: number | null;
   failed: number | null;
   latency: Latency | null;

@@ -21,7 +21,7 @@ export interface Judged {
 }
 
 /** In the order of what matters. */
-export const KINDS = ['regression', 'improvement', 'unstable', 'inconclusive', 'insufficient', 'equivalent'] as const;
+export const KINDS = ['regression', 'improvement', 'unstable', 'inconclusive', 'insufficient', 'no verdict', 'equivalent'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** What the rows can be ordered by; what matters is the order where nothing is said. */

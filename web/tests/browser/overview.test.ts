@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vi
 import { ordered, typical, verdictsOf } from '../../src/overview/verdicts';
 import { change, count, tps } from '../../src/data/format';
 import { columnKey } from '../../src/data/url';
+import { emulated } from '../../test-results/emulated';
 import { kernels } from '../../test-results/kernels';
 import { view } from '../../test-results/view';
 import { launch, type Browser } from '../launch';
@@ -141,4 +142,22 @@ test('a trial that is chosen in a sweep leads to its page', async () => {
 test.each([390, 3840])('at %i pixels nothing of many columns is wider than the page', async (width) => {
   const page = await open('kernels', '', width);
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
+});
+
+test('of emulated kernels it is noted once what their figures are, and instructions stand beside throughput', async () => {
+  const page = await open('emulated');
+  const text = await page.locator('main').innerText();
+  expect(emulated.notes.length).toBe(2);
+  for (const note of emulated.notes) expect(text.split(note).length - 1).toBe(1);
+  const counted = emulated.panels.find(({ conditions }) => conditions.includes('acceleration icount'));
+  const points = counted?.rows.flatMap((row) => row.points) ?? [];
+  expect(points.length).toBe(4);
+  for (const point of points) expect(text).toContain(`${count(point?.instructions ?? null)} instructions`);
+  const rows = await rowsOf(page).allInnerTexts();
+  expect(rows.filter((row) => row.includes('no verdict')).length).toBe(2);
+  expect(await (await open('report')).locator('main').innerText()).not.toContain('nstructions');
+
+  const id = points[0]?.runs[0]?.id ?? '';
+  const trial = await open('emulated', `page=trial&trial=${id}`);
+  expect(await trial.locator('.trial-head').innerText()).toContain(`instructions for each transaction\t${count(points[0]?.runs[0]?.instructions_per_transaction ?? null)}`);
 });

@@ -159,6 +159,7 @@ pub(super) fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interv
 
 pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {
     Summary {
+        instructions_per_transaction: None,
         window_us: Some(3_000_000),
         transactions: Some((tps * 3.0) as u64),
         failed: Some(0),

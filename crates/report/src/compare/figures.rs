@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use model::machine::Acceleration;
 use model::metrics::Kind;
 use model::record::{Status, Trial};
 use store::Store;
@@ -69,8 +70,15 @@ fn rows(shared: &[Vec<Shared<'_>>], figure: impl Fn(&Trial) -> Option<f64>) -> V
 /// The rows of some cells, each with its pair, its place in that, and the runs of both sides. All of them together are the
 /// matrix over which p is adjusted.
 pub(crate) fn judged(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
-    let samples: Vec<(&[f64], &[f64])> =
-        cells.iter().map(|(_, _, a, b)| (a.values.as_slice(), b.values.as_slice())).collect();
+    let is_emulated =
+        |a: &Runs, b: &Runs| [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg);
+    // What has no verdict is no comparison, and none that p is adjusted for.
+    let sample = |(_, _, a, b): &'_ (usize, usize, Runs, Runs)| match is_emulated(a, b) {
+        true => (Vec::new(), Vec::new()),
+        false => (a.values.clone(), b.values.clone()),
+    };
+    let samples: Vec<(Vec<f64>, Vec<f64>)> = cells.iter().map(sample).collect();
+    let samples: Vec<(&[f64], &[f64])> = samples.iter().map(|(a, b)| (a.as_slice(), b.as_slice())).collect();
     let judged = judge(&samples);
     cells
         .into_iter()
@@ -78,6 +86,8 @@ pub(crate) fn judged(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
         .map(|((pair, cell, a, b), mut judged)| {
             if [&a, &b].into_iter().any(|runs| runs.values.is_empty() && runs.without == 0) {
                 judged.outcome = Outcome::Invalid;
+            } else if is_emulated(&a, &b) {
+                judged.outcome = Outcome::Emulated;
             }
             Row { pair, cell, a, b, judged }
         })
@@ -89,7 +99,10 @@ pub(crate) fn is_usable(trial: &Trial) -> bool {
 }
 
 pub(crate) fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
-    let mut runs = Runs::default();
+    let mut runs = Runs {
+        acceleration: trials.first().map_or(Acceleration::None, |trial| trial.cell.acceleration),
+        ..Runs::default()
+    };
     for trial in trials {
         match (is_usable(trial), figure(trial)) {
             (false, _) => runs.invalid += 1,

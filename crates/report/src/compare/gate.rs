@@ -78,7 +78,11 @@ impl Gate {
         match row.judged.outcome {
             Outcome::Change { .. } | Outcome::Equivalent => false,
             // What is unstable has no interval that can be relied on.
-            Outcome::Unstable | Outcome::Insufficient | Outcome::NoFigure | Outcome::Invalid => true,
+            Outcome::Unstable
+            | Outcome::Insufficient
+            | Outcome::Emulated
+            | Outcome::NoFigure
+            | Outcome::Invalid => true,
             Outcome::Inconclusive => row.judged.comparison.as_ref().is_none_or(reaches),
         }
     }

@@ -42,6 +42,8 @@ pub enum Outcome {
     Unstable,
     /// Fewer than 3 runs on a side.
     Insufficient,
+    /// A side was emulated in real time: its figures are of the machine that emulated it.
+    Emulated,
     /// A side has no run with a figure that can be compared.
     NoFigure,
     /// A side has no trial that may be used.
@@ -117,6 +119,7 @@ impl Outcome {
             Self::Inconclusive => "INCONCLUSIVE",
             Self::Unstable => "UNSTABLE",
             Self::Insufficient => "INSUFFICIENT",
+            Self::Emulated => "NO VERDICT",
             Self::NoFigure => "NO FIGURE",
             Self::Invalid => "INVALID",
         }

@@ -64,7 +64,9 @@ pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<
             first: (*first).to_owned(),
         });
     }
-    let fixed: BTreeSet<Factor> = a.fixed().union(&b.fixed()).copied().collect();
+    let mut fixed: BTreeSet<Factor> = a.fixed().union(&b.fixed()).copied().collect();
+    // A nanosecond is a time in one, and an instruction in the other.
+    fixed.remove(&Factor::Acceleration);
     let free: Vec<Factor> = Factor::ALL.into_iter().filter(|factor| !fixed.contains(factor)).collect();
     let (cells_a, cells_b) = (by_key(a, &free)?, by_key(b, &free)?);
     let mut matched =
@@ -234,6 +236,11 @@ fn nothing_shared(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> Compar
     }
     let next = match apart.as_slice() {
         [] => "run what one side lacks".to_owned(),
+        factors if factors.contains(&Factor::Acceleration) => {
+            "what was measured on the machine itself, by kvm, by tcg and by counting instructions is never compared with each \
+             other: select cells of one acceleration"
+                .to_owned()
+        }
         factors => {
             let example = |side: &Selected<'_>| {
                 let levels = factors

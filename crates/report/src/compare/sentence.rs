@@ -3,6 +3,7 @@
 use super::judge::Outcome;
 use super::{Compared, GateOutcome, OfMetric, Pair, Row};
 use crate::compare::matching::{in_words, part, varied};
+use crate::emulation::NO_VERDICT;
 use crate::figures::{change, counted};
 use crate::metric::Better;
 
@@ -10,6 +11,9 @@ use crate::metric::Better;
 pub(crate) fn sentence(of: &OfMetric, pair: usize, pairs: &[Pair]) -> String {
     let better = of.metric.better();
     let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
+    if !rows.is_empty() && rows.iter().all(|row| row.judged.outcome == Outcome::Emulated) {
+        return NO_VERDICT.to_owned();
+    }
     if let [only] = rows.as_slice() {
         let change = of_change(only).map(|change| format!(": {change}")).unwrap_or_default();
         return format!("{}{change}", only.judged.outcome.name(better));
@@ -30,6 +34,7 @@ pub(crate) fn sentence(of: &OfMetric, pair: usize, pairs: &[Pair]) -> String {
         Outcome::Inconclusive,
         Outcome::Unstable,
         Outcome::Insufficient,
+        Outcome::Emulated,
         Outcome::NoFigure,
         Outcome::Invalid,
     ];

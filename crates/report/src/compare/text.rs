@@ -10,6 +10,7 @@ use super::rows::{INVALID, Rows, SUSPECT};
 use super::sentence::{cell_of, sentence};
 use super::{Compared, Differences, Levels, OfMetric, Pair, Row, Side, csv};
 use crate::chart::Terminal;
+use crate::emulation::notes;
 use crate::figures::{self, counted};
 use crate::table::Format;
 
@@ -198,7 +199,8 @@ fn legend(of: &OfMetric) -> Vec<String> {
             "trials without this figure are not counted in n".to_owned(),
         ),
     ];
-    lines.into_iter().filter_map(|(is, line)| is.then_some(line)).collect()
+    let lines = lines.into_iter().filter_map(|(is, line)| is.then_some(line));
+    lines.chain(notes(of.rows.iter().map(|row| row.a.acceleration)).into_iter().map(str::to_owned)).collect()
 }
 
 /// The cells that began with a run unlike their others.

@@ -230,6 +230,14 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("tps", Real, "transactions per second in the window", |row| {
             Value::from(summary(row).map(|summary| summary.tps))
         }),
+        field(
+            "instructions_per_transaction",
+            Real,
+            "instructions of driver, server and kernel together for each transaction; null where they were not counted",
+            |row| {
+                Value::from(summary(row).and_then(|summary| summary.instructions_per_transaction))
+            },
+        ),
         field("tps_ci95_low", Real, "lower end of its 95% interval, by this trial alone", |row| {
             Value::from(interval(row).map(|(low, _)| low))
         }),

@@ -184,6 +184,7 @@ fn cell(history: &History, series: &Series) -> CellDocument {
             Tested::Yes => "yes",
             Tested::FewPoints => "few-points",
             Tested::NoRatio => "no-ratio",
+            Tested::Emulated => "emulated",
             Tested::NoFigure => "no-figure",
             Tested::Invalid => "invalid",
         },

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use model::factor::Factor;
+use model::machine::Acceleration;
 use model::record::Trial;
 use stats::{LEAST_VALUES, Sample, change_points, medians};
 
@@ -22,8 +23,10 @@ pub(super) fn relative<'a>(
     controls: &[&Trial],
     figure: impl Fn(&Trial) -> Option<f64>,
 ) -> HashMap<&'a str, f64> {
-    let others: Vec<Factor> =
-        Factor::ALL.into_iter().filter(|factor| !control.levels().contains_key(factor)).collect();
+    let others: Vec<Factor> = Factor::ALL
+        .into_iter()
+        .filter(|factor| !control.levels().contains_key(factor) || *factor == Factor::Acceleration)
+        .collect();
     let place = |trial: &Trial| (session(trial), key(&trial.cell, &others));
     let mut sessions: HashMap<_, Vec<f64>> = HashMap::new();
     for trial in controls.iter().filter(|trial| is_usable(trial)) {
@@ -103,6 +106,9 @@ fn of_points(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) -> Op
     let usable = points.iter().any(|runs| runs.without > 0 || !runs.values.is_empty());
     let (tested, changes) = match change_points(&medians) {
         _ if !usable => (Tested::Invalid, Vec::new()),
+        _ if points.iter().any(|runs| runs.acceleration == Acceleration::Tcg) => {
+            (Tested::Emulated, Vec::new())
+        }
         _ if known == 0 => (Tested::NoFigure, Vec::new()),
         None => (Tested::NoRatio, Vec::new()),
         Some(_) if known < LEAST_VALUES => (Tested::FewPoints, Vec::new()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::acceptance::Acceptance;
+use model::machine::Acceleration;
 use stats::{ChangePoint, LEAST_VALUES};
 
 use super::{History, Series, Shift, Tested, csv};
@@ -10,6 +11,7 @@ use crate::chart::Columns;
 use crate::compare::matching::{in_words, part, varied};
 use crate::compare::rows::{colour, figure, p};
 use crate::compare::text::wrapped;
+use crate::emulation::notes;
 use crate::figures::{change, counted};
 use crate::metric::Better;
 use crate::table::{Format, GAP, Table};
@@ -192,6 +194,7 @@ fn untested(history: &History) -> Vec<String> {
             format!("a change takes {LEAST_VALUES} steps to be found, and {{}} too few of them"),
         ),
         (Tested::NoRatio, "{} a figure of zero or less, to which there is no ratio".to_owned()),
+        (Tested::Emulated, "{} been emulated in real time: no verdict".to_owned()),
         (Tested::NoFigure, "{} no run with this figure".to_owned()),
         (Tested::Invalid, "{} no trial that may be used (`pgdyno store show` says why)".to_owned()),
     ];
@@ -211,7 +214,9 @@ fn untested(history: &History) -> Vec<String> {
         };
         Some(text.replace("{}", &who))
     });
-    said.collect()
+    let points = || history.series.iter().flat_map(|series| &series.points);
+    let accelerations = points().map(|runs| runs.acceleration).filter(|one| *one == Acceleration::Icount);
+    said.chain(notes(accelerations).into_iter().map(str::to_owned)).collect()
 }
 
 /// `5 shifts in 9 cells: 1 regression, 4 improvements; 1 accepted`.

@@ -46,6 +46,8 @@ pub struct CellLine {
     pub min: Option<f64>,
     /// The largest.
     pub max: Option<f64>,
+    /// Median of the instructions for each transaction; null where they were not counted.
+    pub instructions: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
     pub class: Option<String>,
     /// The ratio of geometric means to the first server's, less 1; null of the first one.
@@ -97,6 +99,7 @@ impl OfCells {
                         median: point.median,
                         min: point.min,
                         max: point.max,
+                        instructions: point.instructions,
                         class: point.class.clone(),
                         change: verdict.and_then(|verdict| verdict.change),
                         ci95_low: verdict.and_then(|verdict| verdict.ci95_low),
@@ -161,5 +164,6 @@ fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
             sentences.push(format!("{} {what}: {}", counted(n, "trial"), reasons.join(", ")));
         }
     }
+    sentences.extend(view.notes.iter().map(|&note| note.to_owned()));
     sentences
 }

@@ -48,7 +48,10 @@ fn panel(cells: &OfCells, lines: &[CellLine], terminal: Option<Terminal>) -> Str
     heads.extend(several.then_some("server"));
     let with_n = lines.iter().any(|line| line.n != lines[0].n);
     heads.extend(with_n.then_some("#n"));
-    heads.extend(["#median", "#min – max", "class"]);
+    let counted = lines.iter().any(|line| line.instructions.is_some());
+    heads.extend(["#median", "#min – max"]);
+    heads.extend(counted.then_some("#instructions"));
+    heads.push("class");
     heads.extend(several.then_some("#change"));
     let mut table = Table::new(heads);
     for line in lines {
@@ -62,6 +65,7 @@ fn panel(cells: &OfCells, lines: &[CellLine], terminal: Option<Terminal>) -> Str
                 format!("{} – {}", figures::tps(min), figures::tps(max))
             }),
         );
+        row.extend(counted.then(|| line.instructions.map_or(GAP.to_owned(), figures::tps)));
         let class = line.class.as_deref().map(|class| class.trim_start_matches("UNSTABLE-"));
         row.push(class.unwrap_or(GAP).to_owned());
         row.extend(several.then(|| line.change.map(figures::change).unwrap_or_default()));

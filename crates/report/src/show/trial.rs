@@ -8,6 +8,7 @@ use model::statistics::Stall;
 use model::waits::{Session, Waits};
 use serde::Serialize;
 
+use crate::emulation::notes;
 use crate::timeline::disks;
 use crate::view::Finding;
 
@@ -36,6 +37,10 @@ pub struct OfTrial {
     pub findings: Vec<Finding>,
     /// Transactions per second in the window.
     pub tps: Option<f64>,
+    /// Instructions for each transaction; null where they were not counted.
+    pub instructions_per_transaction: Option<f64>,
+    /// What is to be known of the figures of an emulated kernel.
+    pub notes: Vec<&'static str>,
     /// The interval that holds it with 95% confidence, by this run alone.
     pub tps_interval: Option<(f64, f64)>,
     /// Transactions that ended in the window.
@@ -167,6 +172,8 @@ impl OfTrial {
             validity: trial.validity.status.name(),
             findings: trial.validity.findings.iter().map(Finding::of).collect(),
             tps: summary.map(|summary| summary.tps),
+            notes: notes([trial.cell.acceleration]),
+            instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
             tps_interval: statistics.and_then(|statistics| statistics.tps_interval),
             transactions: summary.and_then(|summary| summary.transactions),
             failed: summary.and_then(|summary| summary.failed),

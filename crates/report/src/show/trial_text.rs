@@ -80,9 +80,13 @@ fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> Stri
         trial
             .transactions
             .map(|count| format!("{}{}", figures::grouped(&count.to_string()), seconds.unwrap_or_default())),
+        trial
+            .instructions_per_transaction
+            .map(|count| format!("{} instructions for each transaction", figures::tps(count))),
         trial.failed.map(|count| format!("{} failed", figures::grouped(&count.to_string()))),
     ];
     let mut out = wrapped_to(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "), width);
+    out += &trial.notes.iter().map(|note| wrapped_to(&format!("  {note}"), width)).collect::<String>();
     if let Some([least, middle, greatest]) = spread(trial.seconds.iter().map(|second| second.tps)) {
         out += &wrapped_to(
             &format!(
@@ -349,6 +353,12 @@ pub(super) fn long(trial: &OfTrial) -> Table {
         row("validity", &finding.gate, Some(format!("{}: {}", finding.validity, finding.evidence)), "");
     }
     row("throughput", "mean", trial.tps.map(|tps| tps.to_string()), "/s");
+    row(
+        "throughput",
+        "instructions per transaction",
+        trial.instructions_per_transaction.map(|count| count.to_string()),
+        "",
+    );
     let interval = trial.tps_interval;
     row("throughput", "95% interval, low", interval.map(|(low, _)| low.to_string()), "/s");
     row("throughput", "95% interval, high", interval.map(|(_, high)| high.to_string()), "/s");

@@ -314,6 +314,9 @@ pub struct Summary {
     pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
+    /// Instructions for each transaction, of driver, server and kernel together; null where they were not counted.
+    #[serde(default)]
+    pub instructions_per_transaction: Option<f64>,
     /// Latency of the window's transactions; null where there were none.
     pub latency: Option<Latency>,
     /// Service time of the window's transactions; null in a closed loop, where it is no other.
@@ -685,6 +688,7 @@ impl From<&record::Summary> for Summary {
             transactions: summary.transactions,
             failed: summary.failed,
             tps: summary.tps,
+            instructions_per_transaction: summary.instructions_per_transaction,
             latency: summary.latency.clone().map(Latency::from),
             service: summary.service.clone().map(Latency::from),
             beside: summary.beside.iter().map(BesideSummary::from).collect(),
@@ -706,6 +710,7 @@ impl Summary {
             transactions: self.transactions,
             failed: self.failed,
             tps: self.tps,
+            instructions_per_transaction: self.instructions_per_transaction,
             latency: self.latency.map(record::Latency::from),
             service: self.service.map(record::Latency::from),
             beside: self.beside.into_iter().map(BesideSummary::into_model).collect(),

@@ -170,6 +170,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 }],
             },
             summary: Some(Summary {
+                instructions_per_transaction: Some(54_321.5),
                 window_us: Some(2_500_001),
                 transactions: Some(7),
                 failed: Some(10),
@@ -468,6 +469,7 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
         started: None,
         ended: None,
         summary: Some(Summary {
+            instructions_per_transaction: None,
             window_us: None,
             transactions: None,
             failed: None,

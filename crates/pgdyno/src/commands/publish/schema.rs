@@ -17,7 +17,8 @@ pub(super) const OF_TRIALS: [Table; 6] =
     [Table::Intervals, Table::Scripts, Table::Series, Table::Waits, Table::Events, Table::Statements];
 
 /// The columns that version 1 did not have.
-const OF_VERSION_2: [&str; 5] = ["acceleration", "kernel_args", "sysctl", "cpus", "storage"];
+const OF_VERSION_2: [&str; 6] =
+    ["acceleration", "kernel_args", "sysctl", "cpus", "storage", "instructions_per_transaction"];
 
 /// The table that says which version it is, and that the schema is pgdyno's.
 const MARK: &str = "pgdyno_schema";
