@@ -244,6 +244,15 @@ pub fn comes_of_kernel(what: &str) -> bool {
         .is_some_and(|fact| FACTS.contains(&fact) || GROUPS.iter().any(|group| fact.starts_with(group)))
 }
 
+/// Whether a fact is of guests that have nothing but their kernels: what it has made of the same virtual machine, such as
+/// limits that it reckons from the memory.
+fn is_made_by_guests_kernel(what: &str, before: &Cell, after: &Cell) -> bool {
+    [before, after].into_iter().all(|cell| cell.acceleration.is_virtual())
+        && what
+            .strip_prefix("machine ")
+            .is_some_and(|fact| !fact.starts_with("virtual_machine.") && fact != "kernel_command_line")
+}
+
 /// Whether a fact of the machine is the kernel's command line, or what that can decide.
 fn comes_of_arguments(what: &str) -> bool {
     const FACTS: [&str; 5] = [
@@ -286,7 +295,7 @@ fn is_level_of(factor: Factor, what: &str) -> bool {
 /// Whether a difference is what the campaign asks for.
 fn is_declared(factor: Factor, what: &str, before: &Cell, after: &Cell) -> bool {
     if is_level_of(factor, what)
-        || (is_of_kernel(factor) && comes_of_kernel(what))
+        || (is_of_kernel(factor) && (comes_of_kernel(what) || is_made_by_guests_kernel(what, before, after)))
         || (factor == Factor::KernelArgs && comes_of_arguments(what))
         || (factor == Factor::Sysctl && (is_set_by_sysctl(what, before) || is_set_by_sysctl(what, after)))
     {
@@ -398,7 +407,7 @@ mod tests {
             found.iter().map(|found| found.what.trim_start_matches("machine ").to_owned()).collect::<Vec<_>>()
         };
         let text = "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n\
-                    kernel = ['6.1', '6.12']\nmemory = ['1GB', '2GB']\n";
+                    kernel = ['6.1', '6.12']\nacceleration = ['none']\nmemory = ['1GB', '2GB']\n";
         let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
         let cell = |server: &str, kernel: &str, memory: &str| {
             let levels = [(Factor::Server, server), (Factor::Kernel, kernel), (Factor::Memory, memory)];
@@ -424,6 +433,34 @@ mod tests {
         all.sort_unstable();
         assert_eq!(whats(&undeclared(from, servers)), all);
         assert_eq!(of_kernel(from, servers), []);
+    }
+
+    #[test]
+    fn what_a_kernel_makes_of_a_virtual_machine_is_no_confound_of_it() {
+        let text = "name = 'n'\n[factors]\nserver = ['17']\nworkload = ['select-only']\nclients = [1]\n\
+                    kernel = ['6.1', '6.12']\nacceleration = ['icount', 'none']\n";
+        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let whats = |found: &[Undeclared]| {
+            found.iter().map(|found| found.what.trim_start_matches("machine ").to_owned()).collect::<Vec<_>>()
+        };
+        let cell = |kernel: &str, acceleration: &str| {
+            plan.cells
+                .iter()
+                .find(|cell| {
+                    cell.kernel.as_deref() == Some(kernel) && cell.acceleration.name() == acceleration
+                })
+                .unwrap()
+        };
+        let facts = |files: &str, memory: &str| -> Facts {
+            [("machine sysctl.fs.file-max", files), ("machine virtual_machine.memory_bytes", memory)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into()
+        };
+        let (old, new) = (facts("1", "5"), facts("2", "6"));
+        let found = undeclared((cell("6.1", "icount"), &old), (cell("6.12", "icount"), &new));
+        assert_eq!(whats(&found), ["virtual_machine.memory_bytes"]);
+        let found = undeclared((cell("6.1", "none"), &old), (cell("6.12", "none"), &new));
+        assert_eq!(whats(&found), ["sysctl.fs.file-max", "virtual_machine.memory_bytes"]);
     }
 
     #[test]

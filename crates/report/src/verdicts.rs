@@ -3,6 +3,7 @@
 use model::cell::Cell;
 use model::factor::{Factor, UNKNOWN};
 use model::machine::Acceleration;
+use stats::MARGIN;
 
 use crate::analyse::COLUMN;
 use crate::compare::figures::judged;
@@ -99,5 +100,6 @@ fn verdict(row: &Row) -> view::Verdict {
         ci95_low: interval.map(|interval| interval.low - 1.0),
         ci95_high: interval.map(|interval| interval.high - 1.0),
         p_holm: row.judged.p_holm,
+        margin: row.judged.comparison.as_ref().map_or(MARGIN, |comparison| comparison.margin),
     }
 }

@@ -252,6 +252,8 @@ pub struct Verdict {
     pub ci95_high: Option<f64>,
     /// p, adjusted by Holm over all comparisons of the report; null with fewer than 3 trials on a side.
     pub p_holm: Option<f64>,
+    /// The ratio up to which two cells are equivalent, such as 1.05.
+    pub margin: f64,
 }
 
 /// One measured execution of a cell.

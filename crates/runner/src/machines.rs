@@ -35,6 +35,8 @@ pub const RESULT: &str = "result";
 const DISK_MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
 /// What a guest has beside its file system, where nobody says how much: for the kernel, the server and its sessions.
 const MEMORY_BYTES: u64 = 1 << 30;
+/// In what steps it gets more.
+const MEMORY_STEP_BYTES: u64 = 64 << 20;
 
 /// The kernels of a campaign, and what boots them.
 pub(crate) struct Machines {
@@ -231,9 +233,11 @@ fn cpus(cell: &Cell) -> u32 {
 }
 
 /// How much memory a guest is to have: where the cell does not say, what is enough for what it has in memory, which is there
-/// twice while it is unpacked, and for the server.
+/// twice while it is unpacked, and for the server; the same for all trials of a cell.
 fn memory(cell: &Cell, root: &Root) -> u64 {
-    cell.memory.bytes().unwrap_or_else(|| 2 * root.bytes() + MEMORY_BYTES)
+    cell.memory
+        .bytes()
+        .unwrap_or_else(|| (2 * root.bytes() + MEMORY_BYTES).next_multiple_of(MEMORY_STEP_BYTES))
 }
 
 /// The file of a kernel parameter: a path, or a name as sysctl(8) has it.

@@ -113,6 +113,8 @@ export interface Verdict {
   ci95_low: number | null;
   ci95_high: number | null;
   p_holm: number | null;
+  /** The ratio up to which two cells are equivalent, such as 1.05. */
+  margin: number;
 }
 
 export interface Trial {

@@ -95,8 +95,10 @@ function byWhatMatters(a: Judged, b: Judged): number {
   return KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || size(b) - size(a);
 }
 
-/** The margin within which nothing changed, as a ratio: 5%. The same as crates/stats has. */
-export const MARGIN = 1.05;
+/** The widest margin within which nothing changed, as a ratio. */
+export function widest(rows: Judged[]): number {
+  return Math.max(1.01, ...rows.map(({ verdict }) => verdict.margin));
+}
 
 /** Up to which change, as the logarithm of a ratio, bars go: what most intervals need. */
 export function reach(rows: Judged[]): number {
@@ -105,5 +107,5 @@ export function reach(rows: Judged[]): number {
     return known.length > 0 ? [Math.max(...known)] : [];
   });
   const most = ends.toSorted((a, b) => a - b)[Math.floor(0.9 * (ends.length - 1))] ?? 0;
-  return Math.min(Math.max(most, 2.2 * Math.log(MARGIN)), Math.log(2.5));
+  return Math.min(Math.max(most, 2.2 * Math.log(widest(rows))), Math.log(2.5));
 }
