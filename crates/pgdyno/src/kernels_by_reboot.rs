@@ -436,7 +436,7 @@ fn boot_of(cell: &Cell, machine: &Machine) -> Result<Boot, String> {
             "no installed kernel is a {label}: install its package (Debian: `apt-get install linux-image-…`; \
              `apt-cache search --names-only linux-image-{label}` lists them), or name it as `uname -r` does; installed \
              are {}",
-            all.join(", ")
+            if all.is_empty() { "none".to_owned() } else { all.join(", ") }
         )
     })?;
     let sysctl = Sysctl { name: cell.sysctl.name.clone(), values: cell.sysctl.values.clone() };

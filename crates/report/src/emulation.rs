@@ -11,7 +11,7 @@ const REAL_TIME: &str =
 
 /// What figures are where instructions were counted.
 const PATH_LENGTH: &str = "acceleration icount: time is virtual, and TPS is path length: one instruction takes one nanosecond; \
-                           there are no caches and no real I/O";
+                           there are no caches and no real I/O, and a change of 1% matters";
 
 /// What is to be known of figures that came by these.
 pub(crate) fn notes(accelerations: impl IntoIterator<Item = Acceleration>) -> Vec<&'static str> {

@@ -106,6 +106,24 @@ fn a_report_gives_no_verdict_on_what_was_emulated_in_real_time_and_says_why() {
 }
 
 #[test]
+fn two_percent_of_the_path_length_are_a_change_and_of_throughput_they_are_not() {
+    let mut bundles = Bundles::new();
+    for acceleration in [Acceleration::Kvm, Acceleration::Icount] {
+        for (kernel, factor) in [("6.1", 1.0), ("6.12", 0.98)] {
+            for tps in &STEADY[..3] {
+                bundles.write(of(kernel, acceleration, tps * factor));
+            }
+        }
+    }
+    let view = read(&bundles.store, &Selection::Latest).unwrap();
+    let verdict = |panel: &report::view::Panel| {
+        panel.rows[0].points[1].as_ref().unwrap().verdict.as_ref().unwrap().verdict
+    };
+    let names: Vec<&str> = view.panels.iter().map(verdict).collect();
+    assert_eq!(names, ["EQUIVALENT", "REGRESSION"]);
+}
+
+#[test]
 fn nothing_is_noted_where_nothing_was_emulated() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("18", 4), &STEADY);

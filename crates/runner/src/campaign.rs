@@ -88,12 +88,15 @@ impl Campaign<'_> {
         let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.here.runs(cell)).collect();
+        let machines = match Machines::prepare(self.cache, self.plan, &cells, &preparation) {
+            Err(RunError::Target(TargetError::Interrupted)) => return Err(RunError::Interrupted),
+            machines => machines?,
+        };
         let mut servers = match Servers::prepare(self.cache, self.plan, &cells, &preparation) {
             Err(TargetError::Interrupted) => return Err(RunError::Interrupted),
             servers => servers?,
         };
         self.guard(&servers)?;
-        let machines = Machines::prepare(self.cache, self.plan, &cells, &preparation)?;
         let host = Host::look();
         let setup = Setup {
             run: self.run,

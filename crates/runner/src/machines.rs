@@ -2,8 +2,8 @@
 //! bundle that it leaves there comes out and is a bundle like any other.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -146,7 +146,7 @@ impl Machines {
         };
         let mut vm = Vm::boot(&kernel.image, root, hardware, &cell.kernel_args)?;
         machine.command_line = vm.command_line().to_vec();
-        let incoming = tempfile::tempdir_in(cache.directory())?;
+        let mut incoming = BTreeMap::new();
         let mut failed = None;
         let started = Instant::now();
         let passed = || u64::try_from(started.elapsed().as_micros()).ok();
@@ -158,11 +158,7 @@ impl Machines {
                     on_interval(&interval, None);
                 }
             }
-            Frame::File(path, bytes) => {
-                if let Err(error) = append(incoming.path(), &path, &bytes) {
-                    failed = Some(format!("{path} could not be kept: {error}"));
-                }
-            }
+            Frame::File(path, bytes) => incoming.entry(path).or_insert_with(Vec::new).extend(bytes),
             Frame::Failed(why) => failed = Some(why),
             _ => {}
         });
@@ -170,7 +166,7 @@ impl Machines {
         let taken = match (code, failed) {
             (Err(error), _) => Err(error.to_string()),
             (Ok(_), Some(why)) => Err(format!("in the virtual machine: {why}")),
-            (Ok(0), None) => take(&incoming.path().join(RESULT)).map_err(|error| error.to_string()),
+            (Ok(0), None) => take(&incoming).map_err(|error| error.to_string()),
             (Ok(code), None) => Err(format!("pgdyno in the virtual machine ended with {code}")),
         };
         match taken {
@@ -201,7 +197,7 @@ impl Machines {
 
         let mut root = Root::new(cache.directory())?;
         let variables = target::vm::server::pack(&mut root, cache, template, !has_disk(cell))?;
-        let orders = tempfile::tempdir_in(cache.directory()).map_err(VmError::from)?;
+        let orders = tempfile::tempdir().map_err(VmError::from)?;
         let id = write_order(orders.path(), setup, next)?;
         root.tree(orders.path(), Path::new(ORDER), &|_| true)?;
         if let Some(config) = &kernel.config {
@@ -318,25 +314,29 @@ fn order(setup: &Setup, next: &Next, cell: Cell) -> TrialRecord {
     }
 }
 
-/// Adds to a file below a directory. Paths that lead out of it are refused.
-fn append(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+/// The one trial of a store that came out as files, by their paths.
+fn take(files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
+    let place = tempfile::tempdir().map_err(VmError::from)?;
+    for (path, bytes) in files {
+        put(place.path(), path, bytes).map_err(VmError::from)?;
+    }
+    let store = Store::existing(&place.path().join(RESULT))?;
+    let ids = store.ids()?;
+    let [id] = ids.as_slice() else { return Err(RunError::NoBundle { count: ids.len() }) };
+    Ok(store.load(id)?)
+}
+
+/// Writes a file below a directory. A path that leads out of it is refused.
+fn put(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
     let path = Path::new(path);
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(io::Error::other("a path that leads elsewhere"));
+        return Err(io::Error::other(format!("{} leads elsewhere", path.display())));
     }
     let file = directory.join(path);
     if let Some(above) = file.parent() {
         fs::create_dir_all(above)?;
     }
-    OpenOptions::new().create(true).append(true).open(file)?.write_all(bytes)
-}
-
-/// The one trial of a store.
-fn take(directory: &Path) -> Result<TrialRecord, RunError> {
-    let store = Store::existing(directory)?;
-    let ids = store.ids()?;
-    let [id] = ids.as_slice() else { return Err(RunError::NoBundle { count: ids.len() }) };
-    Ok(store.load(id)?)
+    fs::write(file, bytes)
 }
 
 #[cfg(test)]
@@ -352,11 +352,10 @@ mod tests {
     #[test]
     fn what_comes_out_stays_below_its_directory() {
         let place = tempfile::tempdir().unwrap();
-        append(place.path(), "result/trials/a", b"one ").unwrap();
-        append(place.path(), "result/trials/a", b"two").unwrap();
-        assert_eq!(fs::read(place.path().join("result/trials/a")).unwrap(), b"one two");
+        put(place.path(), "result/trials/a", b"one").unwrap();
+        assert_eq!(fs::read(place.path().join("result/trials/a")).unwrap(), b"one");
         for path in ["../out", "/etc/passwd", "a/../../b"] {
-            assert!(append(place.path(), path, b"").is_err(), "{path}");
+            assert!(put(place.path(), path, b"").is_err(), "{path}");
         }
     }
 }

@@ -17,8 +17,7 @@ use crate::store_arg::StoreArg;
 /// Servers and data sets are fetched and built when they are first needed. Each trial is stored as soon as it has
 /// ended; Ctrl-C ends the running one and keeps all others, and `pgdyno resume` goes on from there, as it does after a
 /// crash. Trials that name another kernel or host than this one wait for a `resume` there; with --kernels-by-reboot, the
-/// machine is booted into each kernel by itself. Tables go to standard output,
-/// progress to standard error.
+/// machine is booted into each kernel by itself. Tables go to standard output, progress to standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno run campaigns/quick.toml\n  \
                         pgdyno run campaigns/versions.toml --set scale=100 --set duration=60s\n  \

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use model::machine::Acceleration;
 use model::metrics::Kind;
 use model::record::{Status, Trial};
+use stats::{COUNTED_MARGIN, MARGIN};
 use store::Store;
 
 use super::judge::{Outcome, judge};
@@ -78,8 +79,12 @@ pub(crate) fn judged(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
         false => (a.values.clone(), b.values.clone()),
     };
     let samples: Vec<(Vec<f64>, Vec<f64>)> = cells.iter().map(sample).collect();
-    let samples: Vec<(&[f64], &[f64])> = samples.iter().map(|(a, b)| (a.as_slice(), b.as_slice())).collect();
-    let judged = judge(&samples);
+    let counted = |(_, _, a, b): &(usize, usize, Runs, Runs)| {
+        [a, b].into_iter().all(|runs| runs.acceleration == Acceleration::Icount)
+    };
+    let margin = |cell| if counted(cell) { COUNTED_MARGIN } else { MARGIN };
+    let pairs = samples.iter().zip(&cells).map(|((a, b), cell)| (a.as_slice(), b.as_slice(), margin(cell)));
+    let judged = judge(&pairs.collect::<Vec<_>>());
     cells
         .into_iter()
         .zip(judged)

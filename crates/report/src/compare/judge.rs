@@ -50,9 +50,11 @@ pub enum Outcome {
     Invalid,
 }
 
-/// Compares each second sample with the first one. All of them together are the matrix over which p is adjusted.
-pub fn judge(pairs: &[(&[f64], &[f64])]) -> Vec<Judged> {
-    let comparisons: Vec<Option<Comparison>> = pairs.iter().map(|(a, b)| Comparison::of(a, b)).collect();
+/// Compares each second sample with the first one, by the margin that is with them. All of them together are the matrix
+/// over which p is adjusted.
+pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
+    let compared = |&(a, b, margin): &(&[f64], &[f64], f64)| Some(Comparison::of(a, b)?.with_margin(margin));
+    let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compared).collect();
     let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
     let mut verdicts = verdicts(&known).into_iter();
     let adjusted = holm(&known.iter().filter_map(p).collect::<Vec<f64>>());
@@ -137,6 +139,8 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
+    use stats::MARGIN;
+
     use super::*;
 
     const STEADY: [f64; 5] = [100.0, 100.5, 99.5, 100.2, 99.8];
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn of_what_is_better_when_it_is_less_the_words_turn_round() {
-        let judged = judge(&[(&STEADY, &HALF), (&HALF, &STEADY)]);
+        let judged = judge(&[(&STEADY, &HALF, MARGIN), (&HALF, &STEADY, MARGIN)]);
         let names = |better| [judged[0].outcome.name(better), judged[1].outcome.name(better)];
         assert_eq!(names(Better::Higher), ["REGRESSION", "IMPROVEMENT"]);
         assert_eq!(names(Better::Lower), ["IMPROVEMENT", "REGRESSION"]);
@@ -156,7 +160,12 @@ mod tests {
     #[test]
     fn a_pair_without_figures_keeps_its_place() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
-        let judged = judge(&[(&STEADY, &[0.0; 3]), (&STEADY, &noisy), (&[1.0], &STEADY), (&[], &STEADY)]);
+        let judged = judge(&[
+            (&STEADY, &[0.0; 3], MARGIN),
+            (&STEADY, &noisy, MARGIN),
+            (&[1.0], &STEADY, MARGIN),
+            (&[], &STEADY, MARGIN),
+        ]);
         let names: Vec<&str> = judged.iter().map(|judged| judged.outcome.name(Better::Higher)).collect();
         assert_eq!(names, ["NO FIGURE", "EQUIVALENT", "INSUFFICIENT", "NO FIGURE"]);
         let alone = judged[1].comparison.as_ref().unwrap().welch.unwrap().p;
