@@ -107,6 +107,7 @@ perf:
 # What boots kernels, and apt's lists, by which they are got.
 kernels:
 	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dpkg-deb:dpkg
+	@[ -x /usr/lib/qemu/virtiofsd ] || setup/packages /usr/libexec/virtiofsd:virtiofsd
 
 cargo-deny: compiler
 	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \

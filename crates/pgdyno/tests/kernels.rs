@@ -55,6 +55,72 @@ fn a_command_runs_under_the_kernel_and_its_output_and_code_come_out() {
 }
 
 #[test]
+fn the_machines_files_can_be_read_and_what_is_written_is_in_memory() {
+    let bench = Bench::new("");
+    fs::write(bench.path().join("old"), "as it was\n").unwrap();
+    let attempt = "mkdir /mnt/again && mount -t virtiofs host /mnt/again && mount -o remount,rw /mnt/again";
+    let script = format!(
+        "uname -r; cat old; cat /etc/os-release; echo more >>old; echo new >new; cat old new; echo $PGDYNO_WORD; {attempt}; \
+         echo bad >/mnt/again$PWD/bad; stat -f -c %T /; tr '\\0' ' ' </proc/1/cmdline"
+    );
+    let mut command = bench.command(&["kernel", "boot", KERNEL, "--root", "host", "--", "sh", "-c", &script]);
+    let output = command.env("PGDYNO_WORD", "word").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let machine = fs::read_to_string("/etc/os-release").unwrap();
+    let rest = said.strip_prefix("6.1.").and_then(|said| said.split_once('\n')).map(|(_, rest)| rest);
+    let wanted = format!("as it was\n{machine}as it was\nmore\nnew\nword\noverlayfs\n/pgdyno guest ");
+    assert_eq!(rest, Some(&*wanted), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("bad: Read-only file system"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(fs::read_to_string(bench.path().join("old")).unwrap(), "as it was\n");
+    let left: Vec<_> = fs::read_dir(bench.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the campaign and the old file: {left:?}");
+}
+
+#[test]
+fn killed_nobody_serves_files_any_more_and_without_them_a_guest_ends() {
+    let temporary = tempfile::tempdir().unwrap();
+    let bench = Bench::new("");
+    let start = |command: &str| {
+        let mut boot =
+            bench.command(&["kernel", "boot", KERNEL, "--root", "host", "--", "sh", "-c", command]);
+        boot.env("TMPDIR", temporary.path());
+        bench.start_command(boot)
+    };
+    let is_serving = |process: &support::Process| process.command.contains("/virtiofsd ");
+    let serving = |running: &support::Running| running.family().into_iter().find(is_serving);
+
+    let running = start("sleep 600");
+    wait_until("files are served", || serving(&running).is_some());
+    let family = running.family();
+    signal(running.pid(), libc::SIGKILL);
+    wait_until_gone(&family);
+    running.end();
+
+    let mut running = start("echo up >&2; sleep 600");
+    running.wait_for("up");
+    let family = running.family();
+    assert!(family.iter().any(|process| is_guest(&process.command)), "{family:#?}");
+    assert_eq!(family.iter().filter(|process| is_serving(process)).count(), 1, "{family:#?}");
+    signal(running.pid(), libc::SIGKILL);
+    wait_until_gone(&family);
+    running.end();
+
+    let mut running = start("echo up >&2; sleep 600");
+    running.wait_for("up");
+    signal(serving(&running).unwrap().pid, libc::SIGKILL);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("ended while it was at work") && said.contains("virtiofsd: signal: 9"), "{said}");
+
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "sockets and files have no names");
+}
+
+#[test]
 fn kernels_that_panic_hang_or_have_too_little_memory_are_told_with_their_console() {
     let panicking = boot(&["--args", "rdinit=/no-such-init", "--", "true"]);
     let said = text(&panicking);

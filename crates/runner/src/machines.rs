@@ -143,6 +143,7 @@ impl Machines {
             cpus: machine.cpus,
             memory_bytes: machine.memory_bytes,
             disk: disk.map(|image| (image, cell.storage)),
+            host_files: false,
             patience: None,
         };
         let mut vm = Vm::boot(&kernel.image, root, hardware, &cell.kernel_args)?;

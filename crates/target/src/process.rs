@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -9,6 +10,7 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::error::TargetError;
@@ -51,6 +53,14 @@ pub(crate) fn enter(command: &mut Command, groups: Vec<File>) {
             }
             Ok(())
         });
+    }
+}
+
+/// Has a command inherit a file under the same descriptor.
+pub(crate) fn keep_open(command: &mut Command, file: OwnedFd) {
+    // SAFETY: as above.
+    unsafe {
+        command.pre_exec(move || Ok(rustix::io::fcntl_setfd(&file, FdFlags::empty())?));
     }
 }
 

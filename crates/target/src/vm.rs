@@ -3,8 +3,8 @@
 //! In the order of a boot: [`Root`] packs what the guest is to have into an initramfs (`initramfs.rs`, `programs.rs`);
 //! [`Vm::boot`] runs QEMU (`qemu.rs`); in the guest, [`guest::Guest`] is the first process; both speak over a serial port
 //! (`link.rs`), because every kernel has its driver. A PostgreSQL server with its data goes into it by `server.rs`, its data
-//! onto a disk by `disk.rs`. [`works_here`] finds out whether KVM really runs kernels
-//! (`probe.rs`).
+//! onto a disk by `disk.rs`; this machine's files are its root by `virtiofs.rs`. [`works_here`] finds out whether KVM
+//! really runs kernels (`probe.rs`).
 
 mod disk;
 pub mod guest;
@@ -14,6 +14,7 @@ mod probe;
 mod programs;
 mod qemu;
 pub mod server;
+mod virtiofs;
 
 pub use disk::image;
 pub use initramfs::Root;

@@ -3,12 +3,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::process::chroot;
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Doing, TargetError};
 use crate::vm::initramfs::Root;
 use crate::vm::link::{Frame, MAX_BYTES};
+use crate::vm::virtiofs::TAG;
 
 /// Where pgdyno is in a guest.
 pub const PROGRAM: &str = "/pgdyno";
@@ -37,6 +40,10 @@ pub struct Orders {
     pub job: Job,
     /// Its name: that of the host.
     pub hostname: String,
+    /// Whether its root is this machine's, in which what it writes goes into memory.
+    pub host_root: bool,
+    /// Where its job begins.
+    pub directory: PathBuf,
     /// Where its disk is to be mounted, if it has one.
     pub disk_at: Option<PathBuf>,
     /// Kernel parameters to be set before: files below `/proc/sys` and `/sys`, and what is written to them.
@@ -60,7 +67,15 @@ impl Orders {
     /// A job and nothing else.
     pub fn of(job: Job) -> Self {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { job, hostname, disk_at: None, sysctl: Vec::new(), variables: Vec::new() }
+        Self {
+            job,
+            hostname,
+            host_root: false,
+            directory: PathBuf::from("/"),
+            disk_at: None,
+            sysctl: Vec::new(),
+            variables: Vec::new(),
+        }
     }
 
     /// Gives a guest these orders, pgdyno and what every system has. `modules` are the kernel's modules in the order in
@@ -97,16 +112,9 @@ impl Guest {
     /// Makes a system of what the kernel has booted, and tells the host that it is up.
     ///
     /// # Errors
-    /// Something that every system has can't be had. With the link up, the host has been told.
+    /// Something that every system has can't be had. Where the link is up, the host is told, and this does not return.
     pub fn begin() -> Result<(Self, Orders), TargetError> {
-        for (what, at, options) in [
-            ("proc", "/proc", ""),
-            ("sysfs", "/sys", ""),
-            ("devtmpfs", "/dev", ""),
-            ("tmpfs", "/run", "mode=755"),
-        ] {
-            mount_new(what, what, Path::new(at), options)?;
-        }
+        mount_usual(Path::new("/"))?;
         let guest = Self { link: Arc::new(Mutex::new(open_link()?)) };
         guest.say(&Frame::Up);
         match guest.furnish() {
@@ -122,7 +130,7 @@ impl Guest {
             }
             Err(error) => {
                 guest.say(&Frame::Failed(error.to_string()));
-                Err(error)
+                guest.end(1)
             }
         }
     }
@@ -131,9 +139,6 @@ impl Guest {
         // The kernel gives a file system in memory half of the memory; here it is all there is. Where this is not a
         // tmpfs, it has no limit.
         let _ = rustix::mount::mount_remount("/", MountFlags::empty(), "size=95%");
-        let shm = Path::new("/dev/shm");
-        fs::create_dir_all(shm).doing("make the directory", shm)?;
-        mount_new("tmpfs", "tmpfs", shm, "mode=1777")?;
         // Up, it has the address 127.0.0.1. A kernel without networking has none.
         let _ = fs::write("/sys/class/net/lo/flags", "0x9");
         let modules = Path::new(MODULES);
@@ -150,6 +155,9 @@ impl Guest {
         let orders: Orders = serde_json::from_slice(&text).doing("read", orders)?;
         // Nothing depends on it but how a trial is found.
         let _ = rustix::system::sethostname(orders.hostname.as_bytes());
+        if orders.host_root {
+            enter_host_root()?;
+        }
         if let Some(at) = &orders.disk_at {
             fs::create_dir_all(at).doing("make the directory", at)?;
             mount(DISK, at, "ext4", MountFlags::empty(), c"").doing("mount the disk at", at)?;
@@ -157,6 +165,8 @@ impl Guest {
         for (file, value) in &orders.sysctl {
             fs::write(file, value).doing("set the kernel parameter", file)?;
         }
+        let directory = &orders.directory;
+        std::env::set_current_dir(directory).doing("go to the directory", directory)?;
         Ok(orders)
     }
 
@@ -201,6 +211,49 @@ impl Guest {
             thread::park();
         }
     }
+}
+
+/// What every system has, below a root.
+fn mount_usual(root: &Path) -> Result<(), TargetError> {
+    for (what, at, options) in [
+        ("proc", "proc", ""),
+        ("sysfs", "sys", ""),
+        ("devtmpfs", "dev", ""),
+        ("tmpfs", "dev/shm", "mode=1777"),
+        ("tmpfs", "run", "mode=755"),
+    ] {
+        let at = root.join(at);
+        fs::create_dir_all(&at).doing("make the directory", &at)?;
+        mount_new(what, what, &at, options)?;
+    }
+    Ok(())
+}
+
+/// Makes the host's files the root. What is written goes into memory above them; what they have of their own system, such
+/// as its processes, is hidden by this one's.
+fn enter_host_root() -> Result<(), TargetError> {
+    let [files, memory, root] = ["/host/files", "/host/memory", "/host/root"].map(Path::new);
+    let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
+    for directory in [files, memory, root] {
+        fs::create_dir_all(directory).doing("make the directory", directory)?;
+    }
+    mount(TAG, files, "virtiofs", MountFlags::RDONLY, c"")
+        .doing("mount by virtiofs this machine's files at", files)?;
+    mount_new("tmpfs", "tmpfs", memory, "mode=755")?;
+    for directory in [&upper, &work] {
+        fs::create_dir(directory).doing("make the directory", directory)?;
+    }
+    let layers = [("lowerdir", files), ("upperdir", &upper), ("workdir", &work)];
+    let options = layers.map(|(name, path)| format!("{name}={}", path.display())).join(",");
+    mount_new("overlay", "overlay", root, &options)?;
+    // Not served by root, files belong to nobody here, and programs that want to be their owner would be that.
+    if fs::metadata(files).doing("look at", files)?.uid() != 0 {
+        rustix::mount::mount_remount(root, MountFlags::NOSUID, c"").doing("mount again", root)?;
+    }
+    mount_usual(root)?;
+    // The root of an initramfs can't be exchanged by pivot_root(2).
+    std::env::set_current_dir(root).doing("go to the directory", root)?;
+    mount_move(".", "/").and_then(|()| chroot(".")).doing("make a root of", root)
 }
 
 fn mount_new(what: &str, source: &str, at: &Path, options: &str) -> Result<(), TargetError> {

@@ -63,6 +63,7 @@ fn try_it(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), String> {
         cpus: 1,
         memory_bytes: MEMORY_BYTES,
         disk: None,
+        host_files: false,
         patience: Some(BOOTS_WITHIN),
     };
     let mut vm = Vm::boot(kernel, root, hardware, "").map_err(|error| told(&error))?;

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -15,9 +15,10 @@ use model::units::Size;
 use rustix::process::Signal;
 
 use crate::error::TargetError;
-use crate::process::spawn;
+use crate::process::{keep_open, spawn};
 use crate::vm::initramfs::Root;
 use crate::vm::link::Frame;
+use crate::vm::virtiofs::{HostFiles, TAG};
 
 /// How long a guest may say nothing until it counts as hung; while it does something, it says so all the time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -25,6 +26,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Lines of the console that go into an error.
 const CONSOLE_LINES: usize = 25;
+
+/// How far a guest has come of which nothing was heard.
+const BEFORE: &str = "before its first process ran";
 
 /// Without so much beside its file system a guest does not come up.
 const LEAST_MEMORY_BYTES: u64 = 192 << 20;
@@ -39,6 +43,8 @@ pub struct Hardware {
     pub memory_bytes: u64,
     /// The image of a disk, and how it is used.
     pub disk: Option<(File, Storage)>,
+    /// Whether it can read this machine's files.
+    pub host_files: bool,
     /// How long it may say nothing until it is ended; none for the usual three minutes.
     pub patience: Option<Duration>,
 }
@@ -51,6 +57,7 @@ pub struct Vm {
     console: File,
     /// Files that it opens by our descriptors.
     _files: (File, Option<(File, Storage)>),
+    host_files: Option<HostFiles>,
     patience: Duration,
     /// The command line of the emulator, for the record.
     command_line: Vec<String>,
@@ -72,6 +79,12 @@ pub enum VmError {
     #[error("the virtual machine did not start: {why}")]
     Start {
         /// What it said.
+        why: String,
+    },
+    /// This machine's files can't be served to it.
+    #[error("the virtual machine can't have this machine's files: {why}")]
+    HostFiles {
+        /// What is missing or was refused.
         why: String,
     },
     /// Its memory does not hold what it is to begin with.
@@ -161,8 +174,15 @@ impl Vm {
         }
         let packed = root.finish()?;
         let console = tempfile::tempfile().map_err(not_started)?;
-        let arguments = arguments(kernel, &packed, &console, &hardware, kernel_args);
+        let mut arguments = arguments(kernel, &packed, &console, &hardware, kernel_args);
         let mut command = Command::new(PROGRAM);
+        let mut host_files = None;
+        if hardware.host_files {
+            let (served, socket) = HostFiles::serve()?;
+            arguments.extend(sharing(&socket, hardware.memory_bytes));
+            keep_open(&mut command, socket);
+            host_files = Some(served);
+        }
         command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn(command, Signal::KILL).map_err(not_started)?;
         let (sender, frames) = mpsc::channel();
@@ -185,7 +205,7 @@ impl Vm {
         let patience = hardware.patience.unwrap_or(PATIENCE);
         let command_line = std::iter::once(PROGRAM.to_owned()).chain(arguments).collect();
         let _files = (packed, hardware.disk);
-        Ok(Self { child, frames, console, _files, patience, command_line })
+        Ok(Self { child, frames, console, _files, host_files, patience, command_line })
     }
 
     /// The emulator's command line. Files that have no name are shown by their descriptor.
@@ -202,11 +222,16 @@ impl Vm {
         interrupted: &dyn Fn() -> bool,
         mut hear: impl FnMut(Frame),
     ) -> Result<u8, VmError> {
-        let mut when = "before its first process ran";
+        let mut when = BEFORE;
         let mut heard = Instant::now();
         loop {
             if interrupted() {
                 return Err(VmError::Interrupted);
+            }
+            if self.host_files.as_mut().is_some_and(|files| files.failure().is_some()) {
+                // Who waits for a file now would wait for ever. It may have ended by itself.
+                let _ = self.child.kill();
+                return Err(self.ended(when, ""));
             }
             match self.frames.recv_timeout(LOOK_EVERY) {
                 Ok(Ok(Frame::Exit(code))) => return Ok(code),
@@ -238,17 +263,21 @@ impl Vm {
             // Without it, the rest is said.
             let _ = stderr.read_to_string(&mut said);
         }
+        let mut complaints = vec![said];
+        // What it says to the end of the emulator is no reason for that.
+        if let Some(files) = &mut self.host_files
+            && let Some(status) = files.failure()
+        {
+            complaints.extend([format!("virtiofsd: {status}"), files.said()]);
+        }
+        let complaints = joined(&complaints);
         let console = self.console_tail();
-        if console.is_empty() && !said.trim().is_empty() {
-            return VmError::Start { why: said.trim().to_owned() };
+        if when == BEFORE && console.is_empty() && !complaints.is_empty() {
+            return VmError::Start { why: complaints };
         }
         let panicked = console.lines().find(|line| line.contains("Kernel panic"));
-        let told: Vec<&str> = [panicked.unwrap_or_default(), talked, said.trim(), &status]
-            .into_iter()
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-            .collect();
-        let what = if told.is_empty() { "it switched itself off".to_owned() } else { told.join("; ") };
+        let told = joined(&[panicked.unwrap_or_default(), talked, &complaints, &status]);
+        let what = if told.is_empty() { "it switched itself off".to_owned() } else { told };
         VmError::Ended { when, what, console }
     }
 
@@ -286,6 +315,12 @@ pub fn cpu_model(acceleration: Acceleration) -> &'static str {
         Acceleration::Kvm => "host",
         Acceleration::Tcg | Acceleration::Icount | Acceleration::None => "max",
     }
+}
+
+fn joined(texts: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> =
+        texts.iter().map(|text| text.as_ref().trim()).filter(|text| !text.is_empty()).collect();
+    texts.join("; ")
 }
 
 fn arguments(
@@ -352,6 +387,21 @@ fn arguments(
         ));
     }
     all
+}
+
+/// This machine's files come by a socket to who serves them, and he writes what he answers into the guest's memory.
+fn sharing(socket: &OwnedFd, memory_bytes: u64) -> [String; 8] {
+    [
+        "-object",
+        &format!("memory-backend-memfd,id=memory,size={}K,share=on", memory_bytes / 1024),
+        "-machine",
+        "memory-backend=memory",
+        "-chardev",
+        &format!("socket,id=files,fd={}", socket.as_raw_fd()),
+        "-device",
+        &format!("vhost-user-fs-pci,chardev=files,tag={TAG}"),
+    ]
+    .map(str::to_owned)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use model::machine::Acceleration;
 use model::units::{Size, Span};
 use target::Cache;
@@ -26,12 +27,16 @@ use crate::preparation::Bar;
 /// exit code. It has no standard input, no network but the loopback, and no file of this machine, which it can't change.
 /// Without COMMAND, it shows the kernel's log.
 ///
+/// With --root host it has all of this machine's files, the working directory and the environment. What it writes to files
+/// stays in the virtual machine's memory and is gone with it.
+///
 /// KERNEL is a version, a Debian package or a path, as `pgdyno kernel fetch` has it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel boot 6.12 -- uname -r\n  \
                         pgdyno kernel boot 6.1 --args mitigations=off -- cat /sys/devices/system/cpu/vulnerabilities/spectre_v2\n  \
                         pgdyno kernel boot ./linux/ -- sh -c 'dmesg | tail'\n  \
+                        pgdyno kernel boot 6.12 --root host -- make check\n  \
                         pgdyno kernel boot ./arch/x86/boot/bzImage --cpus 4 --memory 2GB -- nproc\n\n\
                         Exit codes: COMMAND's own (127 where it is not there, 126 where it can't be run, 128 and more \
                         after a signal),\n1 where the kernel does not come up, 2 usage, 130 interrupted.")]
@@ -47,6 +52,10 @@ pub(super) struct BootArgs {
     /// More for the kernel's command line
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     args: String,
+
+    /// What its files are
+    #[arg(long, value_enum, default_value_t = RootOf::Memory)]
+    root: RootOf,
 
     /// Its processors
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=255))]
@@ -65,6 +74,16 @@ pub(super) struct BootArgs {
     command: Vec<String>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RootOf {
+    /// COMMAND with its libraries, and busybox
+    Memory,
+    /// All that this machine has, read-only, and what is written in memory above it
+    Host,
+}
+
+/// The drivers for this machine's files: the bus on which they are, and file systems.
+const HOST_MODULES: [&str; 3] = ["virtio_pci", "virtiofs", "overlay"];
 /// What is run where nothing is said.
 const USUAL_COMMAND: &str = "dmesg";
 
@@ -92,20 +111,33 @@ impl BootArgs {
             false => self.command.clone(),
         };
         let mut root = Root::new(cache.directory())?;
-        let applets = pack_busybox(&mut root)?;
-        if let Some(wanted) = command.first()
-            && let (false, Some(found)) = (applets.contains(wanted), find(wanted))
-        {
-            root.program(&found, None)?;
+        let mut modules = Vec::new();
+        let mut orders = Orders::of(Job::Command(command.clone()));
+        match self.root {
+            RootOf::Memory => {
+                let applets = pack_busybox(&mut root)?;
+                if let Some(wanted) = command.first()
+                    && let (false, Some(found)) = (applets.contains(wanted), find(wanted))
+                {
+                    root.program(&found, None)?;
+                }
+                orders.variables.push(("PATH".to_owned(), GUEST_PATH.to_owned()));
+            }
+            RootOf::Host => {
+                orders.host_root = true;
+                orders.directory = env::current_dir()?;
+                orders.variables = environment();
+                let files = target::modules(&kernel, &HOST_MODULES)?;
+                modules.extend(files.into_iter().map(|module| (module.name, module.bytes)));
+            }
         }
-        let mut orders = Orders::of(Job::Command(command));
-        orders.variables.push(("PATH".to_owned(), GUEST_PATH.to_owned()));
-        orders.pack(&mut root, &program, &[])?;
+        orders.pack(&mut root, &program, &modules)?;
         let hardware = Hardware {
             acceleration,
             cpus: self.cpus,
             memory_bytes: self.memory.bytes(),
             disk: None,
+            host_files: self.root == RootOf::Host,
             patience: Some(self.patience.duration()),
         };
         let interrupt = stop_on_signals()?;
@@ -133,6 +165,13 @@ const GUEST_PATH: &str = "/bin:/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin
 fn named(name: &str) -> Result<Acceleration, Usage> {
     let known = Acceleration::by_name(name).filter(|acceleration| acceleration.is_virtual());
     known.ok_or_else(|| Usage(format!("error: `{name}` is no acceleration: expected kvm, tcg or icount")))
+}
+
+/// What of the environment is text.
+fn environment() -> Vec<(String, String)> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    env::vars_os().filter_map(text).collect()
 }
 
 /// Gives a guest busybox under all its names, where it is installed.
