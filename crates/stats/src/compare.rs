@@ -195,7 +195,7 @@ mod tests {
     fn a_change_of_two_percent_is_one_where_the_margin_is_one_percent() {
         let (a, b) = ([100.0, 100.1, 99.9], [98.0, 98.1, 97.9]);
         let comparison = Comparison::of(&a, &b).unwrap();
-        assert_eq!(verdicts(&[comparison.clone()]), [Verdict::Equivalent]);
+        assert_eq!(verdicts(std::slice::from_ref(&comparison)), [Verdict::Equivalent]);
         let counted = comparison.with_margin(COUNTED_MARGIN);
         assert_eq!(verdicts(&[counted]), [Verdict::Regression]);
         let same = Comparison::of(&a, &[100.0, 99.8, 100.2]).unwrap().with_margin(COUNTED_MARGIN);
