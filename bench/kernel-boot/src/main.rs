@@ -31,9 +31,14 @@ struct Options {
     /// Boots of each kernel, and runs of the cell whose spread is looked at
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
     rounds: u32,
-    /// The setting that changes the path length
-    #[arg(long, value_name = "NAME=VALUE", default_value = "track_activities=off")]
-    change: String,
+    /// Settings that change the path length, by about 2 % as they are
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        num_args = 1..,
+        default_values = ["shared_preload_libraries=pg_stat_statements", "track_activities=off"]
+    )]
+    change: Vec<String>,
     /// The program; the one beside this if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
@@ -85,7 +90,7 @@ impl Bench<'_> {
     }
 
     fn spread(&self) -> Result<()> {
-        let store = self.run("spread", "icount", self.options.rounds, "duration = '2s'", "", "")?;
+        let store = self.run("spread", "icount", self.options.rounds, "duration = '5s'", "", "")?;
         let mut out =
             "\ncounted instructions: throughput in virtual time, and its spread (largest to smallest)\n"
                 .to_owned();
@@ -110,11 +115,16 @@ impl Bench<'_> {
     }
 
     fn change(&self) -> Result<()> {
-        let (name, value) = self.options.change.split_once('=').context("--change takes NAME=VALUE")?;
-        let settings = format!("[settings.usual]\n[settings.changed]\n{name} = '{value}'\n");
+        let mut settings = "[settings.usual]\n[settings.changed]\n".to_owned();
+        for change in &self.options.change {
+            let (name, value) = change.split_once('=').context("--change takes NAME=VALUE")?;
+            writeln!(settings, "{name} = '{value}'")?;
+        }
         self.run("change", "icount", 3, "duration = '2s'", "settings = ['usual', 'changed']", &settings)?;
-        let mut out =
-            format!("\n{} with three runs a side, as `pgdyno report` has it\n", self.options.change);
+        let mut out = format!(
+            "\n{} with three runs a side, as `pgdyno report` has it\n",
+            self.options.change.join(", ")
+        );
         let report =
             Command::new(self.pgdyno).args(["report", "--store"]).arg(self.place.join("change")).output()?;
         out += &String::from_utf8_lossy(&report.stdout);

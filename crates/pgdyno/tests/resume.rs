@@ -113,7 +113,8 @@ fn an_edited_campaign_is_explained_and_goes_on_if_asked_to() {
 
 #[test]
 fn trials_for_another_kernel_wait_and_an_unknown_run_is_refused() {
-    let campaign = SHORT.replace("clients = [1, 2]", "clients = [1]\nkernel = ['any', '1.2']");
+    let campaign =
+        SHORT.replace("clients = [1, 2]", "clients = [1]\nkernel = ['host', '1.2']\nacceleration = ['none']");
     let bench = Bench::new(&campaign);
     let run = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(run.status.code(), Some(5), "{}", text(&run));
