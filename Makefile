@@ -35,7 +35,7 @@ lint: compiler $(WEB_PAGE) cargo-deny
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers
 unit: compiler perf kernels $(WEB_PAGE)
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	cd web && npm run --silent test
 
 ## browser: the report in a real browser: of test data, then of a small campaign on real servers, from its file and served
