@@ -66,13 +66,10 @@ impl Explanation {
 mod tests {
     use std::collections::BTreeMap;
 
-    use model::environment::Environment;
     use model::message::{Interval, Phase};
     use model::metrics::{Kind, Metrics, Point, Series};
     use model::plan::Plan;
-    use model::record::{
-        Accounting, BesideSummary, Event, Latency, Run, Setting, Status, Summary, Trial, Validity,
-    };
+    use model::record::{BesideSummary, Event, Latency, Run, Setting, Summary, Trial};
     use model::spec::Campaign;
     use model::waits::{Session, Waits};
 
@@ -122,34 +119,19 @@ mod tests {
     fn record(waits_for: (&str, &str)) -> TrialRecord {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\n";
         let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
-        let trial = Trial {
+        let run = Run {
             id: String::new(),
-            run: Run {
-                id: String::new(),
-                campaign: String::new(),
-                campaign_toml: String::new(),
-                seed: Some(1),
-                pgdyno_version: String::new(),
-                tags: Vec::new(),
-                notes: None,
-            },
-            cell: plan.cells[0].clone(),
-            repeat: 1,
-            attempt: 1,
-            position: 1,
-            reason: None,
+            campaign: String::new(),
+            campaign_toml: String::new(),
+            seed: Some(1),
+            pgdyno_version: String::new(),
+            tags: Vec::new(),
+            notes: None,
+        };
+        let trial = Trial {
             started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
             load_started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
-            clocks: None,
             ended: Some("2026-11-22T10:00:10Z".parse().unwrap()),
-            server_version: None,
-            server_banner: None,
-            server_build: None,
-            limits: None,
-            profile: None,
-            database_bytes: None,
-            raw_read: None,
-            validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: Some(Summary {
                 instructions_per_transaction: None,
                 window_us: Some(10 * SECOND as u64),
@@ -167,8 +149,7 @@ mod tests {
                 driver_engine_reason: None,
                 statistics: None,
             }),
-            accounting: Accounting::default(),
-            imported: None,
+            ..Trial::of(String::new(), run, plan.cells[0].clone())
         };
         let interval = Interval {
             start_us: 0,
@@ -184,11 +165,7 @@ mod tests {
             send_lag_max_us: None,
         };
         TrialRecord {
-            trial,
-            environment: Environment::default(),
-            settings: Vec::new(),
             intervals: vec![interval],
-            spans: Vec::new(),
             metrics: Metrics(vec![
                 counter("role.run_us", "load", 6e6),
                 counter("role.wait_us", "load", 2e6),
@@ -200,11 +177,7 @@ mod tests {
                 seen("active", Some(waits_for), 100),
                 seen("idle", Some(("Client", "ClientRead")), 100),
             ],
-            statements: Vec::new(),
-            stacks: Vec::new(),
-            off_cpu: Vec::new(),
-            events: Vec::new(),
-            logs: Vec::new(),
+            ..TrialRecord::of(trial)
         }
     }
 

@@ -4,12 +4,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use model::cell::Cell;
-use model::environment::Environment;
 use model::message::Interval;
 use model::metrics::Metrics;
-use model::record::{
-    Accounting, Finding, Imported, ImportedFile, Run, Status, Summary, Trial, TrialRecord, Validity,
-};
+use model::record::{Finding, Imported, ImportedFile, Run, Status, Summary, Trial, TrialRecord, Validity};
 
 use crate::error::BadRow;
 
@@ -134,43 +131,20 @@ impl Import {
             trials: u32::try_from(self.drafts.len()).ok()?,
         };
         let trial = Trial {
-            id,
-            run: run.clone(),
-            cell: draft.cell,
             repeat: draft.repeat,
-            attempt: 1,
             position: u32::try_from(nth + 1).ok()?,
-            reason: None,
             started: draft.started,
             load_started: draft.load_started,
-            clocks: None,
             ended: draft.ended,
             server_version: draft.server_version,
             server_banner: draft.server_banner,
-            server_build: None,
-            limits: None,
-            profile: None,
             database_bytes: draft.database_bytes,
-            raw_read: None,
             validity: validity(&imported, draft.notes),
             summary: Some(draft.summary),
-            accounting: Accounting::default(),
             imported: Some(imported),
+            ..Trial::of(id, run.clone(), draft.cell)
         };
-        Some(TrialRecord {
-            trial,
-            environment: Environment::default(),
-            settings: Vec::new(),
-            intervals: draft.intervals,
-            spans: Vec::new(),
-            metrics: draft.metrics,
-            waits: Vec::new(),
-            statements: Vec::new(),
-            stacks: Vec::new(),
-            off_cpu: Vec::new(),
-            events: Vec::new(),
-            logs: Vec::new(),
-        })
+        Some(TrialRecord { intervals: draft.intervals, metrics: draft.metrics, ..TrialRecord::of(trial) })
     }
 }
 

@@ -46,6 +46,24 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// The record of a trial of which nothing has been gathered.
+    pub fn of(trial: Trial) -> Self {
+        Self {
+            trial,
+            environment: Environment::default(),
+            settings: Vec::new(),
+            intervals: Vec::new(),
+            spans: Vec::new(),
+            metrics: Metrics::default(),
+            waits: Vec::new(),
+            statements: Vec::new(),
+            stacks: Vec::new(),
+            off_cpu: Vec::new(),
+            events: Vec::new(),
+            logs: Vec::new(),
+        }
+    }
+
     /// When an event happened, in microseconds after the load's start by the wall clock; none where no load ran.
     pub fn after_start_us(&self, event: &Event) -> Option<i64> {
         i64::try_from(event.at.duration_since(self.trial.load_started?).as_micros()).ok()
@@ -111,6 +129,36 @@ pub struct Trial {
     pub accounting: Accounting,
     /// Where it was imported from; none where pgdyno measured it.
     pub imported: Option<Imported>,
+}
+
+impl Trial {
+    /// The first try at the first repeat of a cell, of which nothing is known yet.
+    pub fn of(id: String, run: Run, cell: Cell) -> Self {
+        Self {
+            id,
+            run,
+            cell,
+            repeat: 1,
+            attempt: 1,
+            position: 1,
+            reason: None,
+            started: None,
+            load_started: None,
+            clocks: None,
+            ended: None,
+            server_version: None,
+            server_banner: None,
+            server_build: None,
+            limits: None,
+            profile: None,
+            database_bytes: None,
+            raw_read: None,
+            validity: Validity { status: Status::Valid, findings: Vec::new() },
+            summary: None,
+            accounting: Accounting::default(),
+            imported: None,
+        }
+    }
 }
 
 /// The files of a relation, read from the disk one after the other past the server and the page cache, within the server's

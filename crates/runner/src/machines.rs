@@ -14,7 +14,7 @@ use model::environment::{Environment, VirtualMachine};
 use model::machine::Storage;
 use model::message::Interval;
 use model::plan::Plan;
-use model::record::{Accounting, Log, Status, Trial, TrialRecord, Validity};
+use model::record::{Log, TrialRecord};
 use model::waits::Waits;
 use store::Store;
 use target::vm::guest::{Job, Orders};
@@ -266,7 +266,7 @@ fn write_order(directory: &Path, setup: &Setup, next: &Next) -> Result<String, R
         let is_order = id.is_empty();
         let is_new = known.workload.custom().is_some() && !written.contains(&known.workload.name());
         if is_order || is_new {
-            let record = order(setup, next, known.clone());
+            let record = TrialRecord::of(next.head(setup.run, known));
             if is_order {
                 id.clone_from(&record.trial.id);
             }
@@ -275,47 +275,6 @@ fn write_order(directory: &Path, setup: &Setup, next: &Next) -> Result<String, R
         }
     }
     Ok(id)
-}
-
-/// A trial that has not been run.
-fn order(setup: &Setup, next: &Next, cell: Cell) -> TrialRecord {
-    TrialRecord {
-        trial: Trial {
-            id: store::new_id(),
-            run: setup.run.clone(),
-            cell,
-            repeat: next.trial.repeat,
-            attempt: next.attempt,
-            position: next.trial.position,
-            reason: next.reason.clone(),
-            started: None,
-            load_started: None,
-            clocks: None,
-            ended: None,
-            server_version: None,
-            server_banner: None,
-            server_build: None,
-            limits: None,
-            profile: None,
-            database_bytes: None,
-            raw_read: None,
-            validity: Validity { status: Status::Invalid, findings: Vec::new() },
-            summary: None,
-            accounting: Accounting::default(),
-            imported: None,
-        },
-        environment: Environment::default(),
-        settings: Vec::new(),
-        intervals: Vec::new(),
-        spans: Vec::new(),
-        metrics: model::metrics::Metrics::default(),
-        waits: Vec::new(),
-        statements: Vec::new(),
-        stacks: Vec::new(),
-        off_cpu: Vec::new(),
-        events: Vec::new(),
-        logs: Vec::new(),
-    }
 }
 
 /// The one trial of a store that came out as files, by their paths.

@@ -7,7 +7,7 @@ use model::cell::Cell;
 use model::factor::Factor;
 use model::machine::SysctlVariant;
 use model::plan::{Plan, PlannedTrial};
-use model::record::{Status, Trial};
+use model::record::{Run, Status, Trial};
 use model::shuffle::Shuffler;
 
 use crate::repeats;
@@ -36,6 +36,19 @@ pub(crate) struct Next {
     pub(crate) attempt: u32,
     /// Why it is run beyond what was planned; none where it was planned.
     pub(crate) reason: Option<String>,
+}
+
+impl Next {
+    /// The head of this trial, of the campaign's run and with its cell, of which nothing is known yet.
+    pub(crate) fn head(&self, run: &Run, cell: &Cell) -> Trial {
+        Trial {
+            repeat: self.trial.repeat,
+            attempt: self.attempt,
+            position: self.trial.position,
+            reason: self.reason.clone(),
+            ..Trial::of(store::new_id(), run.clone(), cell.clone())
+        }
+    }
 }
 
 /// Where pgdyno is: what cells can be run here.
@@ -297,7 +310,7 @@ impl<'a> Schedule<'a> {
 
 #[cfg(test)]
 mod tests {
-    use model::record::{Accounting, Finding, Run, Summary, Validity};
+    use model::record::{Finding, Summary, Validity};
     use model::spec::Campaign;
 
     use super::*;
@@ -324,33 +337,18 @@ mod tests {
             advice: None,
         });
         let now = jiff::Timestamp::UNIX_EPOCH;
-        Trial {
+        let run = Run {
             id: String::new(),
-            run: Run {
-                id: String::new(),
-                campaign: String::new(),
-                campaign_toml: String::new(),
-                seed: Some(0),
-                pgdyno_version: String::new(),
-                tags: Vec::new(),
-                notes: None,
-            },
-            cell: plan.cell(&next.trial).clone(),
-            repeat: next.trial.repeat,
-            attempt: next.attempt,
-            position: next.trial.position,
-            reason: next.reason.clone(),
+            campaign: String::new(),
+            campaign_toml: String::new(),
+            seed: Some(0),
+            pgdyno_version: String::new(),
+            tags: Vec::new(),
+            notes: None,
+        };
+        Trial {
             started: Some(now),
-            load_started: None,
-            clocks: None,
             ended: Some(now),
-            server_version: None,
-            server_banner: None,
-            server_build: None,
-            limits: None,
-            profile: None,
-            database_bytes: None,
-            raw_read: None,
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {
                 instructions_per_transaction: None,
@@ -369,8 +367,7 @@ mod tests {
                 driver_engine_reason: None,
                 statistics: None,
             }),
-            accounting: Accounting::default(),
-            imported: None,
+            ..next.head(&run, plan.cell(&next.trial))
         }
     }
 

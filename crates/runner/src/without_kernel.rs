@@ -2,10 +2,8 @@
 
 use jiff::Timestamp;
 use model::cell::Cell;
-use model::environment::Environment;
-use model::metrics::Metrics;
 use model::plan::Plan;
-use model::record::{Accounting, Event, Finding, Log, Run, Status, Trial, TrialRecord, Validity};
+use model::record::{Event, Finding, Log, Run, Status, Trial, TrialRecord, Validity};
 
 use crate::schedule::{Here, Next, Schedule};
 
@@ -41,40 +39,13 @@ impl OpenTrial<'_> {
             threshold: None,
             advice: None,
         };
+        let trial = Trial {
+            started: Some(now),
+            ended: Some(now),
+            validity: Validity { status: Status::Invalid, findings: vec![finding] },
+            ..self.next.head(run, self.cell)
+        };
         TrialRecord {
-            trial: Trial {
-                id: store::new_id(),
-                run: run.clone(),
-                cell: self.cell.clone(),
-                repeat: self.next.trial.repeat,
-                attempt: self.next.attempt,
-                position: self.next.trial.position,
-                reason: self.next.reason.clone(),
-                started: Some(now),
-                load_started: None,
-                clocks: None,
-                ended: Some(now),
-                server_version: None,
-                server_banner: None,
-                server_build: None,
-                limits: None,
-                profile: None,
-                database_bytes: None,
-                raw_read: None,
-                validity: Validity { status: Status::Invalid, findings: vec![finding] },
-                summary: None,
-                accounting: Accounting::default(),
-                imported: None,
-            },
-            environment: Environment::default(),
-            settings: Vec::new(),
-            intervals: Vec::new(),
-            spans: Vec::new(),
-            metrics: Metrics::default(),
-            waits: Vec::new(),
-            statements: Vec::new(),
-            stacks: Vec::new(),
-            off_cpu: Vec::new(),
             events: vec![Event {
                 at: now,
                 kind: "judged-invalid".to_owned(),
@@ -85,6 +56,7 @@ impl OpenTrial<'_> {
                 .map(|text| Log { name: "kernel".to_owned(), text: text.to_owned() })
                 .into_iter()
                 .collect(),
+            ..TrialRecord::of(trial)
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{Doing, TargetError};
 /// One thing that is done to the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Writes a file whole; it is on the disk afterwards.
+    /// Writes a file whole, with the mode that it had; it is on the disk afterwards.
     Write {
         /// The file.
         path: PathBuf,
@@ -110,9 +110,10 @@ impl Step {
 fn write(path: &Path, text: &str) -> Result<(), TargetError> {
     let directory = directory(path);
     fs::create_dir_all(directory).doing("make", directory)?;
+    let usual = fs::Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new()
         .prefix(".pgdyno-")
-        .permissions(fs::Permissions::from_mode(0o644))
+        .permissions(fs::metadata(path).map_or(usual, |there| there.permissions()))
         .tempfile_in(directory)
         .doing("make a file in", directory)?;
     file.write_all(text.as_bytes()).doing("write", path)?;

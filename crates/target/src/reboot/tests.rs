@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use tempfile::TempDir;
 
@@ -118,6 +118,11 @@ fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
         if let Some(custom) = custom {
             machine.write("boot/grub/custom.cfg", custom);
         }
+        let custom_file = machine.directory.path().join("boot/grub/custom.cfg");
+        let mode = || fs::metadata(&custom_file).map(|meta| meta.permissions().mode() & 0o777).ok();
+        if custom.is_some() {
+            fs::set_permissions(&custom_file, fs::Permissions::from_mode(0o600)).unwrap();
+        }
         let before = machine.files();
         let Prepared { mut journal, steps } = machine.prepare(None).unwrap();
         assert_eq!(journal.loader, Loader::Grub);
@@ -157,6 +162,7 @@ fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
         );
         carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
         assert_eq!(machine.files(), before);
+        assert_eq!(mode(), custom.map(|_| 0o600));
         // Twice does no harm.
         carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
         assert_eq!(machine.files(), before);

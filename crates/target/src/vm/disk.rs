@@ -13,8 +13,8 @@ const ROOM_BYTES: u64 = 2 << 30;
 /// What makes it, and the package that has it.
 const MKE2FS: &str = "mke2fs";
 
-/// An ext4 file system with what is in a directory of so many bytes, in a file without a name among the files of `beside`. Blocks that
-/// nothing was written to take no room. Owners and modes are those of the directory.
+/// An ext4 file system with what is in a directory of so many bytes, in a file without a name among the files of `beside`.
+/// Blocks that nothing was written to take no room. Owners and modes are those of the directory.
 ///
 /// # Errors
 /// No mke2fs, or it fails.

@@ -70,7 +70,7 @@ fn end_of_segments(bytes: &[u8]) -> Option<usize> {
     if !is_elf_64 || number(54, 2)? != SEGMENT_BYTES || count == 0 {
         return None;
     }
-    let mut end = table + count * SEGMENT_BYTES;
+    let mut end = table.checked_add(count * SEGMENT_BYTES)?;
     for segment in (0..count).map(|at| table + at * SEGMENT_BYTES) {
         end = end.max(number(segment + 8, 8)?.checked_add(number(segment + 32, 8)?)?);
     }

@@ -240,7 +240,11 @@ impl Vm {
                     when = "while it was at work";
                     hear(frame);
                 }
-                Ok(Err(error)) => return Err(self.ended(when, &error.to_string())),
+                Ok(Err(error)) => {
+                    // Nobody hears it any more. It may have ended by itself.
+                    let _ = self.child.kill();
+                    return Err(self.ended(when, &error.to_string()));
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(when, "")),
                 Err(RecvTimeoutError::Timeout) if heard.elapsed() > self.patience => {
                     let seconds = self.patience.as_secs();
