@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{Doing, TargetError};
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, ProgramHeader};
 
-/// Size of the head of an ELF file of 64 bits, and of an entry of its table of segments. Source: elf(5).
-const HEAD_BYTES: usize = 64;
-const SEGMENT_BYTES: usize = 56;
+use crate::error::{Doing, TargetError};
 
 /// The shared libraries that a program needs, by the paths under which the dynamic linker finds them here.
 pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, TargetError> {
@@ -53,28 +53,20 @@ fn paths(told: &str) -> BTreeSet<PathBuf> {
 pub(crate) fn bare(mut bytes: Vec<u8>) -> Vec<u8> {
     let Some(end) = end_of_segments(&bytes) else { return bytes };
     bytes.truncate(end);
-    // It has no table of sections any more: e_shoff, and e_shnum with e_shstrndx.
+    // It has no table of sections any more: e_shoff, and e_shnum with e_shstrndx. Source: elf(5).
     bytes[40..48].fill(0);
     bytes[60..64].fill(0);
     bytes
 }
 
 fn end_of_segments(bytes: &[u8]) -> Option<usize> {
-    let is_elf_64 = bytes.starts_with(b"\x7fELF\x02\x01") && bytes.len() >= HEAD_BYTES;
-    let number = |at: usize, length: usize| {
-        let bytes = bytes.get(at..at.checked_add(length)?)?;
-        let value = bytes.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
-        usize::try_from(value).ok()
-    };
-    let (table, count) = (number(32, 8)?, number(56, 2)?);
-    if !is_elf_64 || number(54, 2)? != SEGMENT_BYTES || count == 0 {
-        return None;
-    }
-    let mut end = table.checked_add(count * SEGMENT_BYTES)?;
-    for segment in (0..count).map(|at| table + at * SEGMENT_BYTES) {
-        end = end.max(number(segment + 8, 8)?.checked_add(number(segment + 32, 8)?)?);
-    }
-    (end <= bytes.len()).then_some(end)
+    let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, bytes).ok().filter(|segments| !segments.is_empty())?;
+    let table = header.e_phoff(endian).checked_add(size_of_val(segments) as u64)?;
+    let ends = segments.iter().map(|segment| segment.p_offset(endian).checked_add(segment.p_filesz(endian)));
+    let end = ends.chain([Some(table)]).try_fold(0, |last, end| end.map(|end| last.max(end)))?;
+    usize::try_from(end).ok().filter(|end| *end <= bytes.len())
 }
 
 #[cfg(test)]
