@@ -52,6 +52,13 @@ export function title(panel: Panel): string {
   return [panel.workload, scale].filter((part) => part !== null).join(', ') || 'imported';
 }
 
+/** What tells a panel from those of the same title: what not all of them have. */
+export function toldApart(panel: Panel, view: View): string[] {
+  const all = ({ protocol, transport, conditions }: Panel) => [protocol, transport, ...conditions].filter((one) => one !== null);
+  const alike = view.panels.filter((other) => title(other) === title(panel)).map(all);
+  return all(panel).filter((one) => !alike.every((other) => other.includes(one)));
+}
+
 export function allTrials(view: View): Placed[] {
   return view.panels.flatMap((panel) => trialsOf(panel, view.columns));
 }

@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, from what matters most to what does not. */
 
 import { counted } from '../data/format';
-import { tendency, title } from '../data/trials';
+import { tendency, title, toldApart } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/view';
 
 export interface Judged {
@@ -33,7 +33,7 @@ export function verdictsOf(view: View): Judged[] {
       points.flatMap((after, at): Judged[] => {
         const before = points[0];
         if (!before || !after?.verdict || at === 0) return [];
-        const cell = cellOf(panel, clients);
+        const cell = cellOf(view, panel, clients);
         const profiles = profilesOf(view, panel, clients, at);
         return [{ panel, clients, at, cell, verdict: after.verdict, kind: kindOf(after.verdict), before, after, profiles }];
       }),
@@ -41,9 +41,9 @@ export function verdictsOf(view: View): Judged[] {
   );
 }
 
-/** A cell without its column, in words. */
-export function cellOf(panel: Panel, clients: number | null): string {
-  return [title(panel), clients === null ? '' : counted(clients, 'client'), ...panel.conditions].filter(Boolean).join(', ');
+/** A cell without its column, in words, as far as cells have to be told apart. */
+function cellOf(view: View, panel: Panel, clients: number | null): string {
+  return [title(panel), clients === null ? '' : counted(clients, 'client'), ...toldApart(panel, view)].filter(Boolean).join(', ');
 }
 
 function kindOf(verdict: Verdict): Kind {

@@ -1,8 +1,8 @@
 /** Which trial is shown, and against which other one. */
 
-import { allTrials, clientsOf, title, type Placed } from '../data/trials';
+import { allTrials, clientsOf, title, toldApart, type Placed } from '../data/trials';
 import { formatSelection, type Selection } from '../data/url';
-import type { Panel, Point, View } from '../data/view';
+import type { Point, View } from '../data/view';
 
 export interface Cell {
   name: string;
@@ -14,7 +14,7 @@ export function cells(view: View): Cell[] {
   const found = new Map<string, Cell>();
   for (const placed of allTrials(view)) {
     const key = JSON.stringify([view.panels.indexOf(placed.panel), placed.at, placed.clients]);
-    const cell = found.get(key) ?? { name: `${placed.column.label}, ${title(placed.panel)}${conditions(placed.panel, view)}, ${clientsOf(placed)}`.replace(/, $/, ''), trials: [] };
+    const cell = found.get(key) ?? { name: [placed.column.label, title(placed.panel), ...toldApart(placed.panel, view), clientsOf(placed)].filter(Boolean).join(', '), trials: [] };
     cell.trials.push(placed);
     found.set(key, cell);
   }
@@ -49,11 +49,4 @@ export function flamesOf(view: View, selection: Selection, placed: Placed, again
   if (profile < 0) return null;
   const flame = { profile: String(profile), ...(other >= 0 && other !== profile ? { against: String(other) } : {}) };
   return `#${formatSelection({ ...selection, page: 'profiles', flame })}`;
-}
-
-/** What tells panels of equal workload and scale from each other. */
-function conditions(panel: Panel, view: View): string {
-  const alike = view.panels.filter((other) => title(other) === title(panel));
-  const told = alike.length > 1 ? [panel.protocol, panel.transport, ...panel.conditions].filter((one) => one !== null) : [];
-  return told.map((one) => `, ${one}`).join('');
 }

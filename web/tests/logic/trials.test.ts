@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allTrials, usualN } from '../../src/data/trials';
+import { allTrials, toldApart, usualN } from '../../src/data/trials';
 import { view } from '../../test-results/view';
 
 test('every trial is there once', () => {
@@ -10,4 +10,15 @@ test('every trial is there once', () => {
 
 test('the usual n is that of most cells', () => {
   expect(view.panels.map(usualN)).toEqual([3, 3]);
+});
+
+test('panels of one title are told apart by what not all of them have', () => {
+  const [first] = view.panels;
+  if (!first) throw new Error('there is no panel');
+  const panels = [
+    { ...first, protocol: 'simple', conditions: ['pin apart', 'threads 2'] },
+    { ...first, protocol: 'prepared', conditions: ['threads 2'] },
+  ];
+  expect(panels.map((panel) => toldApart(panel, { ...view, panels }))).toEqual([['simple', 'pin apart'], ['prepared']]);
+  expect(panels.map((panel) => toldApart(panel, { ...view, panels: [panel] }))).toEqual([[], []]);
 });
