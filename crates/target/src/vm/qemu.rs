@@ -99,7 +99,7 @@ pub enum VmError {
         needed: Size,
     },
     /// It ended before it had done its work.
-    #[error("the virtual machine ended {when}: {what}; the end of its console:\n{console}")]
+    #[error("the virtual machine ended {when}: {what}; {}", end_of(console))]
     Ended {
         /// How far it had come.
         when: &'static str,
@@ -109,9 +109,7 @@ pub enum VmError {
         console: String,
     },
     /// It said nothing any more.
-    #[error(
-        "the virtual machine hangs {when}: it said nothing for {seconds} s; the end of its console:\n{console}"
-    )]
+    #[error("the virtual machine hangs {when}: it said nothing for {seconds} s; {}", end_of(console))]
     Hung {
         /// How far it had come.
         when: &'static str,
@@ -129,6 +127,13 @@ pub enum VmError {
     /// What it is to have could not be packed.
     #[error(transparent)]
     Target(#[from] TargetError),
+}
+
+fn end_of(console: &str) -> String {
+    match console {
+        "" => "there is nothing on its console".to_owned(),
+        lines => format!("the end of its console:\n{lines}"),
+    }
 }
 
 /// The emulator of this machine's processors, and its version, such as `QEMU 7.2.22`.
