@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use model::record::{Status, Trial};
@@ -40,13 +41,16 @@ fn run(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// The disk that the machine boots from, which is made once.
-fn base_image() -> PathBuf {
-    let image = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reboot.img");
-    if !image.exists() {
-        run(Command::new("tests/reboot/image").arg(&image));
-    }
-    image
+/// The disk that the machine boots from, which is made once for all tests, and those of later.
+fn base_image() -> &'static Path {
+    static IMAGE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let image = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reboot.img");
+        if !image.exists() {
+            run(Command::new("tests/reboot/image").arg(&image));
+        }
+        image
+    });
+    &IMAGE
 }
 
 /// The programs of PostgreSQL 18.
@@ -70,7 +74,7 @@ impl Vm {
         let directory = tempfile::tempdir().unwrap();
         run(Command::new("cp")
             .arg("--sparse=always")
-            .args([&base_image(), &directory.path().join("root.img")]));
+            .args([base_image(), &directory.path().join("root.img")]));
 
         let work = directory.path().join("work");
         let installations = work.join("cache/installations");
@@ -94,7 +98,9 @@ impl Vm {
     /// Lets it run until it powers off.
     fn run(&self) {
         let drive = |name: &str| format!("file={name},format=raw,if=virtio,cache=unsafe");
-        let mut qemu = Command::new("qemu-system-x86_64");
+        // It ends with the test, even if that is killed.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1G", "-smp", "2"])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-serial", "file:console"])
             .args(["-drive", &drive("root.img"), "-drive", &drive("work.img")])
