@@ -54,10 +54,12 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     let machine = |name: &str, value: fn(&record::Environment) -> Option<String>| Fact {
         group: "machine",
         name: name.to_owned(),
+        of_kernel: false,
         values: tally.of(environments.iter().map(|environment| value(environment))),
     };
     let kernel = |name: &str, value: fn(&record::Environment) -> Option<String>| Fact {
         group: "kernel",
+        of_kernel: true,
         ..machine(name, value)
     };
     let mut facts = vec![
@@ -89,7 +91,7 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         kernel("tainted", |e| {
             e.kernel_facts.tainted.map(|bits| if bits == 0 { "no".into() } else { bits.to_string() })
         }),
-        machine("kernel command line", |e| e.kernel_command_line.clone()),
+        machine(COMMAND_LINE, |e| e.kernel_command_line.clone()),
         machine("C library", |e| e.libc.clone()),
         machine("data filesystem", |e| e.data_filesystem.clone()),
         machine("mount options", |e| e.data_mount_options.clone()),
@@ -105,12 +107,23 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         Fact {
             group: "machine",
             name: "load average before a trial".to_owned(),
+            of_kernel: false,
             values: load(environments, tally),
         },
     ];
     facts.extend(details(environments, tally));
+    if environments.iter().all(|environment| environment.virtual_machine.is_some()) {
+        for fact in &mut facts {
+            fact.of_kernel |= fact.name != COMMAND_LINE && !fact.name.starts_with(GIVEN);
+        }
+    }
     facts
 }
+
+/// What a kernel was told.
+const COMMAND_LINE: &str = "kernel command line";
+/// How facts begin of what a virtual machine was given.
+const GIVEN: &str = "virtual_machine.";
 
 /// What the kernel does about vulnerabilities of the processor that it has, in the kernel's words.
 fn mitigations(vulnerabilities: &BTreeMap<String, String>) -> Option<String> {
@@ -191,7 +204,8 @@ fn details(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         .filter_map(|name| {
             let values = tally.of(flat.iter().map(|facts| facts.get(name).cloned()));
             let differs = values.len() > 1;
-            let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), values });
+            let of_kernel = diagnose::comes_of_kernel(&format!("machine {name}"));
+            let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), of_kernel, values });
             match name.strip_prefix("sysctl.") {
                 Some(name) if differs || is_shown(name) => fact("sysctl", name),
                 None if !differs || is_told(name) => None,

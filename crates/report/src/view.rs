@@ -508,6 +508,8 @@ pub struct Fact {
     pub group: &'static str,
     /// What it is.
     pub name: String,
+    /// Whether it comes with the kernel: in virtual machines that were made for their kernels, all but what they were given.
+    pub of_kernel: bool,
     /// Its values, the most frequent first: more than one where it was not the same in every trial.
     pub values: Vec<FactValue>,
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use diagnose::KernelOptions;
+use model::environment::VirtualMachine;
 use model::record::{Imported, Status, Trial};
 use model::units::Rate;
 use report::table::Format;
@@ -108,6 +109,26 @@ fn facts_are_told_by_column_and_columns_by_their_factors() {
         let other = 1 - column;
         assert_eq!((fact.columns[column], fact.columns[other]), (fact.trials, 0));
     }
+}
+
+#[test]
+fn what_guests_kernels_make_of_their_machines_comes_with_them() {
+    let (trials, mut surroundings) = fixture::trials();
+    let (first, rest) = trials.split_first().unwrap();
+    for (trial, memory_bytes) in std::iter::once((first, 1)).chain(rest.iter().map(|trial| (trial, 2))) {
+        let environment = &mut surroundings.get_mut(&trial.id).unwrap().environment;
+        environment.sysctl.insert("fs.file-max".to_owned(), memory_bytes.to_string());
+        environment.virtual_machine = Some(VirtualMachine { memory_bytes, ..VirtualMachine::default() });
+    }
+    let of_kernel = |surroundings: &BTreeMap<String, Surroundings>| {
+        let facts = analyse(&trials, surroundings).environment.facts;
+        ["kernel", "fs.file-max", "memory", "kernel command line", "virtual_machine.memory_bytes"]
+            .map(|name| facts.iter().find(|fact| fact.name == name).unwrap().of_kernel)
+    };
+    assert_eq!(of_kernel(&surroundings), [true, true, true, false, false]);
+    let machine = &mut surroundings.get_mut(&first.id).unwrap().environment;
+    machine.virtual_machine = None;
+    assert_eq!(of_kernel(&surroundings)[..4], [true, false, false, false]);
 }
 
 fn imported() -> Imported {

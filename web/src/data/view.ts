@@ -236,6 +236,7 @@ export interface Confound {
 export interface Fact {
   group: 'machine' | 'kernel' | 'sysctl' | 'other';
   name: string;
+  of_kernel: boolean;
   values: { value: string | null; trials: number; columns: number[] }[];
 }
 

@@ -32,7 +32,7 @@ export function difference(view: View, of: number, against: number): Differing[]
       // What a kernel is and decides comes with it; what it is told does not.
       const declared =
         told.has('host') ||
-        (told.has('kernel') && fact.group === 'kernel') ||
+        (told.has('kernel') && fact.of_kernel) ||
         (told.has('kernel_args') && ['kernel command line', 'mitigations', 'preemption', 'clock source'].includes(fact.name)) ||
         (told.has('sysctl') && fact.group === 'sysctl');
       return LISTS.has(fact.name)

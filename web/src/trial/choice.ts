@@ -1,6 +1,7 @@
 /** Which trial is shown, and against which other one. */
 
-import { allTrials, clientsOf, title, toldApart, type Placed } from '../data/trials';
+import { counted } from '../data/format';
+import { allTrials, title, toldApart, type Placed } from '../data/trials';
 import { formatSelection, type Selection } from '../data/url';
 import type { Point, View } from '../data/view';
 
@@ -14,7 +15,7 @@ export function cells(view: View): Cell[] {
   const found = new Map<string, Cell>();
   for (const placed of allTrials(view)) {
     const key = JSON.stringify([view.panels.indexOf(placed.panel), placed.at, placed.clients]);
-    const cell = found.get(key) ?? { name: [placed.column.label, title(placed.panel), ...toldApart(placed.panel, view), clientsOf(placed)].filter(Boolean).join(', '), trials: [] };
+    const cell = found.get(key) ?? { name: [placed.column.label, title(placed.panel), ...toldApart(placed.panel, view), placed.clients === null ? '' : counted(placed.clients, 'client')].filter(Boolean).join(', '), trials: [] };
     cell.trials.push(placed);
     found.set(key, cell);
   }
