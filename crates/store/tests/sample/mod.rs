@@ -397,31 +397,18 @@ fn facts(name: &str, value: &str) -> BTreeMap<String, String> {
 /// What is left of a trial whose server never answered.
 pub(crate) fn bare(id: &str) -> TrialRecord {
     let TrialRecord { trial, .. } = record(id);
-    TrialRecord {
-        trial: Trial {
-            server_version: None,
-            server_banner: None,
-            database_bytes: None,
-            raw_read: None,
-            validity: Validity { status: Status::Invalid, findings: Vec::new() },
-            load_started: None,
-            clocks: None,
-            summary: None,
-            accounting: Accounting::default(),
-            ..trial
-        },
-        environment: Environment::default(),
-        settings: Vec::new(),
-        intervals: Vec::new(),
-        spans: Vec::new(),
-        metrics: Metrics::default(),
-        waits: Vec::new(),
-        statements: Vec::new(),
-        stacks: Vec::new(),
-        off_cpu: Vec::new(),
-        events: Vec::new(),
-        logs: Vec::new(),
-    }
+    TrialRecord::of(Trial {
+        server_version: None,
+        server_banner: None,
+        database_bytes: None,
+        raw_read: None,
+        validity: Validity { status: Status::Invalid, findings: Vec::new() },
+        load_started: None,
+        clocks: None,
+        summary: None,
+        accounting: Accounting::default(),
+        ..trial
+    })
 }
 
 /// The record as it is read back: logs are kept by name.
