@@ -192,6 +192,7 @@ fn data_on_a_disk_are_written_in_the_guest_and_nowhere_else() {
     let record = bench.store().load(&trial.id).unwrap();
     let environment = &record.environment;
     assert_eq!(environment.data_filesystem.as_deref(), Some("ext4"), "{}", evidence(&trial));
+    assert!(evidence(&trial).contains("disk-wait: "), "{}", evidence(&trial));
     assert!(
         environment.data_devices.iter().any(|device| device.name == "vda"),
         "{:?}",

@@ -2,9 +2,12 @@
 
 use model::machine::Acceleration;
 
-use super::{Found, Gate, Observation, suspect};
+use super::{Found, Gate, Observation, at_most, percent, suspect};
 
-pub(super) const GATES: [Gate; 1] = [("emulated", emulated)];
+pub(super) const GATES: [Gate; 2] = [("emulated", emulated), ("disk-wait", disk_wait)];
+
+/// What of the virtual time may have gone by while the disk was waited for: a change of a hundredth counts there.
+const WAIT_SHARE: f64 = 0.01;
 
 /// The gates that presuppose that driver and server run at the same time, on processors that others may take or slow
 /// down. Where instructions are counted, one processor runs both in turns by design, and nothing outside has a part in
@@ -18,6 +21,22 @@ fn emulated(observed: &Observation) -> Option<Found> {
             "acceleration = \"icount\" counts instructions, \"kvm\" measures time where the machine has it",
         )
     })
+}
+
+/// Where instructions are counted and there are none to be executed, time leaps to the next timer, again and again until
+/// the emulator's disk has answered: that is no time of any disk.
+fn disk_wait(observed: &Observation) -> Option<Found> {
+    if observed.acceleration != Acceleration::Icount {
+        return None;
+    }
+    let share = observed.share_of_window("cpu.iowait_us", Some("all")).filter(|share| *share > WAIT_SHARE)?;
+    let evidence = format!(
+        "{} of the virtual time went by while the disk was waited for: throughput is not path length alone",
+        percent(share)
+    );
+    Some(suspect(evidence).beyond(at_most(WAIT_SHARE)).so(
+        "compare the instructions of each transaction (--metric instructions), or have the data in memory",
+    ))
 }
 
 #[cfg(test)]
@@ -64,6 +83,20 @@ mod tests {
         // Others still look.
         sound.counter("vm.pswpout", None, 2.0);
         assert_eq!(on(Acceleration::Icount, &sound), (Status::Suspect, vec!["swap"]));
+    }
+
+    #[test]
+    fn virtual_time_that_goes_by_for_the_disk_is_no_path_length() {
+        let mut sound = Sound::new();
+        sound.counter("cpu.iowait_us", Some("all"), 9_000.0);
+        assert_eq!(on(Acceleration::Icount, &sound), (Status::Valid, vec![]));
+        let mut sound = Sound::new();
+        sound.counter("cpu.iowait_us", Some("all"), 350_000.0);
+        assert_eq!(on(Acceleration::Icount, &sound), (Status::Suspect, vec!["disk-wait"]));
+        assert_eq!(on(Acceleration::Kvm, &sound), (Status::Valid, vec![]));
+        let found =
+            disk_wait(&Observation { acceleration: Acceleration::Icount, ..sound.observed() }).unwrap();
+        assert!(found.evidence.starts_with("35% of the virtual time"), "{}", found.evidence);
     }
 
     #[test]
