@@ -171,7 +171,8 @@ test('the file and the server show the same of a trial', async () => {
     const page = await browser.context.newPage();
     onTestFinished(() => page.close());
     await page.goto(`${address}#page=trial&trial=${latest}&against=${baseline}`);
-    await page.locator('.trial-head').waitFor();
+    // It comes with the trial's detail.
+    await page.getByText('Measure this cell again').waitFor();
     return await page.locator('.trial-head').innerText();
   };
   expect(await read(serving.address)).toBe(await read(REPORT));
