@@ -119,15 +119,6 @@ mod tests {
     fn record(waits_for: (&str, &str)) -> TrialRecord {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\n";
         let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
-        let run = Run {
-            id: String::new(),
-            campaign: String::new(),
-            campaign_toml: String::new(),
-            seed: Some(1),
-            pgdyno_version: String::new(),
-            tags: Vec::new(),
-            notes: None,
-        };
         let trial = Trial {
             started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
             load_started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
@@ -149,7 +140,7 @@ mod tests {
                 driver_engine_reason: None,
                 statistics: None,
             }),
-            ..Trial::of(String::new(), run, plan.cells[0].clone())
+            ..Trial::of(String::new(), Run::default(), plan.cells[0].clone())
         };
         let interval = Interval {
             start_us: 0,

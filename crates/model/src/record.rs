@@ -231,7 +231,7 @@ pub struct ClockReading {
 }
 
 /// One execution of a campaign.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// Unique and sortable by time: a ULID.
     pub id: String,

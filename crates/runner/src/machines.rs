@@ -209,8 +209,7 @@ impl Machines {
         let (mut disk, mut modules) = (None, Vec::new());
         if has_disk(cell) {
             disk = Some(target::vm::image(template.directory(), template.bytes(), cache.directory())?);
-            let files = target::modules(kernel, &DISK_MODULES)?;
-            modules.extend(files.into_iter().map(|module| (module.name, module.bytes)));
+            modules = target::modules(kernel, &DISK_MODULES)?;
         }
         let orders = Orders {
             disk_at: disk.as_ref().map(|_| target::vm::server::disk_at(cache)),

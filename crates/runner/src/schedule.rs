@@ -337,15 +337,6 @@ mod tests {
             advice: None,
         });
         let now = jiff::Timestamp::UNIX_EPOCH;
-        let run = Run {
-            id: String::new(),
-            campaign: String::new(),
-            campaign_toml: String::new(),
-            seed: Some(0),
-            pgdyno_version: String::new(),
-            tags: Vec::new(),
-            notes: None,
-        };
         Trial {
             started: Some(now),
             ended: Some(now),
@@ -367,7 +358,7 @@ mod tests {
                 driver_engine_reason: None,
                 statistics: None,
             }),
-            ..next.head(&run, plan.cell(&next.trial))
+            ..next.head(&Run::default(), plan.cell(&next.trial))
         }
     }
 

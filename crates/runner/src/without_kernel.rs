@@ -73,15 +73,6 @@ mod tests {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['none']\n[run]\nrepeats = 2\nretries = 1\n";
         let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
-        let run = Run {
-            id: String::new(),
-            campaign: String::new(),
-            campaign_toml: String::new(),
-            seed: Some(0),
-            pgdyno_version: String::new(),
-            tags: Vec::new(),
-            notes: None,
-        };
         let mut trials: Vec<Trial> = Vec::new();
         let mut attempts = Vec::new();
         loop {
@@ -92,10 +83,9 @@ mod tests {
                 break;
             }
             attempts.push(open.len());
-            trials.extend(
-                open.iter()
-                    .map(|trial| trial.without_kernel(&run, "it panicked", Some("Kernel panic")).trial),
-            );
+            trials.extend(open.iter().map(|trial| {
+                trial.without_kernel(&Run::default(), "it panicked", Some("Kernel panic")).trial
+            }));
         }
         assert_eq!(attempts, [2, 2], "two repeats, two tries");
         assert_eq!(open_trials(&plan, &trials).len(), 2, "those of the other kernel");

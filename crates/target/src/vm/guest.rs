@@ -16,6 +16,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, TargetError};
+use crate::kernel::ModuleFile;
 use crate::vm::initramfs::Root;
 use crate::vm::link::{Frame, MAX_BYTES};
 use crate::vm::virtiofs::TAG;
@@ -79,23 +80,18 @@ impl Orders {
     }
 
     /// Gives a guest these orders, pgdyno and what every system has. `modules` are the kernel's modules in the order in
-    /// which they can be loaded: names and contents.
+    /// which they can be loaded.
     ///
     /// # Errors
     /// Something can't be packed.
-    pub fn pack(
-        &self,
-        root: &mut Root,
-        program: &Path,
-        modules: &[(String, Vec<u8>)],
-    ) -> Result<(), TargetError> {
+    pub fn pack(&self, root: &mut Root, program: &Path, modules: &[ModuleFile]) -> Result<(), TargetError> {
         for directory in ["/proc", "/sys", "/dev", "/run", "/root", "/mnt", "/etc", "/bin", MODULES] {
             root.directory(Path::new(directory), 0o755)?;
         }
         root.directory(Path::new("/tmp"), 0o1777)?;
         root.program(program, Some(Path::new(PROGRAM)))?;
-        for (at, (name, content)) in modules.iter().enumerate() {
-            root.file(&Path::new(MODULES).join(format!("{at:02}-{name}.ko")), 0o600, content)?;
+        for (at, ModuleFile { name, bytes }) in modules.iter().enumerate() {
+            root.file(&Path::new(MODULES).join(format!("{at:02}-{name}.ko")), 0o600, bytes)?;
         }
         let text = serde_json::to_vec(self).doing("write", Path::new(ORDERS))?;
         root.file(Path::new(ORDERS), 0o600, &text)

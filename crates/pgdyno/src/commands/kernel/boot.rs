@@ -127,8 +127,7 @@ impl BootArgs {
                 orders.host_root = true;
                 orders.directory = env::current_dir()?;
                 orders.variables = environment();
-                let files = target::modules(&kernel, &HOST_MODULES)?;
-                modules.extend(files.into_iter().map(|module| (module.name, module.bytes)));
+                modules = target::modules(&kernel, &HOST_MODULES)?;
             }
         }
         orders.pack(&mut root, &program, &modules)?;
