@@ -8,6 +8,7 @@ mod commands;
 mod connection;
 mod exit;
 mod git;
+mod interrupt;
 mod kernels_by_reboot;
 mod live;
 mod output;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    if let Some(code) = commands::pgbench::run_if_called_so() {
+    if let Some(code) = commands::pgbench::run_by_name() {
         return code;
     }
     exit::report(commands::Cli::parse().run())

@@ -1,41 +1,22 @@
-//! `pgdyno pgbench`, and pgdyno called under the name of pgbench: what pgbench does, on pgdyno's driver.
-
-mod benchmark;
-mod compat;
-mod counts;
-mod files;
-mod getopt;
-mod help;
-mod init;
-mod interrupt;
-mod message;
-mod number;
-mod options;
-mod password;
-mod progress;
-mod results;
-mod scripts;
-mod seed;
-mod server;
-mod table_info;
-mod task;
+//! `pgdyno pgbench`, and pgdyno called by the name pgbench: pgbench on pgdyno's driver.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use pgbench::Console;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::exit::Exit;
-use message::Fatal;
-use options::Read;
-use task::Task;
+use crate::interrupt;
 
 /// Be pgbench: its options, scripts, output and logs, on pgdyno's driver
 ///
-/// `pgdyno pgbench --help` shows the options; docs/pgbench-differences.md says what is different and why. Called under
-/// the name of pgbench, pgdyno is pgbench too.
+/// `pgdyno pgbench --help` shows the options; docs/pgbench-differences.md says what is different and why. Called by the
+/// name pgbench, pgdyno is pgbench too.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct PgbenchArgs {
@@ -47,35 +28,20 @@ pub(crate) struct PgbenchArgs {
 impl PgbenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         // As they were written: a `--` among them is pgbench's, which `args` has lost.
-        let args: Vec<OsString> = env::args_os().skip(2).collect();
-        Ok(Exit::Code(run(&args)))
+        Ok(Exit::Code(run(env::args_os().skip(2).collect())))
     }
 }
 
-/// What to do where this program is called by the name pgbench; none where it is not.
-pub(crate) fn run_if_called_so() -> Option<ExitCode> {
+/// The exit code of pgbench if this program is called by that name; otherwise None.
+pub(crate) fn run_by_name() -> Option<ExitCode> {
     let mut args = env::args_os();
     let name = args.next()?;
-    let args: Vec<OsString> = args.collect();
-    (Path::new(&name).file_name() == Some(OsStr::new("pgbench"))).then(|| ExitCode::from(run(&args)))
+    (Path::new(&name).file_name() == Some(OsStr::new("pgbench"))).then(|| ExitCode::from(run(args.collect())))
 }
 
-/// Does what a command line without the program's name says, and gives the exit code.
-fn run(args: &[OsString]) -> u8 {
-    perform(args).unwrap_or_else(|fatal| fatal.report())
-}
-
-fn perform(args: &[OsString]) -> Result<u8, Fatal> {
-    let given = match options::read(args)? {
-        Read::Given(given) => *given,
-        Read::Show(text) => return message::out(&text).map(|()| 0),
-        Read::ShowOnStderr(text) => {
-            message::plain(&text);
-            return Ok(0);
-        }
-    };
-    match Task::of(given)? {
-        Task::Initialize(task) => init::initialize(&task).map(|()| 0),
-        Task::Benchmark(task) => benchmark::benchmark(&task),
-    }
+fn run(args: Vec<OsString>) -> u8 {
+    let console = Console::new(io::stdout(), io::stderr(), io::stderr().is_terminal());
+    pgbench::run(&args, &console, &|action| {
+        interrupt::on_first_signal(action, |signal| drop(emulate_default_handler(signal)))
+    })
 }

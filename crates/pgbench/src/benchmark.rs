@@ -1,4 +1,4 @@
-//! A run: what is done before it, the load, and what is said of it.
+//! A benchmark: preparation, the load, and its report.
 
 use std::thread;
 use std::time::Duration;
@@ -11,78 +11,81 @@ use model::record::ClockReading;
 use script::{Seeds, Value, Variables};
 use wire::ConnectParams;
 
-use super::interrupt::Interrupt;
-use super::message::{self, Fatal};
-use super::progress;
-use super::results::Results;
-use super::server::Server;
-use super::table_info::TableInfo;
-use super::task::{Benchmark, Length, Vacuum};
+use crate::console::Console;
+use crate::interrupt::{Interrupt, OnSignal};
+use crate::message::Fatal;
+use crate::progress;
+use crate::results::Results;
+use crate::server::Server;
+use crate::table_info::TableInfo;
+use crate::task::{Benchmark, Length, Vacuum};
 
-/// Interval of records where nobody asks for progress.
+/// Interval of records without --progress.
 const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A last interval that is shorter than this gets no line: its rate would mean nothing.
+/// A last interval that is shorter gets no line: its rate would mean nothing.
 const SHORTEST_PROGRESS_NS: u64 = 100_000_000;
 
 /// How long transactions may go on after Ctrl-C.
-const PATIENCE: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Exit code of a run in which a client was aborted.
 const ABORTED: u8 = 2;
 
-/// Runs it, prints the report and gives the exit code.
-pub(super) fn benchmark(task: &Benchmark) -> Result<u8, Fatal> {
-    let mut server = Server::connect(&task.connection)
+/// Runs a benchmark, prints its report and returns the exit code.
+pub(crate) fn benchmark(task: &Benchmark, console: &Console, on_signal: &OnSignal<'_>) -> Result<u8, Fatal> {
+    let mut server = Server::connect(&task.connection, console)
         .map_err(|failure| Fatal::new(failure).error("could not create connection for setup"))?;
-    message::out(&format!("pgbench ({}, server {})\n", task.compat.version(), server.version()))?;
+    console.print(&format!("pgbench ({}, server {})\n", task.compat.version(), server.version()))?;
     if task.debug {
-        message::info(setting(task, &server));
+        console.info(settings(task, &server));
     }
-    let tables = match task.scripts.builtin {
-        true => TableInfo::read(&mut server, task.scale.is_some())?,
-        false => TableInfo { scale: task.scale.unwrap_or(1), partitions: None },
+    let tables = if task.scripts.builtin {
+        TableInfo::read(&mut server, task.scale.is_some(), console)?
+    } else {
+        TableInfo { scale: task.scale.unwrap_or(1), partitions: None }
     };
-    vacuum(task.vacuum, &mut server);
+    vacuum(task.vacuum, &mut server, console);
     let load = load(task, &tables, server.close());
 
     let control = Control::default();
     let stopper = control.stopper();
-    let interrupt = Interrupt::has(move || stop(&stopper))?;
-    let mut watch = Watch::of(task, &interrupt);
-    let outcome = driver::run(load, control, &mut watch).map_err(|error| failed(&error, task))?;
+    let interrupt = Interrupt::new(on_signal, move || stop(&stopper))?;
+    let mut recorder = Recorder::new(task, console, &interrupt);
+    let outcome = driver::run(load, control, &mut recorder).map_err(|error| failure(&error, task))?;
     let results = Results {
         task,
         tables,
-        record: watch.total.as_ref(),
+        record: recorder.total.as_ref(),
         elapsed_ns: outcome.elapsed_ns,
-        connecting_ns: watch.connecting.as_nanos() as u64,
+        connecting_ns: recorder.connecting.as_nanos() as u64,
     };
-    message::out(&results.text())?;
+    console.print(&results.text())?;
     if let Some(code) = interrupt.exit_code() {
-        message::error("Run was interrupted; the above results are of what was run until then.");
+        console.error("Run was interrupted; the above results are of what was run until then.");
         return Ok(code);
     }
     if outcome.aborted > 0 {
-        message::error("Run was aborted; the above results are incomplete.");
+        console.error("Run was aborted; the above results are incomplete.");
         return Ok(ABORTED);
     }
     Ok(0)
 }
 
-/// Ends the load, for somebody who waits for it.
+/// Stops the load, and cuts it off if it does not end soon.
 fn stop(stopper: &Stopper) {
     stopper.stop();
-    thread::sleep(PATIENCE);
+    thread::sleep(GRACE_PERIOD);
     stopper.cut_off();
 }
 
-/// A run of which there is nothing to report.
-fn failed(error: &LoadError, task: &Benchmark) -> Fatal {
+/// The error of a load that leaves nothing to report.
+fn failure(error: &LoadError, task: &Benchmark) -> Fatal {
     match error {
         LoadError::Aborted { client } => {
             let thread = thread_of(*client, task.clients, task.threads);
-            Fatal::new(format_args!("Run was aborted due to an error in thread {thread}")).exit(ABORTED)
+            Fatal::new(format_args!("Run was aborted due to an error in thread {thread}"))
+                .with_exit_code(ABORTED)
         }
         LoadError::Connect { client, failures, .. } => {
             Fatal::new(failures).error(format_args!("could not create connection for client {client}"))
@@ -91,8 +94,8 @@ fn failed(error: &LoadError, task: &Benchmark) -> Fatal {
     }
 }
 
-/// For `--debug`.
-fn setting(task: &Benchmark, server: &Server) -> String {
+/// The settings that `--debug` prints.
+fn settings(task: &Benchmark, server: &Server) -> String {
     let length = match task.length {
         Length::Transactions(count) => format!("nxacts: {count}"),
         Length::Seconds(seconds) => format!("duration: {seconds}"),
@@ -102,20 +105,20 @@ fn setting(task: &Benchmark, server: &Server) -> String {
     format!("pghost: {host} pgport: {port} nclients: {clients} {length} dbName: {database}")
 }
 
-/// Errors are told, and are no reason to stop: there may be no such tables.
-fn vacuum(vacuum: Vacuum, server: &mut Server) {
+/// Vacuums the tables. Errors are printed and ignored: the tables may not exist.
+fn vacuum(vacuum: Vacuum, server: &mut Server, console: &Console) {
     if vacuum == Vacuum::Nothing {
         return;
     }
-    message::plain("starting vacuum...");
+    console.plain("starting vacuum...");
     for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
         server.try_execute(sql);
     }
-    message::plain("end.\n");
+    console.plain("end.\n");
     if vacuum == Vacuum::AllTables {
-        message::plain("starting vacuum pgbench_accounts...");
+        console.plain("starting vacuum pgbench_accounts...");
         server.try_execute("vacuum analyze pgbench_accounts");
-        message::plain("end.\n");
+        console.plain("end.\n");
     }
 }
 
@@ -132,13 +135,13 @@ fn load(task: &Benchmark, tables: &TableInfo, connection: ConnectParams) -> Load
     ];
     for (name, value) in automatic {
         if let Some(slot) = names.find(name) {
-            // These are valid names.
+            // These names are valid.
             let _ = variables.set(slot, Value::Int(value));
         }
     }
     for (name, value) in &task.defines {
         if let Some(slot) = names.find(name) {
-            // Their names were checked.
+            // The names were checked.
             let _ = variables.set_text(slot, value);
         }
     }
@@ -177,22 +180,23 @@ fn load(task: &Benchmark, tables: &TableInfo, connection: ConnectParams) -> Load
     }
 }
 
-/// Adds up what is counted, and tells what is to be told at once.
-struct Watch<'a> {
+/// Observer of a load: sums its records, prints progress and messages.
+struct Recorder<'a> {
     task: &'a Benchmark,
+    console: &'a Console,
     interrupt: &'a Interrupt,
     connecting: Duration,
     started_unix_us: i64,
     total: Option<Record>,
 }
 
-impl<'a> Watch<'a> {
-    fn of(task: &'a Benchmark, interrupt: &'a Interrupt) -> Self {
-        Self { task, interrupt, connecting: Duration::ZERO, started_unix_us: 0, total: None }
+impl<'a> Recorder<'a> {
+    fn new(task: &'a Benchmark, console: &'a Console, interrupt: &'a Interrupt) -> Self {
+        Self { task, console, interrupt, connecting: Duration::ZERO, started_unix_us: 0, total: None }
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer for Recorder<'_> {
     fn connected(&mut self, took: Duration, _: &[i32]) {
         self.connecting = took;
     }
@@ -203,7 +207,7 @@ impl Observer for Watch<'_> {
 
     fn interval(&mut self, record: &Record) {
         if self.task.progress.is_some() && record.end_ns - record.start_ns >= SHORTEST_PROGRESS_NS {
-            message::plain(&progress::line(self.task, record, self.started_unix_us));
+            self.console.plain(&progress::line(self.task, record, self.started_unix_us));
         }
         match &mut self.total {
             Some(total) => total.add(record),
@@ -212,19 +216,19 @@ impl Observer for Watch<'_> {
     }
 
     fn said(&mut self, said: &Said) {
-        if said.aborted && self.interrupt.came() {
-            // It was cut off, as was asked for.
+        if said.aborted && self.interrupt.is_requested() {
+            // The interrupt cut it off.
             return;
         }
         match said.level {
-            Level::Debug | Level::Info => message::info(&said.text),
-            Level::Error => message::error(&said.text),
-            Level::Plain => message::plain(&said.text),
+            Level::Debug | Level::Info => self.console.info(&said.text),
+            Level::Error => self.console.error(&said.text),
+            Level::Plain => self.console.plain(&said.text),
         }
     }
 }
 
-/// The thread that a client is dealt to: the first ones get one client more where they cannot have the same.
+/// The thread that runs a client. The first threads get one client more if they can't all have the same number.
 fn thread_of(client: u32, clients: u32, threads: u32) -> u32 {
     let (each, more) = (clients / threads, clients % threads);
     let with_more = (each + 1) * more;

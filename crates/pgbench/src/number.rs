@@ -1,9 +1,9 @@
 //! Numbers as the C library reads them, which is how pgbench reads its options.
 
-use super::message::Fatal;
+use crate::message::Fatal;
 
-/// The value of an option that takes a whole number within bounds.
-pub(super) fn whole(value: &str, option: &str, least: i32, most: i32) -> Result<u32, Fatal> {
+/// The value of an option that takes an integer within bounds.
+pub(crate) fn whole(value: &str, option: &str, least: i32, most: i32) -> Result<u32, Fatal> {
     let out_of_range = || Fatal::new(format_args!("{option} must be in range {least}..{most}"));
     let (number, rest) = match leading_whole(value) {
         Some(found) => found,
@@ -18,9 +18,8 @@ pub(super) fn whole(value: &str, option: &str, least: i32, most: i32) -> Result<
     }
 }
 
-/// The whole number that a text begins with, none where it is beyond 64 bits, and what follows it; none where a text
-/// begins otherwise (`strtol`).
-pub(super) fn leading_whole(text: &str) -> Option<(Option<i64>, &str)> {
+/// The integer at the start of a text (None beyond 64 bits) and the rest; None if the text starts otherwise (`strtol`).
+pub(crate) fn leading_whole(text: &str) -> Option<(Option<i64>, &str)> {
     let text = text.trim_start_matches(is_space);
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let count = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -28,8 +27,8 @@ pub(super) fn leading_whole(text: &str) -> Option<(Option<i64>, &str)> {
     (count > 0).then(|| (text[..end].parse().ok(), &text[end..]))
 }
 
-/// The number that a text begins with, 0 where it begins with none (`atof`).
-pub(super) fn leading_double(text: &str) -> f64 {
+/// The number at the start of a text, 0 if it starts otherwise (`atof`).
+pub(crate) fn leading_double(text: &str) -> f64 {
     let text = text.trim_start_matches(is_space);
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,110 +1,97 @@
-//! The command line as it was written: every option of pgbench, and pgdyno's additions.
+//! The command line as written: every option of pgbench, and pgdyno's additions.
 
 use std::ffi::{OsStr, OsString};
 
 use model::workload::Protocol;
 
-use super::compat::Compat;
-use super::getopt::{Getopt, Spec};
-use super::message::Fatal;
-use super::number::{leading_double, leading_whole, whole};
-use super::scripts::{self, Scripts};
-use super::seed;
-use super::{files, help};
+use crate::compat::Compat;
+use crate::console::Console;
+use crate::getopt::{Getopt, Spec};
+use crate::help;
+use crate::message::Fatal;
+use crate::number::{leading_double, leading_whole, whole};
+use crate::open_files;
+use crate::partition::PartitionMethod;
+use crate::scripts::{self, Scripts};
+use crate::seed;
 
-/// What the options say, and which kinds of them there were.
+/// The options of a command line, not yet checked against each other.
 #[derive(Debug)]
-pub(super) struct Given {
-    pub(super) compat: Compat,
-    pub(super) connection: Connection,
-    pub(super) debug: bool,
-    pub(super) scale: Option<u32>,
-    pub(super) no_vacuum: bool,
-    pub(super) initialize: bool,
-    /// Whether there was an option that means something in a benchmark only.
-    pub(super) benchmark_option: bool,
-    /// Whether there was an option that means something in an initialization only.
-    pub(super) initialization_option: bool,
-    pub(super) initialization: GivenInitialization,
-    pub(super) benchmark: GivenBenchmark,
-    pub(super) operands: Vec<OsString>,
+pub(crate) struct Options {
+    pub(crate) compat: Compat,
+    pub(crate) connection: Connection,
+    pub(crate) debug: bool,
+    pub(crate) scale: Option<u32>,
+    pub(crate) no_vacuum: bool,
+    pub(crate) initialize: bool,
+    /// Whether an option is for benchmarks only.
+    pub(crate) benchmark_option: bool,
+    /// Whether an option is for initializations only.
+    pub(crate) initialization_option: bool,
+    pub(crate) initialization: InitializationOptions,
+    pub(crate) benchmark: BenchmarkOptions,
+    pub(crate) operands: Vec<OsString>,
 }
 
-/// Where and as whom to connect; what is none comes from environment and defaults.
+/// Where and as whom to connect. The environment and defaults fill in what is None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Connection {
-    pub(super) host: Option<String>,
-    pub(super) port: Option<String>,
-    pub(super) user: Option<String>,
+pub(crate) struct Connection {
+    pub(crate) host: Option<String>,
+    pub(crate) port: Option<String>,
+    pub(crate) user: Option<String>,
     /// A database, a connection string or a URI.
-    pub(super) database: Option<String>,
+    pub(crate) database: Option<String>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct GivenInitialization {
-    pub(super) steps: Option<String>,
-    pub(super) fillfactor: Option<u32>,
-    pub(super) foreign_keys: bool,
-    pub(super) quiet: bool,
-    pub(super) unlogged: bool,
-    pub(super) tablespace: Option<String>,
-    pub(super) index_tablespace: Option<String>,
-    pub(super) partitions: u32,
-    pub(super) partition_method: Option<PartitionMethod>,
-}
-
-/// How the accounts are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartitionMethod {
-    Range,
-    Hash,
-}
-
-impl PartitionMethod {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Range => "range",
-            Self::Hash => "hash",
-        }
-    }
+pub(crate) struct InitializationOptions {
+    pub(crate) steps: Option<String>,
+    pub(crate) fillfactor: Option<u32>,
+    pub(crate) foreign_keys: bool,
+    pub(crate) quiet: bool,
+    pub(crate) unlogged: bool,
+    pub(crate) tablespace: Option<String>,
+    pub(crate) index_tablespace: Option<String>,
+    pub(crate) partitions: u32,
+    pub(crate) partition_method: Option<PartitionMethod>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct GivenBenchmark {
-    pub(super) scripts: Scripts,
-    pub(super) defines: Vec<(String, String)>,
-    pub(super) clients: Option<u32>,
-    pub(super) threads: Option<u32>,
-    pub(super) transactions: Option<u32>,
-    pub(super) seconds: Option<u32>,
-    pub(super) protocol: Option<Protocol>,
-    pub(super) connect: bool,
-    pub(super) rate: Option<f64>,
-    pub(super) latency_limit_us: Option<u64>,
-    pub(super) max_tries: Option<u32>,
-    pub(super) vacuum_all: bool,
-    pub(super) report_per_command: bool,
-    pub(super) failures_detailed: bool,
-    pub(super) verbose_errors: bool,
-    pub(super) exit_on_abort: bool,
-    pub(super) progress_s: Option<u32>,
-    pub(super) progress_timestamp: bool,
-    pub(super) log: bool,
-    pub(super) log_prefix: Option<OsString>,
-    pub(super) sampling_rate: Option<f64>,
-    pub(super) aggregate_interval_s: Option<u32>,
-    pub(super) random_seed: Option<u64>,
-    pub(super) engine: driver::Engine,
+pub(crate) struct BenchmarkOptions {
+    pub(crate) scripts: Scripts,
+    pub(crate) defines: Vec<(String, String)>,
+    pub(crate) clients: Option<u32>,
+    pub(crate) threads: Option<u32>,
+    pub(crate) transactions: Option<u32>,
+    pub(crate) seconds: Option<u32>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) connect: bool,
+    pub(crate) rate: Option<f64>,
+    pub(crate) latency_limit_us: Option<u64>,
+    pub(crate) max_tries: Option<u32>,
+    pub(crate) vacuum_all: bool,
+    pub(crate) report_per_command: bool,
+    pub(crate) failures_detailed: bool,
+    pub(crate) verbose_errors: bool,
+    pub(crate) exit_on_abort: bool,
+    pub(crate) progress_s: Option<u32>,
+    pub(crate) progress_timestamp: bool,
+    pub(crate) log: bool,
+    pub(crate) log_prefix: Option<OsString>,
+    pub(crate) sampling_rate: Option<f64>,
+    pub(crate) aggregate_interval_s: Option<u32>,
+    pub(crate) random_seed: Option<u64>,
+    pub(crate) engine: driver::Engine,
 }
 
-/// What the command line comes to.
+/// What a command line asks for.
 #[derive(Debug)]
-pub(super) enum Read {
-    /// Something to do.
-    Given(Box<Given>),
-    /// Text for standard output, and nothing else.
+pub(crate) enum CommandLine {
+    /// An initialization or a benchmark.
+    Run(Box<Options>),
+    /// Text on standard output, and nothing else.
     Show(String),
-    /// Text for standard error, and nothing else.
+    /// Text on standard error, and nothing else.
     ShowOnStderr(String),
 }
 
@@ -160,18 +147,18 @@ enum Opt {
     Engine,
 }
 
-/// The options of a pgbench, in the order in which it lists those that an abbreviation could mean.
+/// The options of pgbench, in the order in which it lists the possibilities of an ambiguous abbreviation.
 fn specs(compat: Compat) -> Vec<Spec<Opt>> {
     let spec = |id, short: &str, long, takes_value| Spec {
         id,
         short: short.bytes().next(),
         long,
         takes_value,
-        in_full: false,
+        abbreviable: true,
     };
     let with_value = |id, short, long| spec(id, short, long, true);
     let flag = |id, short, long| spec(id, short, long, false);
-    let addition = |spec: Spec<Opt>| Spec { in_full: true, ..spec };
+    let addition = |spec: Spec<Opt>| Spec { abbreviable: false, ..spec };
 
     let mut specs = vec![
         with_value(Opt::Builtin, "b", "builtin"),
@@ -231,11 +218,11 @@ fn specs(compat: Compat) -> Vec<Spec<Opt>> {
     specs
 }
 
-/// Reads a command line without the program's name. Scripts are read and seeds are drawn in the order of the options,
-/// as their messages are expected.
-pub(super) fn read(args: &[OsString]) -> Result<Read, Fatal> {
-    let compat = Compat::of(args)?;
-    let mut given = Given {
+/// Parses a command line without the program's name. Scripts are read and seeds are drawn in the order of the options:
+/// that is the order of their messages.
+pub(crate) fn parse(args: &[OsString], console: &Console) -> Result<CommandLine, Fatal> {
+    let compat = Compat::from_args(args)?;
+    let mut options = Options {
         compat,
         connection: Connection::default(),
         debug: false,
@@ -244,41 +231,42 @@ pub(super) fn read(args: &[OsString]) -> Result<Read, Fatal> {
         initialize: false,
         benchmark_option: false,
         initialization_option: false,
-        initialization: GivenInitialization::default(),
-        benchmark: GivenBenchmark::default(),
+        initialization: InitializationOptions::default(),
+        benchmark: BenchmarkOptions::default(),
         operands: Vec::new(),
     };
     if let Some(seed) = std::env::var_os("PGBENCH_RANDOM_SEED") {
-        given.benchmark.random_seed = Some(seed::given(&seed.to_string_lossy(), seed::Source::Environment)?);
+        let seed = seed::parse(&seed.to_string_lossy(), seed::Source::Environment, console)?;
+        options.benchmark.random_seed = Some(seed);
     }
 
     let specs = specs(compat);
     let mut getopt = Getopt::new(args, &specs, std::env::var_os("POSIXLY_CORRECT").is_some());
-    while let Some(met) = getopt.next() {
-        let (option, value) = met.map_err(|complaint| Fatal::usage(&complaint))?;
+    while let Some(parsed) = getopt.next() {
+        let (option, value) = parsed.map_err(Fatal::usage)?;
         let value = value.unwrap_or_default();
         if let Some(show) = option.shows(&value, compat)? {
             return Ok(show);
         }
-        given.benchmark_option |= option.is_for_benchmarks();
-        given.initialization_option |= option.is_for_initialization();
-        given.take(option, &value)?;
+        options.benchmark_option |= option.is_for_benchmarks();
+        options.initialization_option |= option.is_for_initialization();
+        options.set(option, &value, console)?;
     }
-    given.operands = getopt.operands();
-    Ok(Read::Given(Box::new(given)))
+    options.operands = getopt.operands();
+    Ok(CommandLine::Run(Box::new(options)))
 }
 
 impl Opt {
-    /// What an option shows in place of doing anything.
-    fn shows(self, value: &OsStr, compat: Compat) -> Result<Option<Read>, Fatal> {
+    /// The text that an option shows in place of a run.
+    fn shows(self, value: &OsStr, compat: Compat) -> Result<Option<CommandLine>, Fatal> {
         Ok(Some(match self {
-            Self::Help => Read::Show(help::text(compat)),
-            Self::Version => Read::Show(format!("pgbench (PostgreSQL) {}\n", compat.version())),
-            Self::Builtin if value == "list" => Read::ShowOnStderr(scripts::list()),
+            Self::Help => CommandLine::Show(help::text(compat)),
+            Self::Version => CommandLine::Show(format!("pgbench (PostgreSQL) {}\n", compat.version())),
+            Self::Builtin if value == "list" => CommandLine::ShowOnStderr(scripts::list()),
             Self::ShowScript => {
                 let builtin = scripts::find(&value.to_string_lossy())?;
                 let script::Builtin { name, description, text } = builtin;
-                Read::ShowOnStderr(format!("-- {name}: {description}\n{text}\n"))
+                CommandLine::ShowOnStderr(format!("-- {name}: {description}\n{text}\n"))
             }
             _ => return Ok(None),
         }))
@@ -316,8 +304,8 @@ impl Opt {
     }
 }
 
-impl Given {
-    fn take(&mut self, option: Opt, value: &OsStr) -> Result<(), Fatal> {
+impl Options {
+    fn set(&mut self, option: Opt, value: &OsStr, console: &Console) -> Result<(), Fatal> {
         let text = || value.to_string_lossy().into_owned();
         let at_least_one = |name: &str| whole(&value.to_string_lossy(), name, 1, i32::MAX).map(Some);
         let Self { compat, connection, initialization, benchmark, .. } = self;
@@ -351,7 +339,7 @@ impl Given {
             Opt::Client => {
                 let name = if *compat == Compat::V15 { "-c/--clients" } else { "-c/--client" };
                 benchmark.clients = at_least_one(name)?;
-                benchmark.clients.map_or(Ok(()), files::allow_clients)?;
+                benchmark.clients.map_or(Ok(()), open_files::allow_clients)?;
             }
             Opt::Jobs => benchmark.threads = at_least_one("-j/--jobs")?,
             Opt::Transactions => benchmark.transactions = at_least_one("-t/--transactions")?,
@@ -378,10 +366,10 @@ impl Given {
                 benchmark.aggregate_interval_s = at_least_one("--aggregate-interval")?;
             }
             Opt::RandomSeed => {
-                benchmark.random_seed = Some(seed::given(&text(), seed::Source::Option)?);
+                benchmark.random_seed = Some(seed::parse(&text(), seed::Source::Option, console)?);
             }
             Opt::Engine => benchmark.engine = engine(&text())?,
-            // Taken before, or shown.
+            // Handled before.
             Opt::Compat | Opt::Help | Opt::Version | Opt::ShowScript => {}
         }
         Ok(())
@@ -448,7 +436,7 @@ fn sampling_rate(text: &str) -> Result<f64, Fatal> {
     })
 }
 
-/// 0 stands for no limit, also where there is no number at all.
+/// 0 is no limit, and so is a text without a number.
 fn max_tries(text: &str) -> Result<u32, Fatal> {
     let number = leading_whole(text).map_or(Some(0), |(number, _)| number);
     match number.map(|number| number.min(i64::from(i32::MAX))) {
@@ -471,19 +459,19 @@ fn engine(text: &str) -> Result<driver::Engine, Fatal> {
 mod tests {
     use super::*;
 
-    fn given(line: &str) -> Given {
+    fn options(line: &str) -> Options {
         let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        match read(&args) {
-            Ok(Read::Given(given)) => *given,
+        match parse(&args, &Console::new(std::io::sink(), std::io::sink(), false)) {
+            Ok(CommandLine::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     #[test]
-    fn options_that_mean_something_in_one_mode_only() {
+    fn options_for_one_mode_only_are_told_apart() {
         let kinds = |line| {
-            let given = given(line);
-            (given.benchmark_option, given.initialization_option)
+            let options = options(line);
+            (options.benchmark_option, options.initialization_option)
         };
         assert_eq!(kinds("-h x -p 1 -U u -d db -i -n -s 3 --debug"), (false, false));
         assert_eq!(kinds("-c 3"), (true, false));
@@ -493,19 +481,19 @@ mod tests {
 
     #[test]
     fn d_was_debug_before_it_was_the_database() {
-        assert!(given("-d db --compat 15").debug);
-        assert_eq!(given("-d db").connection.database.as_deref(), Some("db"));
+        assert!(options("-d db --compat 15").debug);
+        assert_eq!(options("-d db").connection.database.as_deref(), Some("db"));
     }
 
     #[test]
     fn a_latency_limit_is_in_milliseconds() {
-        assert_eq!(given("-L 1.5").benchmark.latency_limit_us, Some(1500));
+        assert_eq!(options("-L 1.5").benchmark.latency_limit_us, Some(1500));
     }
 
     #[test]
     fn tries_without_limit() {
         for (text, tries) in [("0", 0), ("x", 0), ("7", 7)] {
-            assert_eq!(given(&format!("--max-tries {text}")).benchmark.max_tries, Some(tries), "{text}");
+            assert_eq!(options(&format!("--max-tries {text}")).benchmark.max_tries, Some(tries), "{text}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! How many files this process may have open: each client needs one.
+//! The limit on open files of this process: each client needs one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::message::Fatal;
+use crate::message::Fatal;
 
-/// Standard input, output and error.
+/// Files that are open besides: standard input, output and error.
 const OTHERS: u64 = 3;
 
 const HINT: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
 
-/// Raises the limit where so many clients need it.
-pub(super) fn allow_clients(clients: u32) -> Result<(), Fatal> {
+/// Raises the limit if this many clients need more.
+pub(crate) fn allow_clients(clients: u32) -> Result<(), Fatal> {
     let needed = u64::from(clients) + OTHERS;
     let limits = getrlimit(Resource::Nofile);
     if let Some(most) = limits.maximum

@@ -1,14 +1,15 @@
 //! Scale and partitions of the tables that the built-in scripts run on.
 
-use super::message::{self, Fatal};
-use super::options::PartitionMethod;
-use super::server::{Failure, Server};
+use crate::console::Console;
+use crate::message::Fatal;
+use crate::partition::PartitionMethod;
+use crate::server::{Failure, Server};
 
-/// What the report says about the tables.
+/// Scale and partitions, as reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TableInfo {
-    pub(super) scale: u32,
-    pub(super) partitions: Option<(PartitionMethod, u32)>,
+pub(crate) struct TableInfo {
+    pub(crate) scale: u32,
+    pub(crate) partitions: Option<(PartitionMethod, u32)>,
 }
 
 const UNDEFINED_TABLE: &str = "42P01";
@@ -25,11 +26,15 @@ const PARTITIONS: &str = "\
     group by 1, 2 order by 1 limit 1";
 
 impl TableInfo {
-    /// What is there; a scale that the user gave does not count.
-    pub(super) fn read(server: &mut Server, scale_given: bool) -> Result<Self, Fatal> {
+    /// Reads both from the server; a `--scale` is ignored.
+    pub(crate) fn read(
+        server: &mut Server,
+        has_scale_option: bool,
+        console: &Console,
+    ) -> Result<Self, Fatal> {
         let scale = scale(server)?;
-        if scale_given {
-            message::warning(format_args!(
+        if has_scale_option {
+            console.warning(format_args!(
                 "scale option ignored, using count from pgbench_branches table ({scale})"
             ));
         }
@@ -41,7 +46,7 @@ fn scale(server: &mut Server) -> Result<u32, Fatal> {
     let rows =
         server.query("select count(*) from pgbench_branches").map_err(|Failure { text, sqlstate }| {
             let fatal = Fatal::new(format_args!("could not count number of branches: {text}"));
-            if sqlstate.as_deref() == Some(UNDEFINED_TABLE) { fatal.hint(initialize(server)) } else { fatal }
+            if sqlstate.as_deref() == Some(UNDEFINED_TABLE) { fatal.hint(init_hint(server)) } else { fatal }
         })?;
     let count = rows.first().and_then(|row| row.first()?.as_deref()).unwrap_or_default();
     count.parse().map_err(|_| Fatal::new(format_args!("invalid count(*) from pgbench_branches: \"{count}\"")))
@@ -49,11 +54,11 @@ fn scale(server: &mut Server) -> Result<u32, Fatal> {
 
 fn partitions(server: &mut Server) -> Result<Option<(PartitionMethod, u32)>, Fatal> {
     let Ok(rows) = server.query(PARTITIONS) else {
-        // Servers before version 10 know nothing of partitions.
+        // Servers before version 10 have no partitions.
         return Ok(None);
     };
     let Some([_, strategy, count]) = rows.first().map(Vec::as_slice) else {
-        return Err(Fatal::new("no pgbench_accounts table found in \"search_path\"").hint(initialize(server)));
+        return Err(Fatal::new("no pgbench_accounts table found in \"search_path\"").hint(init_hint(server)));
     };
     let count = count.as_deref().and_then(|count| count.parse().ok()).unwrap_or(0);
     match strategy.as_deref() {
@@ -64,6 +69,6 @@ fn partitions(server: &mut Server) -> Result<Option<(PartitionMethod, u32)>, Fat
     }
 }
 
-fn initialize(server: &Server) -> String {
+fn init_hint(server: &Server) -> String {
     format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{}\".", server.database())
 }

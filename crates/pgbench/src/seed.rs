@@ -4,22 +4,23 @@ use std::fs::File;
 use std::io::Read;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::message::{self, Fatal};
+use crate::console::Console;
+use crate::message::Fatal;
 
-/// Where a random seed was given, for messages.
+/// Where a random seed comes from, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Environment,
     Option,
 }
 
-/// The random seed of a run for which none is given.
-pub(super) fn by_time() -> u64 {
+/// The default random seed.
+pub(crate) fn by_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// The random seed that was asked for; says which one it is.
-pub(super) fn given(seed: &str, source: Source) -> Result<u64, Fatal> {
+/// Parses the value of `--random-seed` or its environment variable, and prints the seed.
+pub(crate) fn parse(seed: &str, source: Source, console: &Console) -> Result<u64, Fatal> {
     let seed = match seed {
         "time" => by_time(),
         "rand" => by_kernel().ok_or_else(|| refused("could not generate random seed", None, source))?,
@@ -28,7 +29,7 @@ pub(super) fn given(seed: &str, source: Source) -> Result<u64, Fatal> {
             refused(&format!("unrecognized random seed option \"{seed}\""), Some(detail), source)
         })?,
     };
-    message::info(format_args!("setting random seed to {seed}"));
+    console.info(format_args!("setting random seed to {seed}"));
     Ok(seed)
 }
 
@@ -52,7 +53,7 @@ fn by_kernel() -> Option<u64> {
     Some(u64::from_ne_bytes(bytes))
 }
 
-/// As C's `scanf` reads an unsigned number: a minus sign turns it around.
+/// An unsigned number as C's `scanf` reads it: a minus sign wraps it around.
 fn unsigned(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

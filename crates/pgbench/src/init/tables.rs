@@ -1,15 +1,15 @@
 //! The statements that create the tables and their keys.
 
-use super::super::compat::Compat;
-use super::super::options::PartitionMethod;
-use super::super::task::Initialization;
 use super::fill;
+use crate::compat::Compat;
+use crate::partition::PartitionMethod;
+use crate::task::Initialization;
 
 /// Every table, for statements that take several.
-pub(super) const ALL: &str = "pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
+pub(crate) const ALL: &str = "pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
 /// In the order of vacuuming.
-pub(super) const VACUUMED: [&str; 4] =
+pub(crate) const VACUUMED: [&str; 4] =
     ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
 
 /// From this scale on account numbers are `bigint`: pgbench's round number below where they no longer fit into `int`.
@@ -17,7 +17,7 @@ const BIGINT_FROM_SCALE: u32 = 20_000;
 
 const ACCOUNTS: &str = "pgbench_accounts";
 
-pub(super) fn create(task: &Initialization) -> Vec<String> {
+pub(crate) fn create(task: &Initialization) -> Vec<String> {
     let aid = if task.scale >= BIGINT_FROM_SCALE { "bigint" } else { "int" };
     // Table, columns, and whether it has a fill factor.
     let tables = [
@@ -34,9 +34,9 @@ pub(super) fn create(task: &Initialization) -> Vec<String> {
     let statement = |(table, columns, has_fillfactor): (&str, String, bool)| {
         let mut sql = format!("create{kind} table {table}({columns})");
         match task.partitions {
-            // The fill factor is of the partitions then.
+            // The partitions have the fill factor then.
             Some((method, _)) if table == ACCOUNTS => {
-                sql += &format!(" partition by {} (aid)", method.name())
+                sql += &format!(" partition by {} (aid)", method.as_str())
             }
             _ if has_fillfactor => sql += &format!(" with (fillfactor={})", task.fillfactor),
             _ => {}
@@ -49,8 +49,8 @@ pub(super) fn create(task: &Initialization) -> Vec<String> {
     tables.into_iter().map(statement).collect()
 }
 
-/// Ranges are open at both ends, so that every account number has its place.
-pub(super) fn create_partitions(task: &Initialization) -> Vec<String> {
+/// Ranges are open at both ends, so that every account number has a partition.
+pub(crate) fn create_partitions(task: &Initialization) -> Vec<String> {
     let Some((method, count)) = task.partitions else { return Vec::new() };
     let kind = if task.unlogged { " unlogged" } else { "" };
     let size = (fill::ACCOUNTS_PER_BRANCH * u64::from(task.scale)).div_ceil(u64::from(count));
@@ -74,7 +74,7 @@ pub(super) fn create_partitions(task: &Initialization) -> Vec<String> {
     (0..count).map(statement).collect()
 }
 
-pub(super) fn add_primary_keys(tablespace: Option<&str>) -> Vec<String> {
+pub(crate) fn add_primary_keys(tablespace: Option<&str>) -> Vec<String> {
     let using = tablespace
         .map(|tablespace| format!(" using index tablespace {}", identifier(tablespace)))
         .unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn add_primary_keys(tablespace: Option<&str>) -> Vec<String> {
         .to_vec()
 }
 
-pub(super) fn add_foreign_keys() -> Vec<String> {
+pub(crate) fn add_foreign_keys() -> Vec<String> {
     [
         ("pgbench_tellers", "bid", "pgbench_branches"),
         (ACCOUNTS, "bid", "pgbench_branches"),
@@ -100,8 +100,8 @@ pub(super) fn add_foreign_keys() -> Vec<String> {
 }
 
 impl Initialization {
-    /// Whether the tables themselves are unlogged. A partitioned one cannot be, and from 18 on none is then; before, the
-    /// server took it for nothing.
+    /// Whether the tables themselves are unlogged. A partitioned table can't be: from 18 on none is then, before, the server
+    /// ignored it.
     fn is_unlogged(&self) -> bool {
         self.unlogged && (self.partitions.is_none() || self.compat < Compat::V18)
     }
@@ -113,8 +113,8 @@ fn identifier(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::options::Connection;
     use super::*;
+    use crate::options::Connection;
 
     fn task() -> Initialization {
         Initialization {
@@ -163,14 +163,14 @@ mod tests {
     fn ranges_share_the_accounts_and_are_open_at_both_ends() {
         let partitions = Some((PartitionMethod::Range, 3));
         let created = create_partitions(&Initialization { partitions, ..task() });
-        let of = |part: usize| created[part].split("for values ").nth(1).unwrap();
-        assert_eq!(of(0), "from (minvalue) to (33335) with (fillfactor=90)");
-        assert_eq!(of(1), "from (33335) to (66669) with (fillfactor=90)");
-        assert_eq!(of(2), "from (66669) to (maxvalue) with (fillfactor=90)");
+        let range = |part: usize| created[part].split("for values ").nth(1).unwrap();
+        assert_eq!(range(0), "from (minvalue) to (33335) with (fillfactor=90)");
+        assert_eq!(range(1), "from (33335) to (66669) with (fillfactor=90)");
+        assert_eq!(range(2), "from (66669) to (maxvalue) with (fillfactor=90)");
     }
 
     #[test]
-    fn partitioned_tables_are_not_unlogged_but_their_parts_are() {
+    fn partitioned_tables_are_not_unlogged_but_their_partitions_are() {
         let partitions = Some((PartitionMethod::Hash, 2));
         let task = Initialization { partitions, unlogged: true, ..task() };
         assert!(create(&task)[2].starts_with("create table pgbench_accounts("));

@@ -1,4 +1,4 @@
-//! What the clients are to run: built-in scripts and files, with their weights.
+//! The scripts that clients run: built-in scripts and files, with their weights.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -9,38 +9,38 @@ use std::os::unix::ffi::OsStrExt;
 use driver::WeightedScript;
 use script::{Builtin, Names, Script};
 
-use super::message::Fatal;
-use super::number::leading_whole;
+use crate::message::Fatal;
+use crate::number::leading_whole;
 
 const MAX_SCRIPTS: usize = 128;
 const WEIGHT_SEPARATOR: u8 = b'@';
 
 /// The scripts in the order of their options.
 #[derive(Debug, Default)]
-pub(super) struct Scripts {
-    pub(super) list: Vec<WeightedScript>,
-    /// The variables that they name.
-    pub(super) names: Names,
-    /// Whether a built-in one is among them.
-    pub(super) builtin: bool,
+pub(crate) struct Scripts {
+    pub(crate) list: Vec<WeightedScript>,
+    /// The variables that they use.
+    pub(crate) names: Names,
+    /// Whether any of them is built in.
+    pub(crate) builtin: bool,
 }
 
 impl Scripts {
     /// `-b NAME[@WEIGHT]`.
-    pub(super) fn add_builtin_option(&mut self, value: &OsStr) -> Result<(), Fatal> {
+    pub(crate) fn add_builtin_option(&mut self, value: &OsStr) -> Result<(), Fatal> {
         let (name, weight) = split_weight(value)?;
         self.add_builtin(&name.to_string_lossy(), weight)
     }
 
-    /// The only built-in script whose name begins so.
-    pub(super) fn add_builtin(&mut self, name: &str, weight: u64) -> Result<(), Fatal> {
+    /// The only built-in script whose name starts with `name`.
+    pub(crate) fn add_builtin(&mut self, name: &str, weight: u64) -> Result<(), Fatal> {
         let Builtin { description, text, .. } = find(name)?;
         self.builtin = true;
         self.add(description, text, weight)
     }
 
     /// `-f FILE[@WEIGHT]`; `-` is standard input.
-    pub(super) fn add_file_option(&mut self, value: &OsStr) -> Result<(), Fatal> {
+    pub(crate) fn add_file_option(&mut self, value: &OsStr) -> Result<(), Fatal> {
         let (path, weight) = split_weight(value)?;
         let name = path.display().to_string();
         let text = read(path).map_err(|(action, error)| {
@@ -58,13 +58,13 @@ impl Scripts {
         Ok(())
     }
 
-    pub(super) fn total_weight(&self) -> u64 {
+    pub(crate) fn total_weight(&self) -> u64 {
         self.list.iter().map(|script| script.weight).sum()
     }
 }
 
-/// The only built-in script whose name begins so.
-pub(super) fn find(name: &str) -> Result<&'static Builtin, Fatal> {
+/// The only built-in script whose name starts with `name`.
+pub(crate) fn find(name: &str) -> Result<&'static Builtin, Fatal> {
     let found = script::builtins().iter().filter(|builtin| builtin.name.starts_with(name)).count();
     script::builtin_by_prefix(name).map_err(|_| {
         let fatal = match found {
@@ -77,8 +77,8 @@ pub(super) fn find(name: &str) -> Result<&'static Builtin, Fatal> {
     })
 }
 
-/// The built-in scripts, for people.
-pub(super) fn list() -> String {
+/// The list of built-in scripts, as text.
+pub(crate) fn list() -> String {
     let mut list = "Available builtin scripts:\n".to_owned();
     for Builtin { name, description, .. } in script::builtins() {
         let _ = writeln!(list, "  {name:>13}: {description}");
@@ -105,6 +105,7 @@ fn split_weight(value: &OsStr) -> Result<(&OsStr, u64), Fatal> {
     }
 }
 
+/// Reads a file, or standard input; on failure, what failed.
 fn read(path: &OsStr) -> Result<String, (&'static str, io::Error)> {
     let mut bytes = Vec::new();
     if path == "-" {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_at_sign_begins_a_weight() {
+    fn the_last_at_sign_starts_a_weight() {
         assert_eq!(weight("a.sql"), Ok((OsStr::new("a.sql"), 1)));
         assert_eq!(weight("a@b.sql@7"), Ok((OsStr::new("a@b.sql"), 7)));
         assert_eq!(weight("a@0"), Ok((OsStr::new("a"), 0)));

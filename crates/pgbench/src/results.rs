@@ -5,24 +5,24 @@ use std::fmt::{self, Write};
 use driver::{Moments, Record};
 use script::Script;
 
-use super::compat::Compat;
-use super::counts::Counts;
-use super::table_info::TableInfo;
-use super::task::{Benchmark, Length};
+use crate::compat::Compat;
+use crate::counts::Counts;
+use crate::table_info::TableInfo;
+use crate::task::{Benchmark, Length};
 
-/// What came of a run.
-pub(super) struct Results<'a> {
-    pub(super) task: &'a Benchmark,
-    pub(super) tables: TableInfo,
-    /// All intervals; none where there was nothing to count.
-    pub(super) record: Option<&'a Record>,
-    pub(super) elapsed_ns: u64,
+/// The outcome of a run.
+pub(crate) struct Results<'a> {
+    pub(crate) task: &'a Benchmark,
+    pub(crate) tables: TableInfo,
+    /// The sum of all intervals; None if there was nothing to count.
+    pub(crate) record: Option<&'a Record>,
+    pub(crate) elapsed_ns: u64,
     /// Until every client was connected.
-    pub(super) connecting_ns: u64,
+    pub(crate) connecting_ns: u64,
 }
 
 impl Results<'_> {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = self.write(&mut text);
@@ -30,9 +30,9 @@ impl Results<'_> {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        let total = Counts::of_all(self.record.map_or(&[][..], |record| &record.scripts));
+        let total = Counts::from_scripts(self.record.map_or(&[][..], |record| &record.scripts));
         self.parameters(&total, out)?;
-        // With nothing to count the rest means nothing; the versions do not agree on what nothing is.
+        // With nothing to count there is nothing more to report; the versions disagree on what counts.
         if self.task.compat == Compat::V18 && total.all() == 0 {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl Results<'_> {
         writeln!(out, "transaction type: {kind}")?;
         writeln!(out, "scaling factor: {}", self.tables.scale)?;
         if let Some((method, count)) = self.tables.partitions {
-            writeln!(out, "partition method: {}\npartitions: {count}", method.name())?;
+            writeln!(out, "partition method: {}\npartitions: {count}", method.as_str())?;
         }
         writeln!(out, "query mode: {}", task.protocol.name())?;
         writeln!(out, "number of clients: {}", task.clients)?;
@@ -117,8 +117,8 @@ impl Results<'_> {
         if task.rate.is_some() || task.progress.is_some() || task.latency_limit.is_some() {
             moments("", &total.latency, out)?;
         } else {
-            // What a client had for each transaction, the driver's own time included: pgbench's figure where it does
-            // not measure, kept so that archives stay comparable.
+            // Client time per transaction, the driver's own time included: pgbench's figure if it does not measure
+            // latency, kept so that archives stay comparable.
             let average_ms = ms(self.elapsed_ns as f64) * f64::from(task.clients) / total.all() as f64;
             let failures = if total.failed() > 0 { " (including failures)" } else { "" };
             writeln!(out, "latency average = {average_ms:.3} ms{failures}")?;
@@ -157,9 +157,9 @@ impl Results<'_> {
 
     fn script(&self, index: usize, total: &Counts, out: &mut String) -> fmt::Result {
         let scripts = &self.task.scripts;
-        let of_script = self.record.and_then(|record| record.scripts.get(index));
+        let record = self.record.and_then(|record| record.scripts.get(index));
         let counts =
-            of_script.map_or_else(Counts::default, |script| Counts::of_all(std::slice::from_ref(script)));
+            record.map_or_else(Counts::default, |script| Counts::from_scripts(std::slice::from_ref(script)));
         let (done, all) = (counts.done(), counts.all());
         let weight = scripts.list[index].weight;
         writeln!(out, "SQL script {}: {}", index + 1, scripts.list[index].script.name())?;
@@ -218,7 +218,7 @@ fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
 
-/// In percent; of nothing it is none.
+/// A share in percent; 0 of nothing.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }

@@ -4,16 +4,17 @@ use std::fmt::Write;
 
 use driver::Record;
 
-use super::counts::Counts;
-use super::task::Benchmark;
+use crate::counts::Counts;
+use crate::task::Benchmark;
 
-/// The line of an interval, of a load that began at this time (microseconds since the Unix epoch).
-pub(super) fn line(task: &Benchmark, record: &Record, started_unix_us: i64) -> String {
-    let counts = Counts::of_all(&record.scripts);
+/// The line of an interval; the load began at `started_unix_us` (microseconds since the Unix epoch).
+pub(crate) fn line(task: &Benchmark, record: &Record, started_unix_us: i64) -> String {
+    let counts = Counts::from_scripts(&record.scripts);
     let timestamp = task.progress.is_some_and(|progress| progress.timestamp);
-    let time = match timestamp {
-        true => format!("{:.3}", started_unix_us as f64 / 1e6 + record.end_ns as f64 / 1e9),
-        false => format!("{:.1}", record.end_ns as f64 / 1e9),
+    let time = if timestamp {
+        format!("{:.3}", started_unix_us as f64 / 1e6 + record.end_ns as f64 / 1e9)
+    } else {
+        format!("{:.1}", record.end_ns as f64 / 1e9)
     };
     let length_s = record.end_ns.saturating_sub(record.start_ns) as f64 / 1e9;
     let tps = if length_s > 0.0 { counts.done() as f64 / length_s } else { 0.0 };

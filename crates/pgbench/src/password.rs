@@ -1,12 +1,14 @@
-//! Asking for a password.
+//! The prompt for a password.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Asks at the terminal, or on standard error and input where there is none. None where there is no answer.
-pub(super) fn ask() -> Option<String> {
+use crate::console::Console;
+
+/// Prompts on the terminal, or on standard error and input if there is none. None without an answer.
+pub(crate) fn prompt(console: &Console) -> Option<String> {
     const PROMPT: &str = "Password: ";
     match File::options().read(true).write(true).open("/dev/tty") {
         Ok(terminal) => {
@@ -18,7 +20,7 @@ pub(super) fn ask() -> Option<String> {
             answer
         }
         Err(_) => {
-            super::message::plain(PROMPT);
+            console.plain(PROMPT);
             line(&mut io::stdin().lock())
         }
     }
@@ -30,7 +32,7 @@ fn line(from: &mut impl BufRead) -> Option<String> {
     Some(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// While it lives, the terminal does not show what is typed.
+/// Turns off the terminal's echo until it is dropped.
 struct Hidden<'a> {
     terminal: &'a File,
     before: Option<Termios>,

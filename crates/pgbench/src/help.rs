@@ -1,8 +1,8 @@
-//! What `pgbench --help` shows.
+//! The text of `pgbench --help`.
 
-use super::compat::Compat;
+use crate::compat::Compat;
 
-pub(super) fn text(compat: Compat) -> String {
+pub(crate) fn text(compat: Compat) -> String {
     let exit_on_abort = if compat > Compat::V15 {
         "  --exit-on-abort          end the run as soon as a client is aborted\n"
     } else {

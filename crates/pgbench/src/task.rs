@@ -1,82 +1,83 @@
-//! What is to be done: the options, checked as a whole.
+//! The task that the options describe, checked as a whole.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use model::workload::Protocol;
 
-use super::compat::Compat;
-use super::message::Fatal;
-use super::options::{Connection, Given, GivenBenchmark, GivenInitialization, PartitionMethod};
-use super::scripts::Scripts;
-use super::seed;
+use crate::compat::Compat;
+use crate::message::Fatal;
+use crate::options::{BenchmarkOptions, Connection, InitializationOptions, Options};
+use crate::partition::PartitionMethod;
+use crate::scripts::Scripts;
+use crate::seed;
 
-/// One of the two things that pgbench does.
+/// One of the two tasks of pgbench.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(crate) enum Task {
     Initialize(Initialization),
     Benchmark(Box<Benchmark>),
 }
 
-/// Tables to create and to fill.
+/// Tables to create and fill.
 #[derive(Debug)]
-pub(super) struct Initialization {
-    pub(super) compat: Compat,
-    pub(super) connection: Connection,
-    /// Characters of `dtgGvpf`, and spaces, which mean nothing.
-    pub(super) steps: String,
-    pub(super) scale: u32,
-    pub(super) fillfactor: u32,
-    pub(super) quiet: bool,
-    pub(super) unlogged: bool,
-    pub(super) tablespace: Option<String>,
-    pub(super) index_tablespace: Option<String>,
-    pub(super) partitions: Option<(PartitionMethod, u32)>,
+pub(crate) struct Initialization {
+    pub(crate) compat: Compat,
+    pub(crate) connection: Connection,
+    /// Characters of `dtgGvpf`; spaces mean nothing.
+    pub(crate) steps: String,
+    pub(crate) scale: u32,
+    pub(crate) fillfactor: u32,
+    pub(crate) quiet: bool,
+    pub(crate) unlogged: bool,
+    pub(crate) tablespace: Option<String>,
+    pub(crate) index_tablespace: Option<String>,
+    pub(crate) partitions: Option<(PartitionMethod, u32)>,
 }
 
 /// A load to run and to report.
 #[derive(Debug)]
-pub(super) struct Benchmark {
-    pub(super) compat: Compat,
-    pub(super) connection: Connection,
-    pub(super) debug: bool,
-    pub(super) scale: Option<u32>,
-    pub(super) vacuum: Vacuum,
-    pub(super) scripts: Scripts,
-    /// What `-D` defines, in order.
-    pub(super) defines: Vec<(String, String)>,
-    pub(super) random_seed: u64,
-    pub(super) clients: u32,
-    pub(super) threads: u32,
-    pub(super) length: Length,
-    pub(super) protocol: Protocol,
-    pub(super) connect: bool,
-    /// Transactions to begin per second.
-    pub(super) rate: Option<f64>,
-    pub(super) latency_limit: Option<Duration>,
-    /// How often to try a transaction; without limit if none.
-    pub(super) max_tries: Option<u32>,
-    pub(super) report_per_command: bool,
-    pub(super) failures_detailed: bool,
-    pub(super) verbose_errors: bool,
-    pub(super) exit_on_abort: bool,
-    pub(super) progress: Option<Progress>,
-    pub(super) log: Option<Log>,
-    pub(super) engine: driver::Engine,
+pub(crate) struct Benchmark {
+    pub(crate) compat: Compat,
+    pub(crate) connection: Connection,
+    pub(crate) debug: bool,
+    pub(crate) scale: Option<u32>,
+    pub(crate) vacuum: Vacuum,
+    pub(crate) scripts: Scripts,
+    /// Variables of `-D`, in order.
+    pub(crate) defines: Vec<(String, String)>,
+    pub(crate) random_seed: u64,
+    pub(crate) clients: u32,
+    pub(crate) threads: u32,
+    pub(crate) length: Length,
+    pub(crate) protocol: Protocol,
+    pub(crate) connect: bool,
+    /// Target rate, transactions per second.
+    pub(crate) rate: Option<f64>,
+    pub(crate) latency_limit: Option<Duration>,
+    /// Tries per transaction; None is without limit.
+    pub(crate) max_tries: Option<u32>,
+    pub(crate) report_per_command: bool,
+    pub(crate) failures_detailed: bool,
+    pub(crate) verbose_errors: bool,
+    pub(crate) exit_on_abort: bool,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) log: Option<Log>,
+    pub(crate) engine: driver::Engine,
 }
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
-    /// After so many seconds.
+pub(crate) enum Length {
+    /// After this many seconds.
     Seconds(u32),
-    /// After so many transactions of each client.
+    /// After this many transactions of each client.
     Transactions(u32),
 }
 
-/// What is vacuumed before a run.
+/// The tables to vacuum before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vacuum {
+pub(crate) enum Vacuum {
     Nothing,
     /// All tables but the accounts.
     SmallTables,
@@ -84,17 +85,17 @@ pub(super) enum Vacuum {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
-    pub(super) interval_s: u32,
-    /// Whether times are Unix times.
-    pub(super) timestamp: bool,
+pub(crate) struct Progress {
+    pub(crate) interval_s: u32,
+    /// Whether times are Unix timestamps.
+    pub(crate) timestamp: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Log {
-    pub(super) prefix: OsString,
-    pub(super) sampling_rate: Option<f64>,
-    pub(super) aggregate_interval_s: Option<u32>,
+pub(crate) struct Log {
+    pub(crate) prefix: OsString,
+    pub(crate) sampling_rate: Option<f64>,
+    pub(crate) aggregate_interval_s: Option<u32>,
 }
 
 const DEFAULT_TRANSACTIONS: u32 = 10;
@@ -102,38 +103,41 @@ const DEFAULT_STEPS: &str = "dtgvp";
 const DEFAULT_LOG_PREFIX: &str = "pgbench_log";
 
 impl Task {
-    pub(super) fn of(mut given: Given) -> Result<Self, Fatal> {
-        if given.benchmark.scripts.list.is_empty() && !given.initialize {
-            given.benchmark.scripts.add_builtin("tpcb-like", 1)?;
-            given.benchmark_option = true;
+    pub(crate) fn new(mut options: Options) -> Result<Self, Fatal> {
+        if options.benchmark.scripts.list.is_empty() && !options.initialize {
+            options.benchmark.scripts.add_builtin("tpcb-like", 1)?;
+            options.benchmark_option = true;
         }
-        if given.benchmark.protocol.is_some_and(|protocol| protocol != Protocol::Simple) {
-            for script in &given.benchmark.scripts.list {
+        if options.benchmark.protocol.is_some_and(|protocol| protocol != Protocol::Simple) {
+            for script in &options.benchmark.scripts.list {
                 script.script.check_params().map_err(Fatal::new)?;
             }
         }
-        if given.benchmark.scripts.total_weight() == 0 && !given.initialize {
+        if options.benchmark.scripts.total_weight() == 0 && !options.initialize {
             return Err(Fatal::new("total script weight must not be zero"));
         }
-        take_database(&mut given)?;
-        match (given.initialize, given.benchmark_option, given.initialization_option) {
-            (true, true, _) => {
-                Err(Fatal::new("some of the specified options cannot be used in initialization (-i) mode"))
+        take_database(&mut options)?;
+        if options.initialize {
+            if options.benchmark_option {
+                let why = "some of the specified options cannot be used in initialization (-i) mode";
+                return Err(Fatal::new(why));
             }
-            (true, false, _) => Initialization::of(given).map(Self::Initialize),
-            (false, _, true) => {
-                Err(Fatal::new("some of the specified options cannot be used in benchmarking mode"))
+            Initialization::new(options).map(Self::Initialize)
+        } else {
+            if options.initialization_option {
+                let why = "some of the specified options cannot be used in benchmarking mode";
+                return Err(Fatal::new(why));
             }
-            (false, _, false) => Benchmark::of(given).map(|benchmark| Self::Benchmark(Box::new(benchmark))),
+            Benchmark::new(options).map(|benchmark| Self::Benchmark(Box::new(benchmark)))
         }
     }
 }
 
 /// The first operand is the database, unless an option names it.
-fn take_database(given: &mut Given) -> Result<(), Fatal> {
-    let mut operands = given.operands.iter().map(|operand| operand.to_string_lossy().into_owned());
-    if given.connection.database.is_none() {
-        given.connection.database = operands.next();
+fn take_database(options: &mut Options) -> Result<(), Fatal> {
+    let mut operands = options.operands.iter().map(|operand| operand.to_string_lossy().into_owned());
+    if options.connection.database.is_none() {
+        options.connection.database = operands.next();
     }
     match operands.next() {
         None => Ok(()),
@@ -144,9 +148,9 @@ fn take_database(given: &mut Given) -> Result<(), Fatal> {
 }
 
 impl Initialization {
-    fn of(given: Given) -> Result<Self, Fatal> {
-        let Given { compat, connection, scale, no_vacuum, initialization, .. } = given;
-        let GivenInitialization {
+    fn new(options: Options) -> Result<Self, Fatal> {
+        let Options { compat, connection, scale, no_vacuum, initialization, .. } = options;
+        let InitializationOptions {
             steps,
             fillfactor,
             foreign_keys,
@@ -188,8 +192,8 @@ impl Initialization {
 }
 
 impl Benchmark {
-    fn of(given: Given) -> Result<Self, Fatal> {
-        let Given { compat, connection, debug, scale, no_vacuum, benchmark, .. } = given;
+    fn new(options: Options) -> Result<Self, Fatal> {
+        let Options { compat, connection, debug, scale, no_vacuum, benchmark, .. } = options;
         let length = length(&benchmark)?;
         let log = log(&benchmark, length)?;
         if benchmark.progress_timestamp && benchmark.progress_s.is_none() {
@@ -209,11 +213,7 @@ impl Benchmark {
             connection,
             debug,
             scale,
-            vacuum: match (no_vacuum, benchmark.vacuum_all) {
-                (true, _) => Vacuum::Nothing,
-                (false, false) => Vacuum::SmallTables,
-                (false, true) => Vacuum::AllTables,
-            },
+            vacuum: vacuum(no_vacuum, benchmark.vacuum_all),
             scripts: benchmark.scripts,
             defines: benchmark.defines,
             random_seed: benchmark.random_seed.unwrap_or_else(seed::by_time),
@@ -238,7 +238,17 @@ impl Benchmark {
     }
 }
 
-fn length(benchmark: &GivenBenchmark) -> Result<Length, Fatal> {
+fn vacuum(no_vacuum: bool, vacuum_all: bool) -> Vacuum {
+    if no_vacuum {
+        Vacuum::Nothing
+    } else if vacuum_all {
+        Vacuum::AllTables
+    } else {
+        Vacuum::SmallTables
+    }
+}
+
+fn length(benchmark: &BenchmarkOptions) -> Result<Length, Fatal> {
     match (benchmark.transactions, benchmark.seconds) {
         (Some(_), Some(_)) => {
             Err(Fatal::new("specify either a number of transactions (-t) or a duration (-T), not both"))
@@ -248,22 +258,22 @@ fn length(benchmark: &GivenBenchmark) -> Result<Length, Fatal> {
     }
 }
 
-fn log(benchmark: &GivenBenchmark, length: Length) -> Result<Option<Log>, Fatal> {
-    let &GivenBenchmark { sampling_rate, aggregate_interval_s, ref log_prefix, log, .. } = benchmark;
-    let refused = |why: &str| Err(Fatal::new(why));
+fn log(benchmark: &BenchmarkOptions, length: Length) -> Result<Option<Log>, Fatal> {
+    let &BenchmarkOptions { sampling_rate, aggregate_interval_s, ref log_prefix, log, .. } = benchmark;
+    let refuse = |why: &str| Err(Fatal::new(why));
     if sampling_rate.is_some() && !log {
-        return refused("log sampling (--sampling-rate) is allowed only when logging transactions (-l)");
+        return refuse("log sampling (--sampling-rate) is allowed only when logging transactions (-l)");
     }
     if sampling_rate.is_some() && aggregate_interval_s.is_some() {
-        return refused(
+        return refuse(
             "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the same time",
         );
     }
     if aggregate_interval_s.is_some() && !log {
-        return refused("log aggregation is allowed only when actually logging transactions");
+        return refuse("log aggregation is allowed only when actually logging transactions");
     }
     if log_prefix.is_some() && !log {
-        return refused("log file prefix (--log-prefix) is allowed only when logging transactions (-l)");
+        return refuse("log file prefix (--log-prefix) is allowed only when logging transactions (-l)");
     }
     if let (Some(interval), Length::Seconds(seconds)) = (aggregate_interval_s, length) {
         if interval > seconds {

@@ -1,22 +1,22 @@
-//! What pgbench counts, of one script or of all.
+//! Transactions as pgbench counts them, for one script or for all.
 
 use driver::{Failures, Moments, ScriptRecord};
 
-/// Transactions by what came of them. pgbench does not count the one that an aborted client was in, so that it is not
-/// among the failures here.
+/// Transactions by outcome. pgbench does not count the transaction of a client that is aborted, so it is not among the
+/// failures here.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) latency: Moments,
-    pub(super) lag: Moments,
-    pub(super) failures: Failures,
-    pub(super) skipped: u64,
-    pub(super) late: u64,
-    pub(super) retried: u64,
-    pub(super) retries: u64,
+pub(crate) struct Counts {
+    pub(crate) latency: Moments,
+    pub(crate) lag: Moments,
+    pub(crate) failures: Failures,
+    pub(crate) skipped: u64,
+    pub(crate) late: u64,
+    pub(crate) retried: u64,
+    pub(crate) retries: u64,
 }
 
 impl Counts {
-    pub(super) fn of_all(scripts: &[ScriptRecord]) -> Self {
+    pub(crate) fn from_scripts(scripts: &[ScriptRecord]) -> Self {
         let mut counts = Self::default();
         for script in scripts {
             counts.latency.merge(&script.moments);
@@ -31,17 +31,17 @@ impl Counts {
         counts
     }
 
-    /// Succeeded ones.
-    pub(super) fn done(&self) -> u64 {
+    /// Successful transactions.
+    pub(crate) fn done(&self) -> u64 {
         self.latency.count
     }
 
-    pub(super) fn failed(&self) -> u64 {
+    pub(crate) fn failed(&self) -> u64 {
         self.failures.serialization + self.failures.deadlock
     }
 
-    /// Succeeded, failed and skipped ones.
-    pub(super) fn all(&self) -> u64 {
+    /// Successful, failed and skipped transactions.
+    pub(crate) fn all(&self) -> u64 {
         self.done() + self.failed() + self.skipped
     }
 }

@@ -1,12 +1,12 @@
-//! Which pgbench to be, where they differ: in options, wordings and results.
+//! The pgbench to behave as: majors differ in options, messages and results.
 
 use std::ffi::{OsStr, OsString};
 
-use super::message::Fatal;
+use crate::message::Fatal;
 
 /// A major version of pgbench.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Compat {
+pub(crate) enum Compat {
     V15,
     V17,
     #[default]
@@ -16,8 +16,8 @@ pub(super) enum Compat {
 const VARIABLE: &str = "PGDYNO_PGBENCH_COMPAT";
 
 impl Compat {
-    /// What `--compat` says, wherever it stands on the command line, else the environment.
-    pub(super) fn of(args: &[OsString]) -> Result<Self, Fatal> {
+    /// The value of `--compat`, anywhere on the command line, else of the environment variable.
+    pub(crate) fn from_args(args: &[OsString]) -> Result<Self, Fatal> {
         let mut compat = match std::env::var_os(VARIABLE) {
             Some(value) if !value.is_empty() => {
                 Self::parse(&value, &format!("environment variable {VARIABLE}"))?
@@ -38,17 +38,17 @@ impl Compat {
         Ok(compat)
     }
 
-    fn parse(value: &OsStr, of: &str) -> Result<Self, Fatal> {
+    fn parse(value: &OsStr, source: &str) -> Result<Self, Fatal> {
         match value.to_str() {
             Some("15") => Ok(Self::V15),
             Some("17") => Ok(Self::V17),
             Some("18") => Ok(Self::V18),
-            _ => Err(Fatal::new(format!("invalid value \"{}\" for {of}", value.display()))
+            _ => Err(Fatal::new(format!("invalid value \"{}\" for {source}", value.display()))
                 .detail("Expecting the major version of a pgbench: 15, 17 or 18.")),
         }
     }
 
-    pub(super) fn major(self) -> u32 {
+    pub(crate) fn major(self) -> u32 {
         match self {
             Self::V15 => 15,
             Self::V17 => 17,
@@ -56,8 +56,13 @@ impl Compat {
         }
     }
 
-    /// What stands where pgbench has its version.
-    pub(super) fn version(self) -> String {
+    /// Whether branches and tellers are loaded by COPY, as accounts are.
+    pub(crate) fn copies_every_table(self) -> bool {
+        self > Self::V15
+    }
+
+    /// The version to print in place of pgbench's.
+    pub(crate) fn version(self) -> String {
         format!("{} (pgdyno {})", self.major(), env!("CARGO_PKG_VERSION"))
     }
 }
@@ -66,16 +71,16 @@ impl Compat {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Compat {
+    fn compat(line: &str) -> Compat {
         let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        Compat::of(&args).unwrap()
+        Compat::from_args(&args).unwrap()
     }
 
     #[test]
-    fn the_last_one_on_the_command_line_counts() {
-        assert_eq!(of("-c 4"), Compat::V18);
-        assert_eq!(of("-d --compat 15"), Compat::V15);
-        assert_eq!(of("--compat=15 --compat=17 -d"), Compat::V17);
-        assert_eq!(of("-- --compat=15"), Compat::V18);
+    fn the_last_one_on_the_command_line_wins() {
+        assert_eq!(compat("-c 4"), Compat::V18);
+        assert_eq!(compat("-d --compat 15"), Compat::V15);
+        assert_eq!(compat("--compat=15 --compat=17 -d"), Compat::V17);
+        assert_eq!(compat("-- --compat=15"), Compat::V18);
     }
 }
