@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the house, its floor, and what it may use.
-const HOUSE: [(&str, u8, &[&str]); 15] = [
+const HOUSE: [(&str, u8, &[&str]); 16] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
     ("wire", 0, &[]),
+    ("plaintext", 0, &[]),
     ("driver", 1, &["model", "script", "wire"]),
     ("target", 1, &["model", "wire"]),
     ("collect", 1, &["model", "wire"]),
@@ -22,7 +23,7 @@ const HOUSE: [(&str, u8, &[&str]); 15] = [
     ("import", 1, &["model"]),
     ("workload", 1, &["model", "script"]),
     ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose", "workload"]),
-    ("report", 2, &["model", "stats", "diagnose", "store"]),
+    ("report", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
     ("pgbench", 3, &["model", "script", "wire", "driver"]),
     (
         "pgdyno",

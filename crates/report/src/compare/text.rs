@@ -14,6 +14,8 @@ use crate::emulation::notes;
 use crate::figures::{self, counted};
 use crate::table::Format;
 
+pub(crate) use plaintext::wrap as wrapped_to;
+
 /// Columns that text is wrapped to where there is room for them.
 const WIDTH: usize = 100;
 
@@ -58,26 +60,6 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
 /// A line broken before words that would go beyond 100 columns; what follows is indented.
 pub(crate) fn wrapped(line: &str) -> String {
     wrapped_to(line, WIDTH)
-}
-
-/// As [`wrapped`], for so many columns.
-pub(crate) fn wrapped_to(line: &str, columns: usize) -> String {
-    let indent = line.len() - line.trim_start().len();
-    let mut out = " ".repeat(indent);
-    let mut column = indent;
-    for (at, word) in line.trim_start().split(' ').enumerate() {
-        let width = word.chars().count();
-        if at > 0 && column + 1 + width > columns {
-            out += &format!("\n{}", " ".repeat(indent + 2));
-            column = indent + 2;
-        } else if at > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out += word;
-        column += width;
-    }
-    out + "\n"
 }
 
 fn markdown(compared: &Compared) -> String {

@@ -1,15 +1,15 @@
 //! Tables as every command prints them: aligned for a terminal, Markdown for a page, CSV for a spreadsheet.
 //!
-//! JSON is not a table: each command that offers it serialises its own versioned type.
+//! JSON is not a table: commands that offer it serialize a versioned type of their own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Stands for what is not known.
-pub(crate) const GAP: &str = "–";
+/// The sign for an unknown value.
+pub const GAP: &str = "–";
 
 /// Spaces between aligned columns.
-pub(crate) const BETWEEN: usize = 2;
+pub const BETWEEN: usize = 2;
 
 /// How a command prints its data (`--format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub struct Table {
 pub struct Column {
     /// The head.
     pub name: String,
-    /// Numbers stand to the right.
+    /// Whether its texts are aligned to the right.
     pub numeric: bool,
 }
 
 impl Table {
-    /// A table without rows; a column whose name begins with `#` holds numbers (the `#` is not shown).
+    /// A table without rows; a column whose name starts with `#` holds numbers (the `#` is not shown).
     pub fn new<S: AsRef<str>>(columns: impl IntoIterator<Item = S>) -> Self {
         let column = |name: S| match name.as_ref().strip_prefix('#') {
             Some(name) => Column { name: name.to_owned(), numeric: true },
@@ -73,8 +73,8 @@ impl Table {
         self.rows.iter().map(|row| names().zip(row.iter().map(String::as_str)).collect()).collect()
     }
 
-    /// How wide it is as aligned text.
-    pub(crate) fn width(&self) -> usize {
+    /// Width as aligned text, in characters.
+    pub fn width(&self) -> usize {
         self.widths().iter().sum::<usize>() + self.columns.len().saturating_sub(1) * BETWEEN
     }
 
@@ -121,9 +121,12 @@ impl Table {
     }
 
     fn csv(&self) -> String {
-        let quote = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.to_owned(),
+        let quote = |text: &str| {
+            if text.contains([',', '"', '\n', '\r']) {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            } else {
+                text.to_owned()
+            }
         };
         let mut out = String::new();
         let heads: Vec<String> = self.columns.iter().map(|column| quote(&column.name)).collect();
@@ -157,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_to_the_right() {
+    fn numbers_are_aligned_to_the_right() {
         assert_eq!(sample().render(Format::Table), "name    tps\na|b   1,234\né         7\n");
     }
 
     #[test]
-    fn what_means_something_to_the_format_is_escaped() {
+    fn characters_with_a_meaning_in_the_format_are_escaped() {
         assert_eq!(sample().render(Format::Csv), "name,tps\na|b,\"1,234\"\né,7\n");
         assert!(sample().render(Format::Markdown).contains("| a\\|b | 1,234 |"));
     }
