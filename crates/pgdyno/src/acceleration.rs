@@ -7,7 +7,7 @@ use target::Cache;
 
 use crate::campaign_file::CampaignFile;
 use crate::output::note;
-use crate::preparation::Bar;
+use crate::progress::PreparationProgress;
 
 /// Decides for a campaign that does not say it, and writes what was decided into its text, so that whoever goes on with it
 /// does the same. Others stay as they are.
@@ -20,7 +20,7 @@ pub(crate) fn decide(file: CampaignFile) -> anyhow::Result<CampaignFile> {
         return Ok(file);
     };
     let cache = Cache::open()?;
-    let bar = Bar::new();
+    let bar = PreparationProgress::new();
     let label = first.path.as_ref().map_or_else(|| first.name.clone(), |path| path.display().to_string());
     let kernel = target::kernel(&cache, &label, Path::new(""), &bar);
     bar.clear();

@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
@@ -13,6 +12,7 @@ use workload::WorkloadError;
 
 use crate::exit::Usage;
 use crate::overrides;
+use crate::seed::drawn_seed;
 
 /// A campaign file, and what is to be otherwise than it says.
 #[derive(Clone, Debug, Args)]
@@ -135,12 +135,6 @@ impl CampaignFile {
         let at = levels.find(|level| level.get_ref() == name).map(|level| level.span());
         Usage(render(&self.path, &self.text, &SpecError { message, at, help: Some(help) }))
     }
-}
-
-/// A seed that nobody chose: short enough to be copied by hand.
-fn drawn_seed() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    (now.as_nanos() as u64 ^ u64::from(std::process::id())) % 1_000_000_000
 }
 
 fn render(path: &Path, text: &str, error: &SpecError) -> String {

@@ -20,7 +20,7 @@ use crate::campaign_file::CampaignFile;
 use crate::exit::{Exit, Usage};
 use crate::live::Live;
 use crate::output::{note, print};
-use crate::progress::Progress;
+use crate::progress::CampaignProgress;
 
 /// A run of a campaign that begins or goes on.
 pub(crate) struct CampaignRun<'a> {
@@ -123,7 +123,7 @@ impl CampaignRun<'_> {
         let cache = Cache::open()?;
         let interrupt = stop_on_signals()?;
         let _claim = self.store.claim(&self.run.id)?;
-        let progress = Progress::new();
+        let progress = CampaignProgress::new();
         let live = Live::begin(self.store, self.plan, self.run, self.trials, &progress);
         let executed = Campaign {
             plan: self.plan,

@@ -60,17 +60,20 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// An error with those of its causes that it does not tell itself.
+/// An error with those of its causes that its text does not contain.
 fn with_causes(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
-        match text.contains(&cause) {
-            true => text,
-            false => format!("{text}: {cause}"),
-        }
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
     })
 }
 
-/// Prints an error to standard error and gives the process's exit code.
+/// Prints an error with its causes to standard error.
+#[allow(clippy::print_stderr)]
+pub(crate) fn print_error(error: &anyhow::Error) {
+    eprintln!("error: {}", with_causes(error));
+}
+
+/// Prints an error to standard error and returns the process's exit code.
 #[allow(clippy::print_stderr)]
 pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
     match outcome {
@@ -81,7 +84,7 @@ pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
                 ExitCode::from(Exit::Usage.code())
             }
             None => {
-                eprintln!("error: {}", with_causes(&error));
+                print_error(&error);
                 ExitCode::FAILURE
             }
         },
@@ -93,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_cause_is_told_twice() {
+    fn no_cause_is_printed_twice() {
         let error = anyhow::anyhow!("disk full").context("could not write x: disk full").context("trial 7");
         assert_eq!(with_causes(&error), "trial 7: could not write x: disk full");
     }

@@ -6,6 +6,13 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::exit::Exit;
+
+/// Ends the process at once; servers and the driver end with it.
+pub(crate) fn exit(_signal: i32) {
+    signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
+}
+
 /// Runs `first` on a thread of its own when SIGINT or SIGTERM arrives, and `further` at each one after it.
 ///
 /// # Errors

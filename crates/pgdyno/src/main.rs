@@ -13,8 +13,8 @@ mod kernels_by_reboot;
 mod live;
 mod output;
 mod overrides;
-mod preparation;
 mod progress;
+mod seed;
 mod store_arg;
 
 use std::process::ExitCode;

@@ -209,7 +209,7 @@ fn without_a_script_it_is_tpcb_like_and_says_so() {
     let bench = Bench::new();
     let ended = bench.run("-t 5 -c 2");
     assert_eq!(ended.code, Some(0), "{}", ended.all());
-    assert!(ended.err.contains("no script is given: running the built-in tpcb-like"), "{}", ended.err);
+    assert!(ended.err.contains("no script is named: running the built-in tpcb-like"), "{}", ended.err);
     assert!(ended.out.contains("10 transactions in"), "{}", ended.out);
 }
 
@@ -368,7 +368,7 @@ fn what_was_set_up_is_torn_down_whatever_comes_between() {
     let ended = bench.run("select-only -t 1 --setup wrong.sql");
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{}", ended.all());
     assert!(
-        ended.err.contains("the set-up failed: line 1: ") && ended.err.contains("no_such_table"),
+        ended.err.contains("the setup failed: line 1: ") && ended.err.contains("no_such_table"),
         "{}",
         ended.err
     );
@@ -398,10 +398,10 @@ fn a_wrong_command_line_starts_nothing_and_says_what_is_right() {
     for (args, expected) in [
         ("no-such-script", "a database is given by -d no-such-script"),
         ("select-only -c 2 -j 3", "3 threads have no work with 2 clients"),
-        ("select-only --arrivals uniform", "give one by --rate, --stage or --find-max"),
+        ("select-only --arrivals uniform", "set one by --rate, --stage or --find-max"),
         ("select-only --rate 10 --arrivals often", "expected poisson, uniform or file:PATH"),
         ("select-only --rate 10 --stage 1s:5", "cannot be used with"),
-        ("select-only --stage 1s:0", "nothing would ever begin"),
+        ("select-only --stage 1s:0", "nothing would ever start"),
         ("select-only --on-error 40001=ignore", "ACTION is retry, count, reconnect or abort"),
         ("select-only --duration 5parsecs", "expected such as 30s, 500ms"),
         ("select-only --find-max p99", "\"p99 < 10ms\""),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the house, its floor, and what it may use.
-const HOUSE: [(&str, u8, &[&str]); 16] = [
+const HOUSE: [(&str, u8, &[&str]); 17] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -24,13 +24,14 @@ const HOUSE: [(&str, u8, &[&str]); 16] = [
     ("workload", 1, &["model", "script"]),
     ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose", "workload"]),
     ("report", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
+    ("bench", 3, &["model", "script", "wire", "plaintext", "driver", "store"]),
     ("pgbench", 3, &["model", "script", "wire", "driver"]),
     (
         "pgdyno",
         4,
         &[
             "model", "stats", "script", "wire", "driver", "target", "collect", "store", "diagnose", "import",
-            "workload", "runner", "report", "pgbench",
+            "workload", "runner", "report", "bench", "pgbench",
         ],
     ),
 ];

@@ -1,49 +1,33 @@
-//! `pgdyno bench`: one load against a server that is there, and its report.
-
-mod args;
-mod describe;
-mod figures;
-mod find_max;
-mod interrupt;
-mod interval_log;
-mod live;
-mod measure;
-mod objective;
-mod omission;
-mod once;
-mod plan;
-mod quantity;
-mod report;
-mod search;
-mod text;
-mod warnings;
+//! `pgdyno bench`: one load against a running server, and its report.
 
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
-use driver::{Load, Spacing};
+use bench::{
+    Conclusion, Define, ErrorOptions, ErrorRule, Interrupt, LiveView, Objective, Outcome, Plan, Report,
+    Request, ScheduleOptions, ScriptOptions, Spacing, WeightedName,
+};
+use clap::{Args, ValueEnum};
+use driver::{Engine, Stage, Think};
+use model::workload::Protocol;
 
-use self::describe::Described;
-use self::find_max::Search;
-use self::interrupt::Interrupt;
-use self::interval_log::IntervalLog;
-use self::live::Live;
-use self::measure::Measured;
-use self::plan::Plan;
-use self::report::Report;
 use crate::connection::ConnectionArgs;
-use crate::exit::Exit;
-use crate::output::{in_colour, note, print};
+use crate::exit::{Exit, Usage, print_error};
+use crate::interrupt;
+use crate::output::{in_colour, print};
+use crate::progress::LoadProgress;
+use crate::seed::drawn_seed;
 
 const EXAMPLES: &str = "\
 Examples:
   pgdyno bench -c 16 -T 30s -d mydb                    the built-in tpcb-like, as fast as 16 clients can
   pgdyno bench select-only -c 64 -j 2 --warmup 5s      one of pgbench's scripts
-  pgdyno bench read.sql@9 write.sql@1 -r -d mydb       one's own, nine to one, each statement measured
+  pgdyno bench read.sql@9 write.sql@1 -r -d mydb       two files, nine to one, each statement measured
   pgdyno bench --rate 400/s -c 32 -T 1min              400 a second, whether or not the server keeps up
-  pgdyno bench --stage 30s:100..1000 --stage 10s:1000  a ramp, then its end held
+  pgdyno bench --stage 30s:100..1000 --stage 10s:1000  a ramp, then a constant rate
   pgdyno bench --find-max 'p99 < 10ms' -c 32           the highest rate with 99 % below 10 ms
   pgdyno bench app.sql --on-error 23505=count --think 10ms..50ms --setup make.sql --teardown drop.sql
   pgdyno bench --format json -o out.json --hlog out.hlog -- 'host=db.example dbname=mydb sslmode=require'
@@ -51,140 +35,318 @@ Examples:
 The tables of the built-in scripts come from `pgdyno pgbench -i DBNAME`. What each figure means, and how to
 choose between closed and open loop, is in docs/bench.md.
 
-Exit codes: 0 ok; 1 error, all clients were aborted, or no rate holds; 2 usage, nothing was started; 5 some
-clients were aborted, or a longer run did not confirm the rate; 130 interrupted, what ran is reported.";
+Exit codes: 0 ok; 1 error, all clients were aborted, or no rate meets the objectives; 2 usage, nothing was started;
+5 some clients were aborted, or a longer run did not confirm the rate; 130 interrupted, what ran is reported.";
 
 /// Put a load on a server, and report throughput and latency
 ///
 /// Clients run scripts in pgbench's language, in a closed loop (each as fast as it can) or an open one (on a schedule).
-/// In an open loop latency counts from the intended start of a transaction, so that nothing that had to wait is missing.
+/// In an open loop latency counts from the intended start of a transaction, waiting included.
 /// The report goes to standard output, a live view to standard error; the first Ctrl-C ends the load and reports it.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
-    scripts: args::ScriptArgs,
+    scripts: ScriptArgs,
 
     #[command(flatten)]
-    load: args::LoadArgs,
+    load: LoadArgs,
 
     #[command(flatten)]
-    arrivals: args::ArrivalArgs,
+    arrivals: ArrivalArgs,
 
     #[command(flatten)]
-    errors: args::ErrorArgs,
+    errors: ErrorArgs,
 
     #[command(flatten)]
-    output: args::OutputArgs,
+    output: OutputArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
-/// A load that has been run, and the search that led to it.
-struct Ran {
-    load: Load,
-    measured: Measured,
-    search: Option<Search>,
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload")]
+struct ScriptArgs {
+    /// Scripts in pgbench's language: files, or built-in scripts by name; each is chosen in proportion to its weight
+    /// [default: the built-in tpcb-like]
+    #[arg(value_name = "SCRIPT[@WEIGHT]")]
+    scripts: Vec<WeightedName>,
+
+    /// Built-in script: tpcb-like, simple-update, select-only, or a unique beginning of the name
+    #[arg(short, long, value_name = "NAME[@WEIGHT]")]
+    builtin: Vec<WeightedName>,
+
+    /// Script file; - is standard input
+    #[arg(short, long, value_name = "FILE[@WEIGHT]")]
+    file: Vec<WeightedName>,
+
+    /// Value of the scripts' variable :NAME
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    define: Vec<Define>,
+
+    /// Value of :scale [default: for built-in scripts the number of rows in pgbench_branches, else 1]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    scale: Option<u32>,
+
+    /// Seed of all random numbers; the same seed sends the same statements as pgbench's --random-seed [default: drawn,
+    /// and reported]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Script to run once before the load, in a session of its own
+    #[arg(long, value_name = "FILE")]
+    setup: Option<PathBuf>,
+
+    /// Script to run once after the load, also after errors and Ctrl-C
+    #[arg(long, value_name = "FILE")]
+    teardown: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Load")]
+struct LoadArgs {
+    /// Clients: concurrent sessions
+    #[arg(short, long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    clients: u32,
+
+    /// Threads of the driver; one is enough unless a warning asks for more
+    #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: u32,
+
+    /// Length of the measured window: 30s, 500ms, 5min; a plain number is seconds [default: 10s; the sum of the stages;
+    /// 5s a step of --find-max]
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = bench::positive_duration)]
+    duration: Option<Duration>,
+
+    /// Transactions of each client, in place of a duration
+    #[arg(short = 't', long, value_name = "N", conflicts_with_all = ["duration", "warmup", "find_max"],
+          value_parser = clap::value_parser!(u64).range(1..))]
+    transactions: Option<u64>,
+
+    /// Load before the measured window [default: none; 1s a step of --find-max]
+    #[arg(long, value_name = "TIME", value_parser = bench::duration)]
+    warmup: Option<Duration>,
+
+    /// How statements are sent
+    #[arg(short = 'M', long, value_enum, default_value = "prepared", value_name = "PROTOCOL")]
+    protocol: ProtocolName,
+
+    /// Pause of a client between two transactions: 10ms, or a random time: 10ms..50ms
+    #[arg(long, value_name = "TIME[..TIME]", value_parser = bench::think_time)]
+    think: Option<Think>,
+
+    /// Each transaction has a connection of its own
+    #[arg(short = 'C', long)]
+    connect: bool,
+
+    /// The driver's event loop
+    #[arg(long, value_enum, default_value = "auto", value_name = "ENGINE")]
+    engine: EngineName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProtocolName {
+    /// As text, with the values in it
+    Simple,
+    /// Parsed each time
+    Extended,
+    /// Parsed once a session
+    Prepared,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EngineName {
+    /// io_uring if it works, else epoll
+    Auto,
+    Epoll,
+    Uring,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    next_help_heading = "Open loop: transactions start when they are due, whether or not the server keeps up"
+)]
+struct ArrivalArgs {
+    /// Transactions per second of all clients together, such as 400/s
+    #[arg(long, value_name = "RATE", conflicts_with_all = ["stage", "find_max"], value_parser = bench::positive_rate)]
+    rate: Option<f64>,
+
+    /// A part of the schedule: 10s:200 at a rate, 10s:100..500 a ramp, 5s:0 a pause; one after the other
+    #[arg(long, value_name = "TIME:RATE[..RATE]", conflicts_with = "find_max", value_parser = bench::stage)]
+    stage: Vec<Stage>,
+
+    /// How they are spaced: poisson (at random, as of many independent users), uniform, or file:PATH with the times of
+    /// all arrivals, in seconds after the start, one a line [default: poisson]
+    #[arg(long, value_name = "SPACING")]
+    arrivals: Option<Spacing>,
+
+    /// Search for the highest rate that meets an objective: "p99 < 10ms", also p50 to p99.99, mean, max, "errors < 1%";
+    /// may be repeated
+    #[arg(long, value_name = "OBJECTIVE")]
+    find_max: Vec<Objective>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Errors")]
+struct ErrorArgs {
+    /// What to do about errors of a SQLSTATE, of a class (40) or all others (*): retry, count (as failed), reconnect, or
+    /// abort (the client) [default: 40001 and 40P01 retry, class 42 aborts, all others count]
+    #[arg(long, value_name = "STATE=ACTION")]
+    on_error: Vec<ErrorRule>,
+
+    /// Tries per transaction, the first included; 0 is without limit
+    #[arg(long, value_name = "N", default_value = "10")]
+    max_tries: u32,
+
+    /// Pause before a transaction is tried again; doubles each further time up to 64 times, and varies at random by half
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = bench::duration, hide_default_value = true)]
+    back_off: Duration,
+
+    /// Reconnect clients that lose their connection; their transactions count as failed
+    #[arg(long)]
+    reconnect: bool,
+
+    /// Transactions that take longer are late; in an open loop those that could only start later are skipped
+    #[arg(long, value_name = "TIME", value_parser = bench::positive_duration)]
+    latency_limit: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Report")]
+struct OutputArgs {
+    /// Measure each statement of the scripts
+    #[arg(short = 'r', long)]
+    per_statement: bool,
+
+    /// Length of the intervals in JSON and the interval log; may be below a second
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bench::interval)]
+    interval: Duration,
+
+    /// How to print the report
+    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    format: FormatName,
+
+    /// File for the report, in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// File for the histograms of every interval, as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
+
+    /// No live view
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print help
+    #[arg(short = '?', long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FormatName {
+    Table,
+    Json,
 }
 
 impl BenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut plan = Plan::of(&self)?;
-        let names = plan.load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
-        let mut log = match &self.output.hlog {
-            Some(path) => Some(IntervalLog::create(path, names)?),
-            None => None,
-        };
-        if let Some(path) = &self.output.output {
-            // Before the load, and not after it, is the time to learn that there is no such directory.
+        let (output, format, quiet) = (self.output.output.clone(), self.output.format, self.output.quiet);
+        let plan = Plan::new(self.request()?).map_err(|error| Usage(format!("error: {error}")))?;
+        if let Some(path) = &output {
+            // A path that can't be written is reported before the load, not after it.
             let opened = OpenOptions::new().append(true).create(true).open(path);
             opened.with_context(|| cannot_write(path))?;
         }
-        let interrupt = Interrupt::watch()?;
-        let ran = plan
-            .setup
-            .as_ref()
-            .map_or(Ok(()), |setup| once::run("the set-up", setup, &plan.load, interrupt.control()));
-        let ran = ran.and_then(|()| {
-            let version = once::ask_server(&mut plan)?;
-            self.measure(&plan, &interrupt, log.as_mut()).map(|ran| (version, ran))
-        });
-        // Whatever has happened, what the set-up made has to go.
-        let torn_down = plan.teardown.as_ref().map_or(Ok(()), |teardown| {
-            once::run("the teardown", teardown, &plan.load, interrupt.uninterrupted())
-        });
-        let (version, ran) = match (ran, torn_down) {
-            (Ok(ran), Ok(())) => ran,
-            (Err(error), Err(also)) => {
-                note(&format!("error: {also:#}\n"));
-                return Err(error);
+        let interrupt = Interrupt::default();
+        let first = interrupt.clone();
+        interrupt::on_first_signal(move |_| first.request(), interrupt::exit)
+            .context("could not watch for Ctrl-C")?;
+        let mut progress = (!quiet).then(LoadProgress::new);
+        let view = progress.as_mut().map(|progress| progress as &mut dyn LiveView);
+        let Outcome { report, teardown } = bench::run(plan, &interrupt, view, &mut io::stderr());
+        let report = match (report, teardown) {
+            (Ok(report), teardown) => {
+                print_report(&report, format, output.as_deref())?;
+                teardown?;
+                report
             }
-            (Err(error), Ok(())) => return Err(error),
-            (Ok((version, ran)), Err(error)) => {
-                self.print(&plan, version, ran, &interrupt)?;
-                return Err(error);
+            (Err(error), teardown) => {
+                teardown.unwrap_or_else(|error| print_error(&error.into()));
+                return Err(error.into());
             }
         };
-        self.print(&plan, version, ran, &interrupt)
+        Ok(match report.conclusion() {
+            Conclusion::Complete => Exit::Ok,
+            Conclusion::Partial => Exit::Partial,
+            Conclusion::Failed => Exit::Error,
+            Conclusion::Interrupted => Exit::Interrupted,
+        })
     }
 
-    fn measure(
-        &self,
-        plan: &Plan,
-        interrupt: &Interrupt,
-        log: Option<&mut IntervalLog>,
-    ) -> anyhow::Result<Ran> {
-        let mut live = Live::new(self.output.quiet);
-        if plan.default_script && !self.output.quiet {
-            note("no script is given: running the built-in tpcb-like\n");
-        }
-        if plan.objectives.is_empty() {
-            live.expect(&plan.load, "");
-            let load = plan.load.clone();
-            let measured = measure::measure(load.clone(), interrupt.control(), &mut live, log, &|_| false)?;
-            return Ok(Ran { load, measured, search: None });
-        }
-        let spacing = match self.arrivals.arrivals.as_deref() {
-            Some("uniform") => Spacing::Uniform,
-            _ => Spacing::Poisson,
-        };
-        let found = find_max::find_max(&plan.load, spacing, &plan.objectives, interrupt, &mut live, log)?;
-        Ok(Ran { load: found.load, measured: found.measured, search: Some(found.search) })
+    fn request(self) -> Result<Request, Usage> {
+        let Self { scripts, load, arrivals, errors, output, connection } = self;
+        Ok(Request {
+            connection: connection.resolve()?,
+            scripts: ScriptOptions {
+                named: scripts.scripts,
+                builtin: scripts.builtin,
+                files: scripts.file,
+                define: scripts.define,
+                scale: scripts.scale,
+                seed: scripts.seed.unwrap_or_else(drawn_seed),
+                setup: scripts.setup,
+                teardown: scripts.teardown,
+            },
+            clients: load.clients,
+            threads: load.threads,
+            duration: load.duration,
+            transactions: load.transactions,
+            warmup: load.warmup,
+            protocol: match load.protocol {
+                ProtocolName::Simple => Protocol::Simple,
+                ProtocolName::Extended => Protocol::Extended,
+                ProtocolName::Prepared => Protocol::Prepared,
+            },
+            think: load.think,
+            connect: load.connect,
+            engine: match load.engine {
+                EngineName::Auto => Engine::Auto,
+                EngineName::Epoll => Engine::Epoll,
+                EngineName::Uring => Engine::Uring,
+            },
+            schedule: ScheduleOptions {
+                rate: arrivals.rate,
+                stages: arrivals.stage,
+                spacing: arrivals.arrivals,
+                objectives: arrivals.find_max,
+            },
+            errors: ErrorOptions {
+                rules: errors.on_error,
+                max_tries: errors.max_tries,
+                back_off: errors.back_off,
+                reconnect: errors.reconnect,
+            },
+            latency_limit: errors.latency_limit,
+            per_statement: output.per_statement,
+            interval: output.interval,
+            interval_log: output.hlog,
+        })
     }
+}
 
-    fn print(&self, plan: &Plan, version: u32, ran: Ran, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-        let described = Described::of(plan, &ran.load, version);
-        let report =
-            Report::of(&ran.load, described, &ran.measured, ran.search, interrupt.happened_already());
-        let text = match self.output.format {
-            args::FormatName::Json => {
-                serde_json::to_string_pretty(&report).context("could not write JSON")? + "\n"
-            }
-            args::FormatName::Table => text::of(&report, self.output.output.is_none() && in_colour()),
-        };
-        match &self.output.output {
-            Some(path) => std::fs::write(path, text).with_context(|| cannot_write(path))?,
-            None => print(&text)?,
-        }
-        exit(&report)
+fn print_report(report: &Report, format: FormatName, path: Option<&Path>) -> anyhow::Result<()> {
+    let text = match format {
+        FormatName::Json => serde_json::to_string_pretty(report).context("could not write JSON")? + "\n",
+        FormatName::Table => bench::text(report, path.is_none() && in_colour()),
+    };
+    match path {
+        Some(path) => std::fs::write(path, text).with_context(|| cannot_write(path)),
+        None => print(&text),
     }
 }
 
 fn cannot_write(path: &Path) -> String {
     format!("the report can't be written to {}", path.display())
-}
-
-fn exit(report: &Report) -> anyhow::Result<Exit> {
-    let clients = report.load.clients;
-    Ok(match report.clients_aborted {
-        _ if report.interrupted => Exit::Interrupted,
-        0 => match &report.find_max {
-            Some(Search { rate_per_s: None, .. }) => Exit::Error,
-            Some(Search { confirmed: false, .. }) => Exit::Partial,
-            _ => Exit::Ok,
-        },
-        aborted if aborted == clients => Exit::Error,
-        _ => Exit::Partial,
-    })
 }

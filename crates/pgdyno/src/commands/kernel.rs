@@ -13,7 +13,7 @@ use target::{Cache, Fetched, TargetError};
 use crate::exit::{Exit, Usage};
 use crate::kernels_by_reboot;
 use crate::output::{FormatArg, note, print, print_json};
-use crate::preparation::Bar;
+use crate::progress::PreparationProgress;
 use boot::BootArgs;
 use document::{ListDocument, size};
 
@@ -145,7 +145,7 @@ impl ListArgs {
 impl FetchArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let here = std::env::current_dir().context("could not find the working directory")?;
-        let bar = Bar::new();
+        let bar = PreparationProgress::new();
         for label in &self.labels {
             let fetched = target::fetch_kernel(cache, label, &here, &bar)?;
             bar.clear();

@@ -22,7 +22,7 @@ use crate::campaign_file::CampaignArg;
 use crate::campaign_run::here;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, about, note, print, print_json};
-use crate::preparation::Bar;
+use crate::progress::PreparationProgress;
 use crate::store_arg::StoreArg;
 
 /// The JSON schema of campaign files.
@@ -207,7 +207,9 @@ fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts>
         (Some(cache), Source::Embedded(wanted)) => {
             cache.installed()?.into_iter().rfind(|known| of_version(known, wanted))
         }
-        (Some(cache), Source::Bin(_)) => target::installation(cache, &server.source, &Bar::new()).ok(),
+        (Some(cache), Source::Bin(_)) => {
+            target::installation(cache, &server.source, &PreparationProgress::new()).ok()
+        }
         _ => None,
     };
     let major: Option<u32> = match (&installation, &server.source) {

@@ -12,7 +12,7 @@ use target::{Cache, Dataset, StopMode, TargetError};
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
-use crate::preparation::Bar;
+use crate::progress::PreparationProgress;
 use build::BuildArgs;
 use document::ListDocument;
 
@@ -200,7 +200,7 @@ impl InstallArgs {
         for version in &self.versions {
             target::resolve(cache, version)?;
         }
-        let bar = Bar::new();
+        let bar = PreparationProgress::new();
         for version in &self.versions {
             let installation = target::install_newest(cache, version, &bar)?;
             bar.clear();
@@ -227,7 +227,7 @@ impl ListArgs {
 
 impl StartArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let bar = Bar::new();
+        let bar = PreparationProgress::new();
         let installation = match target::find(cache, &self.version)? {
             Some(installation) => installation,
             None => target::install(cache, &self.version, &bar)?,
@@ -294,7 +294,7 @@ impl RemoveArgs {
 
 impl RestoreArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let bar = Bar::new();
+        let bar = PreparationProgress::new();
         let restored = target::restore_settings(cache, &bar)?;
         bar.clear();
         if restored.is_empty() {

@@ -18,7 +18,7 @@ use target::vm::{Frame, Hardware, Root, Vm};
 use crate::campaign_run::stop_on_signals;
 use crate::exit::{Exit, Usage};
 use crate::output::note;
-use crate::preparation::Bar;
+use crate::progress::PreparationProgress;
 
 /// Run a command under a kernel, in a virtual machine that has nothing else
 ///
@@ -89,7 +89,7 @@ const USUAL_COMMAND: &str = "dmesg";
 
 impl BootArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let bar = Bar::new();
+        let bar = PreparationProgress::new();
         let kernel = target::kernel(cache, &self.kernel, Path::new(""), &bar);
         bar.clear();
         let kernel = kernel?;

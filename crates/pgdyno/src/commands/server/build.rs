@@ -8,7 +8,7 @@ use target::Cache;
 
 use crate::exit::Exit;
 use crate::output::print;
-use crate::preparation::Bar;
+use crate::progress::PreparationProgress;
 
 /// Build PostgreSQL from a source directory or a tarball
 ///
@@ -50,7 +50,7 @@ pub(super) struct BuildArgs {
 
 impl BuildArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let bar = Bar::new();
+        let bar = PreparationProgress::new();
         let source = Source::Build(Build {
             location: self.location,
             git_ref: self.git_ref,

@@ -1,29 +1,31 @@
-//! The report for people.
+//! A report as text for people.
 
 use std::fmt::Write as _;
 
-use report::table::{Format, Table};
+use plaintext::{Format, Table, wrap};
 
-use super::figures::{bytes, counted, grouped, ms, percent, time};
-use super::find_max::Search;
-use super::report::{Driver, Latency, Report, Script, Totals};
+use crate::figures::{bytes, counted, grouped, ms, percent, time};
+use crate::find_max::Search;
+use crate::report::Report;
+use crate::results::{Driver, Latency, Results, Script, Totals};
 
-/// How wide lines of errors and warnings may be.
+/// Width of errors and warnings, in characters.
 const WIDTH: usize = 110;
 
-/// The report as text. `colour`: for a terminal.
-pub(super) fn of(report: &Report, colour: bool) -> String {
+/// A report as text, with or without colours.
+pub fn text(report: &Report, colours: bool) -> String {
     let mut out = String::new();
-    let style = Style { colour };
+    let style = Style { colours };
+    let results = &report.results;
     out.push_str(&format!("{}\n{}\n", report.server.line(), report.load.line()));
     if let Some(search) = &report.find_max {
         out.push_str(&format!("\n{}", searched(search, &style)));
     }
     if report.started.is_none() {
-        out.push_str("\nThe load never began.\n");
+        out.push_str("\nThe load never started.\n");
         return out;
     }
-    let totals = &report.totals;
+    let totals = &results.totals;
     out.push('\n');
     fact(&mut out, "throughput", &throughput(report, &style));
     if let Some(line) = outcomes(totals) {
@@ -31,12 +33,12 @@ pub(super) fn of(report: &Report, colour: bool) -> String {
     }
     fact(&mut out, "received", &received(totals));
     fact(&mut out, "connections", &connections(report));
-    driver(&mut out, &report.driver, u64::from(report.load.clients));
-    if report.after_window.transactions > 0
-        && let Some(max_us) = report.after_window.max_us
+    driver(&mut out, &results.driver, u64::from(report.load.clients));
+    if results.after_window.transactions > 0
+        && let Some(max_us) = results.after_window.max_us
         && totals.latency.as_ref().is_none_or(|latency| max_us > latency.max_us)
     {
-        let (count, longest) = (report.after_window.transactions, time(max_us * 1e3));
+        let (count, longest) = (results.after_window.transactions, time(max_us * 1e3));
         let text = format!(
             "{} in flight, the slowest took {longest} and is not among the latencies",
             grouped(count as f64)
@@ -44,35 +46,44 @@ pub(super) fn of(report: &Report, colour: bool) -> String {
         fact(&mut out, "at the end", &text);
     }
     if totals.latency.is_some() {
-        out.push_str(&format!("\n{}", latencies(report)));
+        out.push_str(&format!("\n{}", latencies(results)));
     }
-    if report.scripts.len() > 1 {
-        out.push_str(&format!("\n{}", scripts(&report.scripts)));
+    if results.scripts.len() > 1 {
+        out.push_str(&format!("\n{}", scripts(&results.scripts)));
     }
-    for script in report.scripts.iter().filter(|script| !script.statements.is_empty()) {
-        out.push_str(&format!("\n{}", statements(script, report.scripts.len() > 1)));
+    for script in results.scripts.iter().filter(|script| !script.statements.is_empty()) {
+        out.push_str(&format!("\n{}", statements(script, results.scripts.len() > 1)));
     }
     if !totals.errors.is_empty() {
         out.push_str(&format!("\n{}", errors(totals)));
     }
     for warning in &report.warnings {
-        out.push_str(&format!("\n{}", wrapped(&style.warning(), &warning.text)));
+        out.push('\n');
+        out.push_str(&style.warning(&wrap(&format!("{WARNING} {}", warning.text), WIDTH)));
     }
     out
 }
 
-/// What makes text stand out.
+/// What a warning starts with.
+const WARNING: &str = "warning:";
+
+/// How text is emphasized.
 struct Style {
-    colour: bool,
+    colours: bool,
 }
 
 impl Style {
     fn strong(&self, text: &str) -> String {
-        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colours { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn warning(&self) -> String {
-        if self.colour { "\x1b[1;33mwarning:\x1b[0m".to_owned() } else { "warning:".to_owned() }
+    /// Emphasizes the start of a warning.
+    fn warning(&self, text: &str) -> String {
+        if self.colours {
+            text.replacen(WARNING, &format!("\x1b[1;33m{WARNING}\x1b[0m"), 1)
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -81,18 +92,18 @@ fn fact(out: &mut String, name: &str, text: &str) {
 }
 
 fn throughput(report: &Report, style: &Style) -> String {
-    let totals = &report.totals;
+    let totals = &report.results.totals;
     let tps = style.strong(&format!("{} tps", grouped(totals.tps)));
     let warm = match report.load.warmup_us {
         0.0 => String::new(),
         us => format!(" after {} of warm-up", time(us * 1e3)),
     };
     let cut = if report.interrupted { ", interrupted" } else { "" };
-    let window = time((report.window_us * 1e3 / 1e6).round() * 1e6);
+    let window = time((report.results.window_us * 1e3 / 1e6).round() * 1e6);
     format!("{tps}   {} in {window}{warm}{cut}", counted(totals.transactions, "transaction"))
 }
 
-/// What else came of transactions; none where all went well.
+/// Transactions that failed, were retried, skipped, late or never started; None without any.
 fn outcomes(totals: &Totals) -> Option<String> {
     let ended = (totals.transactions + totals.failed + totals.skipped).max(1) as f64;
     let share = |count: u64| format!("{} ({})", grouped(count as f64), percent(count as f64 / ended));
@@ -125,7 +136,7 @@ fn received(totals: &Totals) -> String {
 }
 
 fn connections(report: &Report) -> String {
-    let connecting = &report.connecting;
+    let connecting = &report.results.connecting;
     let mut text = format!("{} in {}", report.load.clients, time(connecting.took_us * 1e3));
     if let (Some(mean_us), Some(max_us)) = (connecting.in_window_mean_us, connecting.in_window_max_us) {
         let _ = write!(
@@ -139,7 +150,7 @@ fn connections(report: &Report) -> String {
     text
 }
 
-/// Clients from which on what a client takes is more than chance.
+/// Clients from which on memory per client is more than noise.
 const CLIENTS_FOR_MEMORY: u64 = 64;
 
 fn driver(out: &mut String, driver: &Driver, clients: u64) {
@@ -173,7 +184,7 @@ const PERCENTILES: [&str; 9] = ["#p50", "#p90", "#p95", "#p99", "#p99.9", "#p99.
 
 fn row(latency: Option<&Latency>) -> Vec<String> {
     let Some(latency) = latency else { return vec!["–".to_owned(); PERCENTILES.len()] };
-    // Of fewer than a thousand, no one knows what the thousandth is.
+    // Fewer than a thousand transactions have no p99.9.
     let quantile =
         |us: f64, one_in: u64| if latency.count >= one_in { ms(us * 1e3) } else { "–".to_owned() };
     vec![
@@ -193,15 +204,15 @@ fn table<'a>(head: &'a str, more: impl IntoIterator<Item = &'a str>) -> Table {
     Table::new([head].into_iter().chain(more).chain(PERCENTILES))
 }
 
-fn latencies(report: &Report) -> String {
-    let totals = &report.totals;
+fn latencies(results: &Results) -> String {
+    let totals = &results.totals;
     let mut table = table("latency in ms", []);
     let mut push = |name: &str, latency: Option<&Latency>| {
         let mut cells = vec![name.to_owned()];
         cells.extend(row(latency));
         table.push(cells);
     };
-    if report.is_open() {
+    if results.is_open() {
         push("from intended start", totals.latency.as_ref());
         push("service time", totals.service.as_ref());
     } else {
@@ -240,7 +251,7 @@ fn scripts(scripts: &[Script]) -> String {
     table.render(Format::Table)
 }
 
-/// Of a statement, what is shown of its text.
+/// Characters of a statement that are shown.
 const STATEMENT: usize = 26;
 
 fn statements(script: &Script, several: bool) -> String {
@@ -262,7 +273,7 @@ fn statements(script: &Script, several: bool) -> String {
 }
 
 fn errors(totals: &Totals) -> String {
-    let mut table = Table::new(["error", "#failed", "#retries", "what was said, of one of them"]);
+    let mut table = Table::new(["error", "#failed", "#retries", "message of one of them"]);
     for error in &totals.errors {
         let text = error.text.lines().next().unwrap_or_default();
         table.push(vec![
@@ -277,15 +288,15 @@ fn errors(totals: &Totals) -> String {
 
 fn searched(search: &Search, style: &Style) -> String {
     let mut heads = vec!["step".to_owned(), "#rate/s".to_owned(), "#done/s".to_owned()];
-    heads.extend(search.objectives.iter().map(|objective| match objective.is_share() {
-        true => format!("#{}", objective.name()),
-        false => format!("#{} ms", objective.name()),
+    heads.extend(search.objectives.iter().map(|objective| {
+        let unit = if objective.is_share() { "" } else { " ms" };
+        format!("#{}{unit}", objective.figure_name())
     }));
     heads.push(String::new());
     let mut table = Table::new(heads);
     for step in &search.steps {
         let mut cells = vec![
-            step.kind.name().to_owned(),
+            step.kind.as_str().to_owned(),
             step.rate_per_s.map_or("–".to_owned(), grouped),
             grouped(step.tps),
         ];
@@ -316,28 +327,10 @@ fn searched(search: &Search, style: &Style) -> String {
 }
 
 fn cut(text: &str, width: usize) -> String {
-    match text.chars().count() > width {
-        false => text.to_owned(),
-        true => text.chars().take(width - 1).chain(['…']).collect(),
+    if text.chars().count() <= width {
+        return text.to_owned();
     }
-}
-
-/// A text in lines that fit, the second and later ones indented.
-fn wrapped(head: &str, text: &str) -> String {
-    let mut out = head.to_owned();
-    let mut width = "warning:".len();
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if width + 1 + length > WIDTH {
-            out.push_str("\n ");
-            width = 1;
-        }
-        out.push(' ');
-        out.push_str(word);
-        width += 1 + length;
-    }
-    out.push('\n');
-    out
+    text.chars().take(width - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -345,13 +338,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_wrapped_and_cut() {
-        let text = wrapped("warning:", &"word ".repeat(40));
-        assert!(
-            text.lines().count() == 2 && text.lines().all(|line| line.chars().count() <= WIDTH),
-            "{text}"
-        );
-        assert!(text.lines().nth(1).unwrap().starts_with("  word"));
+    fn long_texts_are_cut() {
         assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abcd", 4), "abcd");
     }
 }

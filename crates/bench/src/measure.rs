@@ -1,91 +1,91 @@
-//! Runs one load and keeps what came of it.
+//! One load, run to its end: sums and intervals of its window.
 
 use std::fs;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use driver::{Control, Level, Load, Observer, Outcome, Record, Said, Stopper};
 use jiff::Timestamp;
 use model::message::Phase;
 use model::record::ClockReading;
 
-use super::interval_log::IntervalLog;
-use super::live::Live;
+use crate::error::RunError;
+use crate::interval_log::IntervalLog;
+use crate::live::Live;
 
-/// A load that has been run.
-pub(super) struct Measured {
-    /// When it began; none where it did not.
-    pub(super) started: Option<Timestamp>,
-    /// How long connecting all clients took.
-    pub(super) connecting: Duration,
-    /// All that was counted in the measured window; none where there was no window.
-    pub(super) window: Option<Record>,
+/// The measurement of a load.
+pub(crate) struct Measured {
+    /// When the load started; none if it did not.
+    pub(crate) started: Option<Timestamp>,
+    /// Time until all clients were connected.
+    pub(crate) connecting: Duration,
+    /// The sum over the measured window; none if there was no window.
+    pub(crate) window: Option<Record>,
     /// Transactions that ended before the window.
-    pub(super) in_warmup: u64,
-    /// What was in flight at the window's end.
-    pub(super) drain: Drain,
+    pub(crate) in_warmup: u64,
+    /// Transactions in flight at the window's end.
+    pub(crate) drain: Drain,
     /// The intervals of the window.
-    pub(super) intervals: Vec<Interval>,
-    /// Share of the window in which threads did not wait, of the busiest thread of each interval.
-    pub(super) busy: f64,
-    /// What the first clients that were aborted said.
-    pub(super) aborts: Vec<String>,
-    /// Resident memory that came with the clients and their threads, in bytes.
-    pub(super) memory: Option<u64>,
-    /// Whether it was ended since to go on was of no use.
-    pub(super) given_up: bool,
-    pub(super) outcome: Outcome,
+    pub(crate) intervals: Vec<Interval>,
+    /// Share of the window in which the busiest thread of each interval did not wait.
+    pub(crate) busy: f64,
+    /// Messages of the first clients that were aborted.
+    pub(crate) aborts: Vec<String>,
+    /// Resident memory of the clients and their threads, in bytes.
+    pub(crate) memory: Option<u64>,
+    /// Whether it was ended early because its objectives were lost.
+    pub(crate) ended_early: bool,
+    pub(crate) outcome: Outcome,
 }
 
-/// What ended after the window.
+/// Transactions that ended after the window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Drain {
-    pub(super) transactions: u64,
-    pub(super) max_ns: u64,
+pub(crate) struct Drain {
+    pub(crate) transactions: u64,
+    pub(crate) max_ns: u64,
 }
 
 /// One interval of the window, all scripts together. Times count from the load's start.
 #[derive(Clone, Debug)]
-pub(super) struct Interval {
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    pub(super) transactions: u64,
-    pub(super) failed: u64,
-    pub(super) skipped: u64,
-    pub(super) late: u64,
-    pub(super) retries: u64,
-    pub(super) rows: u64,
-    pub(super) bytes: u64,
-    pub(super) mean_ns: Option<f64>,
-    pub(super) p50_ns: Option<u64>,
-    pub(super) p99_ns: Option<u64>,
-    pub(super) max_ns: Option<u64>,
-    pub(super) service_p99_ns: Option<u64>,
-    pub(super) busy: f64,
-    pub(super) lag_mean_ns: Option<f64>,
-    pub(super) lag_max_ns: u64,
+pub(crate) struct Interval {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) transactions: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) late: u64,
+    pub(crate) retries: u64,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) mean_ns: Option<f64>,
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    pub(crate) max_ns: Option<u64>,
+    pub(crate) service_p99_ns: Option<u64>,
+    pub(crate) busy: f64,
+    pub(crate) lag_mean_ns: Option<f64>,
+    pub(crate) lag_max_ns: u64,
 }
 
-/// Aborted clients of which it is kept what they said.
+/// Aborted clients whose messages are kept.
 const ABORTS_KEPT: usize = 3;
 
-/// Runs a load to its end. `lost` is asked after each interval of the window whether to go on is of no use.
+/// Runs a load to its end. It ends early once `is_lost` is true of the window so far, after any interval.
 ///
 /// # Errors
-/// The load cannot be run, or the interval log cannot be written.
-pub(super) fn measure(
+/// The load can't be run, or the interval log can't be written.
+pub(crate) fn measure(
     load: Load,
     control: Control,
-    live: &mut Live,
+    live: &mut Live<'_>,
     log: Option<&mut IntervalLog>,
-    lost: &dyn Fn(&Record) -> bool,
-) -> anyhow::Result<Measured> {
+    is_lost: &dyn Fn(&Record) -> bool,
+) -> Result<Measured, RunError> {
     let scripts = load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
-    let mut keeper = Keeper {
+    let mut recorder = Recorder {
         stopper: control.stopper(),
         live,
         log,
-        lost,
+        is_lost,
         resident: resident_bytes(),
         started: None,
         connecting: Duration::ZERO,
@@ -95,39 +95,39 @@ pub(super) fn measure(
         intervals: Vec::new(),
         busy_ns: 0.0,
         scripts,
-        cause: None,
+        last_error: None,
         aborts: Vec::new(),
         memory: None,
-        given_up: false,
-        problem: None,
+        ended_early: false,
+        log_error: None,
     };
-    let ran = driver::run(load, control, &mut keeper);
-    keeper.live.finish();
-    // The error tells its causes itself.
-    let outcome = ran.map_err(|error| anyhow!("{error}"))?;
-    if let Some(problem) = keeper.problem {
-        return Err(problem);
+    let outcome = driver::run(load, control, &mut recorder);
+    recorder.live.end();
+    let outcome = outcome?;
+    if let Some(error) = recorder.log_error {
+        return Err(error);
     }
     Ok(Measured {
-        started: keeper.started,
-        connecting: keeper.connecting,
-        busy: keeper.busy_ns / outcome.window_ns.max(1) as f64,
-        window: keeper.window,
-        in_warmup: keeper.in_warmup,
-        drain: keeper.drain,
-        intervals: keeper.intervals,
-        aborts: keeper.aborts,
-        memory: keeper.memory,
-        given_up: keeper.given_up,
+        started: recorder.started,
+        connecting: recorder.connecting,
+        busy: recorder.busy_ns / outcome.window_ns.max(1) as f64,
+        window: recorder.window,
+        in_warmup: recorder.in_warmup,
+        drain: recorder.drain,
+        intervals: recorder.intervals,
+        aborts: recorder.aborts,
+        memory: recorder.memory,
+        ended_early: recorder.ended_early,
         outcome,
     })
 }
 
-struct Keeper<'a> {
+/// Observer that keeps the measurement of a load.
+struct Recorder<'a, 'view> {
     stopper: Stopper,
-    live: &'a mut Live,
+    live: &'a mut Live<'view>,
     log: Option<&'a mut IntervalLog>,
-    lost: &'a dyn Fn(&Record) -> bool,
+    is_lost: &'a dyn Fn(&Record) -> bool,
     resident: Option<u64>,
     started: Option<Timestamp>,
     connecting: Duration,
@@ -137,15 +137,15 @@ struct Keeper<'a> {
     intervals: Vec<Interval>,
     busy_ns: f64,
     scripts: Vec<String>,
-    /// The last error that was told of a client without aborting it.
-    cause: Option<(u32, String)>,
+    /// A client's last error that did not abort it, and the client.
+    last_error: Option<(u32, String)>,
     aborts: Vec<String>,
     memory: Option<u64>,
-    given_up: bool,
-    problem: Option<anyhow::Error>,
+    ended_early: bool,
+    log_error: Option<RunError>,
 }
 
-impl Observer for Keeper<'_> {
+impl Observer for Recorder<'_, '_> {
     fn connected(&mut self, took: Duration, _: &[i32]) {
         self.connecting = took;
         self.memory = resident_bytes().zip(self.resident).map(|(now, before)| now.saturating_sub(before));
@@ -155,10 +155,9 @@ impl Observer for Keeper<'_> {
     fn started(&mut self, at: ClockReading) {
         self.started = Timestamp::from_microsecond(at.unix_us).ok();
         if let (Some(log), Some(started)) = (&mut self.log, self.started) {
-            let begun = log.begin(started);
-            self.fail_on(begun);
+            let outcome = log.start(started);
+            self.check_log(outcome);
         }
-        self.live.started();
     }
 
     fn interval(&mut self, record: &Record) {
@@ -174,7 +173,7 @@ impl Observer for Keeper<'_> {
             }
             Phase::Measure => {
                 self.busy_ns += record.busy * (record.end_ns - record.start_ns) as f64;
-                self.intervals.push(Interval::of(record));
+                self.intervals.push(Interval::new(record));
                 let window = match &mut self.window {
                     Some(window) => {
                         window.add(record);
@@ -182,32 +181,32 @@ impl Observer for Keeper<'_> {
                     }
                     None => self.window.insert(record.clone()),
                 };
-                if !self.given_up && (self.lost)(window) {
-                    self.given_up = true;
+                if !self.ended_early && (self.is_lost)(window) {
+                    self.ended_early = true;
                     self.stopper.stop();
                 }
             }
         }
         if let Some(log) = &mut self.log {
-            let written = log.interval(record);
-            self.fail_on(written);
+            let outcome = log.interval(record);
+            self.check_log(outcome);
         }
         self.live.interval(record);
     }
 
     fn said(&mut self, said: &Said) {
         match said.level {
-            // The script's debug() is to be seen.
+            // Notices, and the output of the script's debug().
             Level::Plain => self.live.line(said.text.trim_end()),
-            // It is told by itself, before what it leads to.
-            Level::Error if !said.aborted => self.cause = Some((said.client, said.text.clone())),
+            // The error comes before the abort that it causes.
+            Level::Error if !said.aborted => self.last_error = Some((said.client, said.text.clone())),
             _ => {}
         }
         if !said.aborted {
             return;
         }
-        let cause = self.cause.take().filter(|(client, _)| *client == said.client).map(|(_, text)| text);
-        let text = self.native(said, cause.as_deref().unwrap_or(&said.text));
+        let cause = self.last_error.take().filter(|(client, _)| *client == said.client).map(|(_, text)| text);
+        let text = self.abort_message(said, cause.as_deref().unwrap_or(&said.text));
         self.live.aborted(&text);
         if self.aborts.len() < ABORTS_KEPT {
             self.aborts.push(text);
@@ -215,9 +214,9 @@ impl Observer for Keeper<'_> {
     }
 }
 
-impl Keeper<'_> {
-    /// Who was aborted where and why; of pgbench's words only what the script and line do not say better.
-    fn native(&self, said: &Said, text: &str) -> String {
+impl Recorder<'_, '_> {
+    /// The client, script and line of an abort, and its reason without pgbench's words for the place.
+    fn abort_message(&self, said: &Said, text: &str) -> String {
         let statement = text.split_once(" query ").filter(|(head, _)| head.contains(" aborted in command "));
         let why = statement.and_then(|(_, rest)| rest.split_once(": ")).map_or(text, |(_, why)| why);
         let place = match self.scripts.get(said.script) {
@@ -227,18 +226,19 @@ impl Keeper<'_> {
         format!("{place}: {}", why.trim_end().replace("ERROR:  ", "ERROR: "))
     }
 
-    fn fail_on(&mut self, result: anyhow::Result<()>) {
-        if let Err(error) = result
-            && self.problem.is_none()
+    /// An error of the interval log ends the load.
+    fn check_log(&mut self, outcome: Result<(), RunError>) {
+        if let Err(error) = outcome
+            && self.log_error.is_none()
         {
-            self.problem = Some(error);
+            self.log_error = Some(error);
             self.stopper.stop();
         }
     }
 }
 
 impl Interval {
-    fn of(record: &Record) -> Self {
+    fn new(record: &Record) -> Self {
         let (first, others) = match record.scripts.split_first() {
             Some((first, others)) => (first, others),
             None => return Self::empty(record),

@@ -1,66 +1,68 @@
-//! `--find-max`: the highest rate that holds objectives.
+//! `--find-max`: the highest rate that meets the objectives.
 
 use std::time::Duration;
 
-use driver::{Arrivals, Load, Rate, Record, Spacing};
+use driver::{Arrivals, Load, Rate, Record};
 use serde::{Serialize, Serializer};
 
-use super::figures::{counted, grouped, ms, percent};
-use super::interrupt::Interrupt;
-use super::interval_log::IntervalLog;
-use super::live::Live;
-use super::measure::{Measured, measure};
-use super::objective::{Objective, Window};
-use super::search::{self, Next};
+use crate::error::RunError;
+use crate::figures::{counted, grouped, ms, percent};
+use crate::interrupt::Interrupt;
+use crate::interval_log::IntervalLog;
+use crate::live::Live;
+use crate::measure::{Measured, measure};
+use crate::objective::{Objective, Window};
+use crate::plan::SearchPlan;
+use crate::search::{self, Next};
 
 /// A search that has ended.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Search {
-    #[serde(serialize_with = "in_words")]
-    pub(super) objectives: Vec<Objective>,
-    /// The highest rate that was found to hold them; null where none was.
-    pub(super) rate_per_s: Option<f64>,
-    /// Whether it did so for longer, too.
-    pub(super) confirmed: bool,
-    pub(super) steps: Vec<Step>,
+pub(crate) struct Search {
+    #[serde(serialize_with = "as_text")]
+    pub(crate) objectives: Vec<Objective>,
+    /// The highest rate that meets them; null if none does.
+    pub(crate) rate_per_s: Option<f64>,
+    /// Whether a longer run met them, too.
+    pub(crate) confirmed: bool,
+    pub(crate) steps: Vec<Step>,
 }
 
-/// A load of a search.
+/// One load of a search.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Step {
-    pub(super) kind: StepKind,
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
     /// Null in a closed loop.
-    pub(super) rate_per_s: Option<f64>,
-    pub(super) tps: f64,
-    pub(super) window_us: f64,
-    /// What came out of each objective: microseconds, of errors a share.
-    pub(super) values: Vec<Option<f64>>,
-    pub(super) never_begun: u64,
-    /// Null in a closed loop, which is not asked.
-    pub(super) holds: Option<bool>,
-    /// Why it does not.
-    pub(super) reason: Option<String>,
-    /// Whether it was ended early, for it could not hold any longer.
-    pub(super) ended_early: bool,
+    pub(crate) rate_per_s: Option<f64>,
+    pub(crate) tps: f64,
+    pub(crate) window_us: f64,
+    /// The value of each objective's figure: microseconds, for errors a share.
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) never_begun: u64,
+    /// Whether all objectives were met; null in a closed loop, where they do not apply.
+    pub(crate) holds: Option<bool>,
+    /// Why not.
+    pub(crate) reason: Option<String>,
+    /// Whether it ended early because an objective was lost.
+    pub(crate) ended_early: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum StepKind {
-    /// Without a schedule, to see what the clients can do.
+pub(crate) enum StepKind {
+    /// Without a schedule: the clients' capacity.
     Closed,
     Try,
-    /// The longer run at the end.
+    /// The longer run at the end, which confirms the rate.
     Confirm,
 }
 
-/// How much longer than a step it is confirmed.
+/// How many times longer than a step the confirmation is.
 const LONGER: u32 = 3;
 
-/// How much shorter than a step the closed loop is.
+/// How many times shorter than a step the closed loop is.
 const SHORTER: u32 = 2;
 
-/// Rates a bit below that are confirmed where the one that was found does not hold for longer.
+/// Factor for the next rate to confirm if the one that was found does not hold for longer.
 const LOWER: f64 = 0.95;
 const CONFIRMATIONS: u32 = 3;
 
@@ -68,7 +70,7 @@ const CONFIRMATIONS: u32 = 3;
 const NEVER_BEGUN: f64 = 0.01;
 
 impl StepKind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed loop",
             Self::Try => "try",
@@ -78,8 +80,8 @@ impl StepKind {
 }
 
 impl Step {
-    /// In a word or two.
-    pub(super) fn verdict(&self) -> String {
+    /// The outcome in a few words.
+    pub(crate) fn verdict(&self) -> String {
         match (self.holds, &self.reason) {
             (None, _) => String::new(),
             (Some(true), _) => "holds".to_owned(),
@@ -90,41 +92,40 @@ impl Step {
     }
 }
 
-fn in_words<S: Serializer>(objectives: &[Objective], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: Serializer>(objectives: &[Objective], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(objectives.iter().map(ToString::to_string))
 }
 
-/// What a search gives back: its steps, and the last load with what came of it.
-pub(super) struct Found {
-    pub(super) search: Search,
-    pub(super) load: Load,
-    pub(super) measured: Measured,
+/// A search with its last load and measurement.
+pub(crate) struct Found {
+    pub(crate) search: Search,
+    pub(crate) load: Load,
+    pub(crate) measured: Measured,
 }
 
-/// Searches. `step` is the load that steps have in common: its length is theirs, its arrivals say how they are spaced.
+/// Searches the highest rate. `load` is what the steps have in common.
 ///
 /// # Errors
-/// A load cannot be run.
-pub(super) fn find_max(
-    step: &Load,
-    spacing: Spacing,
-    objectives: &[Objective],
+/// A load can't be run.
+pub(crate) fn find_max(
+    load: &Load,
+    plan: &SearchPlan,
     interrupt: &Interrupt,
-    live: &mut Live,
+    live: &mut Live<'_>,
     mut log: Option<&mut IntervalLog>,
-) -> anyhow::Result<Found> {
-    let mut finder = Finder { step, spacing, objectives, interrupt, live, steps: Vec::new() };
+) -> Result<Found, RunError> {
+    let mut finder = Finder { load, plan, interrupt, live, steps: Vec::new() };
     let mut last = finder.run(StepKind::Closed, None, log.as_deref_mut())?;
     let mut found = None;
     let capacity = finder.steps.last().map_or(0.0, |step| step.tps);
-    if capacity > 0.0 && !interrupt.happened_already() {
+    if capacity > 0.0 && !interrupt.is_requested() {
         let mut search = search::Search::new(capacity);
         while let Next::Try(rate) = search.next() {
             last = finder.run(StepKind::Try, Some(rate), log.as_deref_mut())?;
-            if interrupt.happened_already() {
+            if interrupt.is_requested() {
                 break;
             }
-            search.tried(rate, finder.last_held());
+            search.record(rate, finder.last_held());
         }
         if let Next::Found(rate) = search.next() {
             found = Some(rate);
@@ -137,63 +138,61 @@ pub(super) fn find_max(
                 *rate *= LOWER;
             }
             last = finder.run(StepKind::Confirm, Some(*rate), log.as_deref_mut())?;
-            confirmed = finder.last_held() && !interrupt.happened_already();
-            if confirmed || interrupt.happened_already() {
+            confirmed = finder.last_held() && !interrupt.is_requested();
+            if confirmed || interrupt.is_requested() {
                 break;
             }
         }
     }
     let (load, measured) = last;
     let search =
-        Search { objectives: objectives.to_vec(), rate_per_s: found, confirmed, steps: finder.steps };
+        Search { objectives: plan.objectives.clone(), rate_per_s: found, confirmed, steps: finder.steps };
     Ok(Found { search, load, measured })
 }
 
-struct Finder<'a> {
-    step: &'a Load,
-    spacing: Spacing,
-    objectives: &'a [Objective],
+struct Finder<'a, 'view> {
+    load: &'a Load,
+    plan: &'a SearchPlan,
     interrupt: &'a Interrupt,
-    live: &'a mut Live,
+    live: &'a mut Live<'view>,
     steps: Vec<Step>,
 }
 
-impl Finder<'_> {
+impl Finder<'_, '_> {
     fn run(
         &mut self,
         kind: StepKind,
         rate: Option<f64>,
         log: Option<&mut IntervalLog>,
-    ) -> anyhow::Result<(Load, Measured)> {
-        let mut load = self.step.clone();
-        let Some(step) = load.length else { anyhow::bail!("a step of a search has a duration") };
+    ) -> Result<(Load, Measured), RunError> {
+        let mut load = self.load.clone();
         let length = match kind {
-            StepKind::Closed => step / SHORTER,
-            StepKind::Try => step,
-            StepKind::Confirm => step * LONGER,
+            StepKind::Closed => self.plan.step / SHORTER,
+            StepKind::Try => self.plan.step,
+            StepKind::Confirm => self.plan.step * LONGER,
         };
         load.length = Some(length);
         load.main.arrivals = match rate {
-            Some(rate) => Arrivals::Rate(Rate::constant(rate, self.spacing)),
+            Some(rate) => Arrivals::Rate(Rate::constant(rate, self.plan.spacing)),
             None => Arrivals::Closed,
         };
-        // Often enough to see early what is lost.
+        // Often enough to end a lost step early.
         load.interval = load.interval.min((length / 20).max(Duration::from_millis(10)));
         let expected = rate.unwrap_or_default() * length.as_secs_f64();
-        let objectives = self.objectives;
+        let objectives = &self.plan.objectives;
         let is_try = kind == StepKind::Try;
-        let lost = |record: &Record| {
-            let window = if is_try { Window::of(record) } else { None };
+        let is_lost = |record: &Record| {
+            let window = if is_try { Window::from_record(record) } else { None };
             window
                 .is_some_and(|window| objectives.iter().any(|objective| objective.is_lost(&window, expected)))
         };
         let label = match rate {
-            Some(rate) => format!("{:<11} {:>9}/s", kind.name(), grouped(rate)),
-            None => format!("{:<11} {:>11}", kind.name(), ""),
+            Some(rate) => format!("{:<11} {:>9}/s", kind.as_str(), grouped(rate)),
+            None => format!("{:<11} {:>11}", kind.as_str(), ""),
         };
-        self.live.expect(&load, &label);
-        let measured = measure(load.clone(), self.interrupt.control(), self.live, log, &lost)?;
-        let step = self.judged(kind, rate, &measured);
+        self.live.begin(&load, Some(&label));
+        let measured = measure(load.clone(), self.interrupt.control(), self.live, log, &is_lost)?;
+        let step = self.judge(kind, rate, &measured);
         self.live.line(format!("{label}  {:>9} tps   {}", grouped(step.tps), step.verdict()).trim_end());
         self.steps.push(step);
         Ok((load, measured))
@@ -203,11 +202,13 @@ impl Finder<'_> {
         self.steps.last().is_some_and(|step| step.holds == Some(true))
     }
 
-    fn judged(&self, kind: StepKind, rate: Option<f64>, measured: &Measured) -> Step {
-        let window = measured.window.as_ref().and_then(Window::of);
+    fn judge(&self, kind: StepKind, rate: Option<f64>, measured: &Measured) -> Step {
+        let window = measured.window.as_ref().and_then(Window::from_record);
         let reached: Vec<_> = match &window {
-            Some(window) => self.objectives.iter().map(|objective| Some(objective.reached(window))).collect(),
-            None => self.objectives.iter().map(|_| None).collect(),
+            Some(window) => {
+                self.plan.objectives.iter().map(|objective| Some(objective.reached(window))).collect()
+            }
+            None => self.plan.objectives.iter().map(|_| None).collect(),
         };
         let done: u64 = measured.intervals.iter().map(|interval| interval.transactions).sum();
         let tps = if measured.outcome.window_ns == 0 {
@@ -222,18 +223,20 @@ impl Finder<'_> {
             .sum();
         let never = measured.outcome.missed;
         let broken =
-            self.objectives.iter().zip(&reached).find(|(_, reached)| !reached.is_some_and(|r| r.holds));
+            self.plan.objectives.iter().zip(&reached).find(|(_, reached)| !reached.is_some_and(|r| r.holds));
         let reason = if measured.outcome.aborted > 0 {
             Some(format!("{} aborted", counted(u64::from(measured.outcome.aborted), "client")))
         } else if let Some((objective, reached)) = broken {
             let value = reached.and_then(|reached| reached.value);
             Some(match value {
                 None => "nothing succeeded".to_owned(),
-                Some(share) if objective.is_share() => format!("{} {}", objective.name(), percent(share)),
-                Some(us) => format!("{} {} ms", objective.name(), ms(us * 1e3)),
+                Some(share) if objective.is_share() => {
+                    format!("{} {}", objective.figure_name(), percent(share))
+                }
+                Some(us) => format!("{} {} ms", objective.figure_name(), ms(us * 1e3)),
             })
         } else if never as f64 > NEVER_BEGUN * (ended + never) as f64
-            && never > u64::from(self.step.clients())
+            && never > u64::from(self.load.clients())
         {
             Some(format!("{} never began", counted(never, "arrival")))
         } else {
@@ -248,7 +251,7 @@ impl Finder<'_> {
             never_begun: never,
             holds: rate.map(|_| reason.is_none()),
             reason: reason.filter(|_| rate.is_some()),
-            ended_early: measured.given_up,
+            ended_early: measured.ended_early,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Progress of installing and filling on standard error: a bar on a terminal, one line a step elsewhere.
+//! Progress of a preparation, such as installing or filling: one line a step where there is no terminal.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -10,14 +10,14 @@ use target::Progress;
 use crate::output::note;
 
 /// Shows one step at a time.
-pub(crate) struct Bar {
+pub(crate) struct PreparationProgress {
     bar: Option<ProgressBar>,
     /// The step that is shown.
     step: Mutex<String>,
 }
 
-impl Bar {
-    /// A bar that fits standard error.
+impl PreparationProgress {
+    /// A display that fits standard error.
     pub(crate) fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
         Self { bar, step: Mutex::new(String::new()) }
@@ -33,7 +33,7 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+impl Progress for PreparationProgress {
     fn step(&self, what: &str, done: u64, total: Option<u64>) {
         let mut step = self.step.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let is_new = *step != what;

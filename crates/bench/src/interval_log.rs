@@ -1,11 +1,10 @@
-//! `--hlog`: the histograms of every interval, in the form of the `latency.hlog` of a bundle (docs/bundle.md). Service
-//! times have the tag of the latencies with `:service` behind it.
+//! `--hlog`: the histograms of every interval, in the form of the `latency.hlog` of a bundle (docs/bundle.md). The tag of
+//! service times is that of the latencies with `:service` appended.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use driver::Record;
@@ -14,20 +13,23 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use jiff::Timestamp;
 use store::hlog;
 
-/// A log that is being written.
-pub(super) struct IntervalLog {
+use crate::error::RunError;
+
+/// An interval log, open for writing.
+pub(crate) struct IntervalLog {
     path: PathBuf,
     file: BufWriter<File>,
+    /// The names of the scripts.
     scripts: Vec<String>,
     serializer: V2DeflateSerializer,
     serialized: Vec<u8>,
 }
 
 impl IntervalLog {
-    /// Makes the file, for scripts of these names.
-    pub(super) fn create(path: &Path, scripts: Vec<String>) -> anyhow::Result<Self> {
-        let file = File::create(path)
-            .with_context(|| format!("the interval log {} can't be made", path.display()))?;
+    /// Creates the file, for scripts with these names.
+    pub(crate) fn create(path: &Path, scripts: Vec<String>) -> Result<Self, RunError> {
+        let file =
+            File::create(path).map_err(|source| RunError::CreateLog { path: path.to_owned(), source })?;
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -37,18 +39,21 @@ impl IntervalLog {
         })
     }
 
-    /// A load begins. Of several, as in a search, the last one stays.
-    pub(super) fn begin(&mut self, started: Timestamp) -> anyhow::Result<()> {
-        let again = File::create(&self.path);
-        let begun = again.and_then(|file| {
+    /// Starts the log of a load. Of several, as in a search, the last one stays.
+    pub(crate) fn start(&mut self, started: Timestamp) -> Result<(), RunError> {
+        let header = File::create(&self.path).and_then(|file| {
             self.file = BufWriter::new(file);
             self.file.write_all(hlog::header(started).as_bytes())
         });
-        self.told(begun)
+        header.map_err(|source| self.write_error(source))
     }
 
     /// Writes an interval. It is in the file when this returns.
-    pub(super) fn interval(&mut self, record: &Record) -> anyhow::Result<()> {
+    pub(crate) fn interval(&mut self, record: &Record) -> Result<(), RunError> {
+        self.write(record).map_err(|source| self.write_error(source))
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
         let start_us = record.start_ns / 1_000;
         let width_us = record.end_ns / 1_000 - start_us;
         for (number, script) in record.scripts.iter().enumerate() {
@@ -58,23 +63,19 @@ impl IntervalLog {
             for (tag, histogram) in [(tag, &script.latency)].into_iter().chain(service) {
                 let payload = self.payload(histogram)?;
                 let line = hlog::written(&tag, start_us, width_us, histogram.max(), &payload);
-                let written = self.file.write_all(line.as_bytes());
-                self.told(written)?;
+                self.file.write_all(line.as_bytes())?;
             }
         }
-        let flushed = self.file.flush();
-        self.told(flushed)
+        self.file.flush()
     }
 
-    fn payload(&mut self, histogram: &Histogram<u64>) -> anyhow::Result<String> {
+    fn payload(&mut self, histogram: &Histogram<u64>) -> io::Result<String> {
         self.serialized.clear();
-        self.serializer.serialize(histogram, &mut self.serialized).context("a histogram can't be written")?;
+        self.serializer.serialize(histogram, &mut self.serialized).map_err(io::Error::other)?;
         Ok(STANDARD.encode(&self.serialized))
     }
 
-    fn told(&self, result: std::io::Result<()>) -> anyhow::Result<()> {
-        result.with_context(|| {
-            format!("the interval log {} can't be written; is the disk full?", self.path.display())
-        })
+    fn write_error(&self, source: io::Error) -> RunError {
+        RunError::WriteLog { path: self.path.clone(), source }
     }
 }

@@ -1,37 +1,37 @@
-//! Coordinated omission: a client of a closed loop that waits does not begin what others would have begun meanwhile, so
-//! that a stall of seconds counts as one slow transaction of thousands.
+//! Coordinated omission: a client of a closed loop starts nothing while it waits, so a stall of seconds counts as one slow
+//! transaction among thousands.
 //!
 //! Source: Gil Tene, "How NOT to Measure Latency" (2013), and HdrHistogram's `copyCorrectedForCoordinatedOmission`.
 
 use driver::{Record, ScriptRecord};
 use hdrhistogram::Histogram;
 
-use super::measure::Interval;
+use crate::measure::Interval;
 
-/// What in a closed loop looks as if the server had stood still.
+/// A sign in a closed loop that the server stood still.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Stall {
-    /// A transaction that took much longer than usual, in nanoseconds.
+pub(crate) enum Stall {
+    /// A transaction that took much longer than the median, in nanoseconds.
     Transaction { max_ns: u64, p50_ns: u64 },
-    /// A second in which hardly anything ended, by its start after that of the window.
-    Second { at_ns: u64, tps: f64, usual_tps: f64 },
+    /// A second with hardly any throughput, by its start within the window.
+    Second { at_ns: u64, tps: f64, median_tps: f64 },
 }
 
-/// A transaction is a stall from so many times the median on …
+/// A transaction is a stall from this many times the median on …
 const TIMES_MEDIAN: u64 = 20;
 
-/// … and from so long on.
+/// … and from this length on.
 const LEAST_NS: u64 = 100_000_000;
 
 /// A second is a stall below this share of the running median.
-const SHARE_OF_USUAL: f64 = 0.2;
+const SHARE_OF_MEDIAN: f64 = 0.2;
 
-/// Seconds that it takes to know what is usual, and transactions a second: of fewer, chance alone leaves out most.
+/// Seconds that a median takes, and transactions per second: with fewer, chance alone leaves out most.
 const SECONDS_BEFORE: usize = 2;
 const LEAST_TPS: f64 = 10.0;
 
-/// The stall of a load, if there was one. Transactions of different scripts are not compared.
-pub(super) fn stall(window: &Record, intervals: &[Interval]) -> Option<Stall> {
+/// The stall of a load, if any. Transactions of different scripts are not compared.
+pub(crate) fn stall(window: &Record, intervals: &[Interval]) -> Option<Stall> {
     let slow = |script: &ScriptRecord| {
         let (max_ns, p50_ns) = (script.moments.max, script.latency.value_at_quantile(0.5));
         let is_stall = max_ns >= LEAST_NS && max_ns >= p50_ns.saturating_mul(TIMES_MEDIAN);
@@ -45,14 +45,14 @@ pub(super) fn stall(window: &Record, intervals: &[Interval]) -> Option<Stall> {
     slowest.or_else(|| stalled_second(&by_second(intervals)))
 }
 
-/// The first second whose throughput is far below the median of those before it. Takes start and throughput.
+/// The first second whose throughput is far below the median of the seconds before it. Takes start and throughput.
 fn stalled_second(seconds: &[(u64, f64)]) -> Option<Stall> {
     let mut before = Vec::with_capacity(seconds.len());
     for &(at_ns, tps) in seconds {
         if before.len() >= SECONDS_BEFORE {
-            let usual_tps = median(&before);
-            if usual_tps >= LEAST_TPS && tps < usual_tps * SHARE_OF_USUAL {
-                return Some(Stall::Second { at_ns, tps, usual_tps });
+            let median_tps = median(&before);
+            if median_tps >= LEAST_TPS && tps < median_tps * SHARE_OF_MEDIAN {
+                return Some(Stall::Second { at_ns, tps, median_tps });
             }
         }
         before.push(tps);
@@ -60,7 +60,7 @@ fn stalled_second(seconds: &[(u64, f64)]) -> Option<Stall> {
     None
 }
 
-/// Throughput by the second, or by the interval where that is longer; without the rest at the end.
+/// Throughput per second, or per interval if that is longer; without the rest at the end.
 fn by_second(intervals: &[Interval]) -> Vec<(u64, f64)> {
     let mut seconds = Vec::new();
     let Some(origin_ns) = intervals.first().map(|first| first.start_ns) else { return seconds };
@@ -68,7 +68,7 @@ fn by_second(intervals: &[Interval]) -> Vec<(u64, f64)> {
     for interval in intervals {
         transactions += interval.transactions;
         let length_ns = interval.end_ns.saturating_sub(from_ns);
-        // Intervals of a third of a second make a second to within rounding.
+        // Three intervals of a third make a second only up to rounding.
         if length_ns >= 999_000_000 {
             seconds.push((from_ns - origin_ns, transactions as f64 * 1e9 / length_ns as f64));
             (from_ns, transactions) = (interval.end_ns, 0);
@@ -83,8 +83,8 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// Latencies as if each client had begun a transaction in every one of its mean intervals, also while it waited.
-pub(super) fn corrected(
+/// Latencies as if each client had started a transaction every mean interval, also while it waited.
+pub(crate) fn corrected(
     latency: &Histogram<u64>,
     transactions: u64,
     clients: u32,
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn a_second_far_below_the_median_of_those_before_is_a_stall() {
         let stall = stalled_second(&seconds(&[100.0, 110.0, 90.0, 15.0, 100.0]));
-        assert_eq!(stall, Some(Stall::Second { at_ns: 3_000_000_000, tps: 15.0, usual_tps: 100.0 }));
+        assert_eq!(stall, Some(Stall::Second { at_ns: 3_000_000_000, tps: 15.0, median_tps: 100.0 }));
         assert_eq!(stalled_second(&seconds(&[100.0, 110.0, 25.0, 30.0])), None);
-        // Before there is anything usual, and where it is too little to tell from chance.
+        // Too few seconds before, and too few transactions to tell from chance.
         assert_eq!(stalled_second(&seconds(&[100.0, 1.0])), None);
         assert_eq!(stalled_second(&seconds(&[5.0, 5.0, 5.0, 0.0])), None);
     }
 
     #[test]
-    fn what_a_stall_kept_from_beginning_is_put_back() {
-        // One client, 1 ms a transaction, and a stall of 1 s: 1,000 that were not begun waited for 999 ms, 998 ms, …
+    fn transactions_that_a_stall_kept_from_starting_are_added() {
+        // One client, 1 ms a transaction, and a stall of 1 s: 1,000 that did not start waited for 999 ms, 998 ms, …
         let mut latency = Histogram::<u64>::new(3).unwrap();
         latency.record_n(1_000_000, 1_000).unwrap();
         latency.record(1_000_000_000).unwrap();

@@ -1,4 +1,4 @@
-//! What a rate has to hold: `p99 < 10ms`, `errors < 1%`.
+//! Objectives that a rate has to meet: `p99 < 10ms`, `errors < 1%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 use driver::Record;
 use hdrhistogram::Histogram;
 
-use super::quantity;
+use crate::quantity;
 
 /// A bound on a figure of a load.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Objective {
+pub struct Objective {
     figure: Figure,
-    /// Nanoseconds; of errors a share.
+    /// Nanoseconds; a share for errors.
     limit: f64,
     text: String,
 }
@@ -26,20 +26,20 @@ enum Figure {
     Errors,
 }
 
-/// A figure as it came out.
+/// The measured value of an objective's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Reached {
-    /// Microseconds; of errors a share. None where there was nothing to measure.
-    pub(super) value: Option<f64>,
-    pub(super) holds: bool,
+pub(crate) struct Reached {
+    /// Microseconds; a share for errors. None if there was nothing to measure.
+    pub(crate) value: Option<f64>,
+    pub(crate) holds: bool,
 }
 
-/// How far the number of transactions of a schedule by chance may be from what is expected.
+/// Factor by which the number of transactions of a random schedule may exceed what is expected.
 const CHANCE: f64 = 1.1;
 
 impl Objective {
-    /// What came out of a load.
-    pub(super) fn reached(&self, window: &Window) -> Reached {
+    /// The figure of a load, and whether it holds.
+    pub(crate) fn reached(&self, window: &Window) -> Reached {
         let value = match &self.figure {
             Figure::Errors => window.error_share(),
             _ if window.latency.is_empty() => None,
@@ -54,8 +54,8 @@ impl Objective {
         }
     }
 
-    /// Whether it cannot be held any longer, whatever comes: `expected` transactions in all were planned.
-    pub(super) fn is_lost(&self, window: &Window, expected: f64) -> bool {
+    /// Whether it can't be met any longer: `expected` transactions are planned in all.
+    pub(crate) fn is_lost(&self, window: &Window, expected: f64) -> bool {
         let expected = (expected * CHANCE).max(1.0);
         match &self.figure {
             Figure::Quantile(quantile) => {
@@ -69,19 +69,19 @@ impl Objective {
         }
     }
 
-    /// The head of its column: `p99`.
-    pub(super) fn name(&self) -> &str {
+    /// The figure's name: `p99`.
+    pub(crate) fn figure_name(&self) -> &str {
         self.text.split(['<', ' ']).next().unwrap_or_default()
     }
 
-    /// Whether its value is a share and not a time.
-    pub(super) fn is_share(&self) -> bool {
+    /// Whether its value is a share, not a time.
+    pub(crate) fn is_share(&self) -> bool {
         self.figure == Figure::Errors
     }
 }
 
-/// What objectives look at: a load, all of its scripts together.
-pub(super) struct Window {
+/// The window of a load, all scripts together.
+pub(crate) struct Window {
     latency: Histogram<u64>,
     mean_ns: f64,
     max_ns: u64,
@@ -90,7 +90,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn of(record: &Record) -> Option<Self> {
+    pub(crate) fn from_record(record: &Record) -> Option<Self> {
         let (first, others) = record.scripts.split_first()?;
         let mut sum = first.clone();
         others.iter().for_each(|script| sum.add(script));
@@ -111,16 +111,19 @@ impl Window {
     }
 }
 
-impl FromStr for Objective {
-    type Err = String;
+/// A text that is not an objective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not an objective: expected FIGURE < LIMIT, such as \"p99 < 10ms\" or \"errors < 1%\"; FIGURE is p50 to \
+     p99.99, mean, max or errors"
+)]
+pub struct ObjectiveError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || {
-            format!(
-                "`{text}` is not an objective: expected FIGURE < LIMIT, such as \"p99 < 10ms\" or \"errors < 1%\"; FIGURE is \
-                 p50 to p99.99, mean, max or errors"
-            )
-        };
+impl FromStr for Objective {
+    type Err = ObjectiveError;
+
+    fn from_str(text: &str) -> Result<Self, ObjectiveError> {
+        let refuse = || ObjectiveError(text.to_owned());
         let (name, limit) = text.split_once('<').ok_or_else(refuse)?;
         let (name, limit) = (name.trim(), limit.trim_start_matches('=').trim());
         let figure = match name {
@@ -140,11 +143,11 @@ impl FromStr for Objective {
             let percent: f64 = percent.trim().parse().map_err(|_| refuse())?;
             percent / 100.0
         } else {
-            // Without a unit it would be anyone's guess whether seconds or milliseconds are meant.
+            // Without a unit it could mean seconds or milliseconds.
             if limit.parse::<f64>().is_ok() {
                 return Err(refuse());
             }
-            quantity::some_time(limit).map_err(|_| refuse())?.as_nanos() as f64
+            quantity::positive_duration(limit).map_err(|_| refuse())?.as_nanos() as f64
         };
         if limit.is_nan() || limit <= 0.0 {
             return Err(refuse());
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_people_write_it() {
+    fn spaces_and_equal_signs_are_optional() {
         for (text, shown) in [
             ("p99 < 10ms", "p99 < 10ms"),
             ("p99.99<1s", "p99.99 < 1s"),
@@ -185,7 +188,7 @@ mod tests {
         ] {
             assert_eq!(objective(text).to_string(), shown);
         }
-        assert_eq!(objective("p99.9<1s").name(), "p99.9");
+        assert_eq!(objective("p99.9<1s").figure_name(), "p99.9");
         for wrong in ["p99", "p99 < 10", "p100 < 1s", "errors < 1s", "tps < 5ms", "p99 > 1ms", "errors < 0%"]
         {
             assert!(wrong.parse::<Objective>().is_err(), "{wrong}");
@@ -204,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn it_is_lost_when_what_is_still_to_come_cannot_mend_it() {
+    fn it_is_lost_once_the_remaining_transactions_can_not_save_it() {
         let bad = window([50; 20], 0);
-        // Of 1,000 at most 10 may be beyond; of 10,000 it is 100.
+        // 10 of 1,000 may be beyond the limit, and 100 of 10,000.
         assert!(objective("p99 < 10ms").is_lost(&bad, 1_000.0));
         assert!(!objective("p99 < 10ms").is_lost(&bad, 10_000.0));
         assert!(objective("max < 10ms").is_lost(&bad, 1e9));

@@ -1,15 +1,14 @@
-//! Figures as people read them.
+//! Figures for people.
 
-/// Nanoseconds as milliseconds, to the microsecond: all of a column are as exact, and their points stand below each
-/// other.
-pub(super) fn ms(ns: f64) -> String {
+/// Nanoseconds as milliseconds, to the microsecond, so that the points of a column are aligned.
+pub(crate) fn ms(ns: f64) -> String {
     let text = format!("{:.3}", ns / 1e6);
     let (whole, rest) = text.split_at(text.len() - 4);
     separated(whole) + rest
 }
 
-/// A number by thousands; with decimals where it takes them to three significant digits.
-pub(super) fn grouped(value: f64) -> String {
+/// A number with its thousands in groups, and the decimals that three significant digits take.
+pub(crate) fn grouped(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 || v.fract() == 0.0 => 0,
         v if v >= 9.995 => 1,
@@ -20,8 +19,8 @@ pub(super) fn grouped(value: f64) -> String {
     separated(whole) + rest
 }
 
-/// A share in per cent: `0.2 %`.
-pub(super) fn percent(share: f64) -> String {
+/// A share in percent: `0.2 %`.
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = match percent {
         p if p == 0.0 || p >= 9.995 => 0,
@@ -33,7 +32,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// Bytes in the largest binary unit that gives at least 1.
-pub(super) fn bytes(bytes: f64) -> String {
+pub(crate) fn bytes(bytes: f64) -> String {
     let mut value = bytes;
     for unit in ["B", "KiB", "MiB"] {
         if value < 1024.0 {
@@ -44,8 +43,8 @@ pub(super) fn bytes(bytes: f64) -> String {
     format!("{} GiB", grouped(value))
 }
 
-/// A time in the unit in which it is short: `12 µs`, `1.23 ms`, `2.05 s`.
-pub(super) fn time(ns: f64) -> String {
+/// A time in its largest unit: `12 µs`, `1.23 ms`, `2.05 s`.
+pub(crate) fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
         ns if ns < 1e6 => format!("{} µs", grouped(ns / 1e3)),
@@ -55,7 +54,7 @@ pub(super) fn time(ns: f64) -> String {
 }
 
 /// `1 client`, `2 clients`.
-pub(super) fn counted(count: u64, what: &str) -> String {
+pub(crate) fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count as f64), if count == 1 { "" } else { "s" })
 }
 
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_as_exact_as_they_are_of_use() {
+    fn figures_have_three_significant_digits() {
         assert_eq!([900.0, 4_213_000.0, 1_942_100_000.0].map(ms), ["0.001", "4.213", "1,942.100"]);
         assert_eq!([0.0, 1.234, 47.06, 12_345.6, 7.0].map(grouped), ["0", "1.23", "47.1", "12,346", "7"]);
         assert_eq!(

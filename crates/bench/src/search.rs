@@ -1,40 +1,40 @@
-//! Which rate to try next: doubles until one does not hold, then halves what lies between, until 5 % are left.
+//! The rate to try next: doubles until a rate does not hold, then bisects, until 5 % are left.
 
 /// The search for the highest rate that holds.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
+pub(crate) struct Search {
     start: f64,
-    /// What the clients did without a schedule: doubling stops there once on its way.
+    /// Throughput without a schedule: doubling stops there once.
     capacity: f64,
-    /// The highest that held.
+    /// The highest rate that held.
     held: Option<f64>,
-    /// The lowest that did not, above `held`.
+    /// The lowest rate that did not, above `held`.
     failed: Option<f64>,
 }
 
-/// What the search wants.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     Try(f64),
     /// The highest rate that holds, within [`PRECISION`].
     Found(f64),
-    /// None of the rates holds, down to this one.
+    /// No rate holds, down to this one.
     Nothing(f64),
 }
 
-/// How far the lowest rate that does not hold may be from the highest that does.
-pub(super) const PRECISION: f64 = 0.05;
+/// Largest distance of the lowest rate that does not hold from the highest that does.
+pub(crate) const PRECISION: f64 = 0.05;
 
-/// How much lower than at first it is tried, when nothing holds.
+/// The lowest rate to try, as a share of the first one.
 const LEAST: f64 = 1.0 / 16.0;
 
 impl Search {
-    /// A search that begins with an eighth of what the clients did without a schedule.
-    pub(super) fn new(capacity: f64) -> Self {
+    /// A search that starts at an eighth of the throughput without a schedule.
+    pub(crate) fn new(capacity: f64) -> Self {
         Self { start: capacity / 8.0, capacity, held: None, failed: None }
     }
 
-    pub(super) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> Next {
         match (self.held, self.failed) {
             (None, None) => Next::Try(self.start),
             (Some(held), None) if held < self.capacity / 1.1 && held * 2.0 > self.capacity => {
@@ -48,8 +48,8 @@ impl Search {
         }
     }
 
-    /// What came of a rate.
-    pub(super) fn tried(&mut self, rate: f64, holds: bool) {
+    /// Takes the outcome of a rate.
+    pub(crate) fn record(&mut self, rate: f64, holds: bool) {
         if holds {
             self.held = Some(rate);
         } else {
@@ -67,7 +67,7 @@ mod tests {
         let mut search = Search::new(capacity);
         for step in 0.. {
             match search.next() {
-                Next::Try(rate) => search.tried(rate, rate <= limit),
+                Next::Try(rate) => search.record(rate, rate <= limit),
                 end => return (end, step),
             }
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_holds_it_gives_up() {
+    fn it_gives_up_if_no_rate_holds() {
         let (end, steps) = search(1_000.0, 0.0);
         assert!(matches!(end, Next::Nothing(rate) if rate < 16.0), "{end:?}");
         assert!(steps <= 6, "{steps}");

@@ -1,161 +1,146 @@
-//! The report: everything that came of a load, with units in its names. Its JSON is `pgdyno.bench/1` (docs/bench.md).
+//! The results of a load, with units in their names: the figures of its report.
 
 use driver::{ErrorRecord, Load, Moments, Record, ScriptRecord};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::describe::{Described, LoadDescribed, Server};
-use super::find_max::Search;
-use super::measure::{self, Measured};
-use super::omission::{self, Stall};
-use super::warnings::{self, Warning};
+use crate::measure::{self, Measured};
+use crate::omission::{self, Stall};
 
-/// The version of the document.
-const SCHEMA: &str = "pgdyno.bench/1";
-
+/// The figures of a load.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    schema: &'static str,
-    pgdyno_version: &'static str,
-    /// RFC 3339; null where the load never began.
-    pub(super) started: Option<String>,
-    pub(super) interrupted: bool,
-    pub(super) server: Server,
-    pub(super) load: LoadDescribed,
-    /// Length of the measured window as it was.
-    pub(super) window_us: f64,
-    pub(super) totals: Totals,
-    /// Clients that were aborted, and what the first of them said.
-    pub(super) clients_aborted: u32,
-    pub(super) aborts: Vec<String>,
-    pub(super) connecting: Connecting,
-    pub(super) driver: Driver,
-    pub(super) before_window: u64,
-    pub(super) after_window: AfterWindow,
-    pub(super) scripts: Vec<Script>,
-    pub(super) find_max: Option<Search>,
-    pub(super) warnings: Vec<Warning>,
-    pub(super) intervals: Vec<Interval>,
+pub(crate) struct Results {
+    /// Actual length of the measured window.
+    pub(crate) window_us: f64,
+    pub(crate) totals: Totals,
+    pub(crate) clients_aborted: u32,
+    /// Messages of the first clients that were aborted.
+    pub(crate) aborts: Vec<String>,
+    pub(crate) connecting: Connecting,
+    pub(crate) driver: Driver,
+    pub(crate) before_window: u64,
+    pub(crate) after_window: AfterWindow,
+    pub(crate) scripts: Vec<Script>,
 }
 
 /// All scripts together, in the window.
 #[derive(Debug, Serialize)]
-pub(super) struct Totals {
-    pub(super) tps: f64,
-    /// That succeeded.
-    pub(super) transactions: u64,
-    pub(super) failed: u64,
-    pub(super) retried: u64,
-    pub(super) retries: u64,
-    pub(super) skipped: u64,
-    pub(super) late: u64,
-    /// Arrivals of an open loop that never began; null in a closed one.
-    pub(super) never_begun: Option<u64>,
-    pub(super) rows: u64,
-    pub(super) rows_per_s: f64,
-    pub(super) received_bytes: u64,
-    pub(super) received_bytes_per_s: f64,
+pub(crate) struct Totals {
+    pub(crate) tps: f64,
+    /// Successful ones.
+    pub(crate) transactions: u64,
+    pub(crate) failed: u64,
+    pub(crate) retried: u64,
+    pub(crate) retries: u64,
+    pub(crate) skipped: u64,
+    pub(crate) late: u64,
+    /// Arrivals of an open loop that never started; null in a closed loop.
+    pub(crate) never_begun: Option<u64>,
+    pub(crate) rows: u64,
+    pub(crate) rows_per_s: f64,
+    pub(crate) received_bytes: u64,
+    pub(crate) received_bytes_per_s: f64,
     /// From the intended start.
-    pub(super) latency: Option<Latency>,
-    /// From the start as it was; null in a closed loop, where that is the same.
-    pub(super) service: Option<Latency>,
+    pub(crate) latency: Option<Latency>,
+    /// From the actual start; null in a closed loop, where that is the same.
+    pub(crate) service: Option<Latency>,
     /// Corrected for coordinated omission; null without a stall, and in an open loop, which needs no correction.
-    pub(super) corrected: Option<Latency>,
-    pub(super) errors: Vec<Error>,
+    pub(crate) corrected: Option<Latency>,
+    pub(crate) errors: Vec<Error>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Latency {
-    pub(super) count: u64,
-    pub(super) min_us: f64,
-    pub(super) mean_us: f64,
-    pub(super) stddev_us: f64,
-    pub(super) p50_us: f64,
-    pub(super) p90_us: f64,
-    pub(super) p95_us: f64,
-    pub(super) p99_us: f64,
-    pub(super) p999_us: f64,
-    pub(super) p9999_us: f64,
-    pub(super) max_us: f64,
+pub(crate) struct Latency {
+    pub(crate) count: u64,
+    pub(crate) min_us: f64,
+    pub(crate) mean_us: f64,
+    pub(crate) stddev_us: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p90_us: f64,
+    pub(crate) p95_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+    pub(crate) p9999_us: f64,
+    pub(crate) max_us: f64,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Error {
-    /// Null where it was none of the server's.
-    pub(super) sqlstate: Option<String>,
-    /// What was said, of one of them.
-    pub(super) text: String,
-    pub(super) failed: u64,
-    pub(super) retries: u64,
+pub(crate) struct Error {
+    /// Null if the error is not the server's.
+    pub(crate) sqlstate: Option<String>,
+    /// The message of one of them.
+    pub(crate) text: String,
+    pub(crate) failed: u64,
+    pub(crate) retries: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Connecting {
+pub(crate) struct Connecting {
     /// Until all clients were connected, before the load.
-    pub(super) took_us: f64,
-    /// Connections that were opened in the window.
-    pub(super) in_window: u64,
-    pub(super) in_window_mean_us: Option<f64>,
-    pub(super) in_window_max_us: Option<f64>,
+    pub(crate) took_us: f64,
+    /// Connections opened in the window.
+    pub(crate) in_window: u64,
+    pub(crate) in_window_mean_us: Option<f64>,
+    pub(crate) in_window_max_us: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Driver {
-    pub(super) engine: &'static str,
+pub(crate) struct Driver {
+    pub(crate) engine: &'static str,
     /// Why it is not io_uring.
-    pub(super) engine_reason: Option<String>,
-    pub(super) busy_share: f64,
-    pub(super) busy_share_max: f64,
+    pub(crate) engine_reason: Option<String>,
+    pub(crate) busy_share: f64,
+    pub(crate) busy_share_max: f64,
     /// Readable → handled.
-    pub(super) lag_mean_us: Option<f64>,
-    pub(super) lag_max_us: Option<f64>,
+    pub(crate) lag_mean_us: Option<f64>,
+    pub(crate) lag_max_us: Option<f64>,
     /// Due → sent; null in a closed loop.
-    pub(super) send_lag_mean_us: Option<f64>,
-    pub(super) send_lag_max_us: Option<f64>,
-    pub(super) cpu_us: u64,
-    pub(super) cpu_us_per_transaction: Option<f64>,
-    pub(super) memory_bytes: Option<u64>,
-    pub(super) memory_bytes_per_client: Option<u64>,
+    pub(crate) send_lag_mean_us: Option<f64>,
+    pub(crate) send_lag_max_us: Option<f64>,
+    pub(crate) cpu_us: u64,
+    pub(crate) cpu_us_per_transaction: Option<f64>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) memory_bytes_per_client: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct AfterWindow {
+pub(crate) struct AfterWindow {
     /// In flight at the window's end.
-    pub(super) transactions: u64,
-    pub(super) max_us: Option<f64>,
+    pub(crate) transactions: u64,
+    pub(crate) max_us: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Script {
-    pub(super) name: String,
-    pub(super) weight: u64,
-    pub(super) tps: f64,
-    pub(super) transactions: u64,
-    pub(super) failed: u64,
-    pub(super) retried: u64,
-    pub(super) retries: u64,
-    pub(super) skipped: u64,
-    pub(super) late: u64,
-    pub(super) rows: u64,
-    pub(super) latency: Option<Latency>,
-    pub(super) service: Option<Latency>,
-    pub(super) errors: Vec<Error>,
+pub(crate) struct Script {
+    pub(crate) name: String,
+    pub(crate) weight: u64,
+    pub(crate) tps: f64,
+    pub(crate) transactions: u64,
+    pub(crate) failed: u64,
+    pub(crate) retried: u64,
+    pub(crate) retries: u64,
+    pub(crate) skipped: u64,
+    pub(crate) late: u64,
+    pub(crate) rows: u64,
+    pub(crate) latency: Option<Latency>,
+    pub(crate) service: Option<Latency>,
+    pub(crate) errors: Vec<Error>,
     /// Empty without --per-statement.
-    pub(super) statements: Vec<Statement>,
+    pub(crate) statements: Vec<Statement>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Statement {
-    pub(super) line: u32,
-    pub(super) text: String,
-    pub(super) latency: Option<Latency>,
-    pub(super) failures: u64,
-    pub(super) retries: u64,
+pub(crate) struct Statement {
+    pub(crate) line: u32,
+    pub(crate) text: String,
+    pub(crate) latency: Option<Latency>,
+    pub(crate) failures: u64,
+    pub(crate) retries: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Interval {
-    /// After the load's start, the warm-up being part of it.
+pub(crate) struct Interval {
+    /// After the load's start, warm-up included.
     start_us: f64,
     width_us: f64,
     tps: f64,
@@ -176,33 +161,17 @@ pub(super) struct Interval {
     lag_max_us: f64,
 }
 
-impl Report {
-    pub(super) fn of(
-        load: &Load,
-        described: Described,
-        measured: &Measured,
-        find_max: Option<Search>,
-        interrupted: bool,
-    ) -> Self {
+impl Results {
+    /// The figures of a measured load; `stall` is the reason to correct latencies.
+    pub(crate) fn new(load: &Load, measured: &Measured, stall: Option<&Stall>) -> Self {
         let window_ns = measured.outcome.window_ns;
-        let open = load.main.arrivals.is_open();
-        let stall = match &measured.window {
-            Some(window) if !open => omission::stall(window, &measured.intervals),
-            _ => None,
-        };
-        let mut report = Self {
-            schema: SCHEMA,
-            pgdyno_version: env!("CARGO_PKG_VERSION"),
-            started: measured.started.map(|started| started.to_string()),
-            interrupted,
-            server: described.server,
-            load: described.load,
+        Self {
             window_us: window_ns as f64 / 1e3,
-            totals: Totals::of(load, measured, stall.as_ref()),
+            totals: Totals::new(load, measured, stall),
             clients_aborted: measured.outcome.aborted,
             aborts: measured.aborts.clone(),
-            connecting: Connecting::of(measured),
-            driver: Driver::of(load, measured),
+            connecting: Connecting::new(measured),
+            driver: Driver::new(load, measured),
             before_window: measured.in_warmup,
             after_window: AfterWindow {
                 transactions: measured.drain.transactions,
@@ -212,20 +181,15 @@ impl Report {
                 Some(window) => scripts(load, window, window_ns),
                 None => Vec::new(),
             },
-            find_max,
-            warnings: Vec::new(),
-            intervals: measured.intervals.iter().map(Interval::of).collect(),
-        };
-        report.warnings = warnings::of(&report, load, stall.as_ref());
-        report
+        }
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.totals.never_begun.is_some()
     }
 }
 
-/// Of all scripts.
+/// The sum over all scripts.
 fn sum(window: &Record) -> Option<ScriptRecord> {
     let (first, others) = window.scripts.split_first()?;
     let mut sum = first.clone();
@@ -238,15 +202,15 @@ fn per_second(count: u64, ns: u64) -> f64 {
 }
 
 impl Totals {
-    fn of(load: &Load, measured: &Measured, stall: Option<&Stall>) -> Self {
+    fn new(load: &Load, measured: &Measured, stall: Option<&Stall>) -> Self {
         let window_ns = measured.outcome.window_ns;
         let sum = measured.window.as_ref().and_then(sum);
-        let count = |of: fn(&ScriptRecord) -> u64| sum.as_ref().map_or(0, of);
+        let count = |figure: fn(&ScriptRecord) -> u64| sum.as_ref().map_or(0, figure);
         let (rows, bytes) = (count(|s| s.rows), measured.window.as_ref().map_or(0, |window| window.bytes));
         let transactions = count(|s| s.moments.count);
         let corrected = sum.as_ref().filter(|_| stall.is_some()).and_then(|sum| {
             let ended = transactions + sum.failures.sum();
-            Latency::of(&omission::corrected(&sum.latency, ended, load.clients(), window_ns), None)
+            Latency::new(&omission::corrected(&sum.latency, ended, load.clients(), window_ns), None)
         });
         Self {
             tps: per_second(transactions, window_ns),
@@ -261,16 +225,16 @@ impl Totals {
             rows_per_s: per_second(rows, window_ns),
             received_bytes: bytes,
             received_bytes_per_s: per_second(bytes, window_ns),
-            latency: sum.as_ref().and_then(|sum| Latency::of(&sum.latency, Some(&sum.moments))),
-            service: sum.as_ref().and_then(|sum| Latency::of(sum.service.as_ref()?, None)),
+            latency: sum.as_ref().and_then(|sum| Latency::new(&sum.latency, Some(&sum.moments))),
+            service: sum.as_ref().and_then(|sum| Latency::new(sum.service.as_ref()?, None)),
             corrected,
             errors: sum.as_ref().map_or_else(Vec::new, |sum| errors(&sum.errors)),
         }
     }
 }
 
-fn errors(of: &[ErrorRecord]) -> Vec<Error> {
-    let mut errors: Vec<Error> = of
+fn errors(records: &[ErrorRecord]) -> Vec<Error> {
+    let mut errors: Vec<Error> = records
         .iter()
         .map(|error| Error {
             sqlstate: Some(error.sqlstate.clone()).filter(|state| !state.is_empty()),
@@ -284,8 +248,8 @@ fn errors(of: &[ErrorRecord]) -> Vec<Error> {
 }
 
 impl Latency {
-    /// `exact`: mean, deviation and extremes, where they are known better than from a histogram.
-    fn of(histogram: &Histogram<u64>, exact: Option<&Moments>) -> Option<Self> {
+    /// The figures of a histogram; `exact` has mean, deviation and extremes if they are known better.
+    fn new(histogram: &Histogram<u64>, exact: Option<&Moments>) -> Option<Self> {
         if histogram.is_empty() {
             return None;
         }
@@ -293,7 +257,7 @@ impl Latency {
             || (histogram.min() as f64, histogram.mean(), histogram.stdev(), histogram.max() as f64);
         let (min, mean, stddev, max) =
             exact.map_or_else(from_histogram, |m| (m.min as f64, m.mean, m.stddev(), m.max as f64));
-        // A bucket's upper end may lie beyond the largest value in it.
+        // A bucket's upper end may be above the largest value in it.
         let quantile = |q| (histogram.value_at_quantile(q) as f64).min(max) / 1e3;
         Some(Self {
             count: histogram.len(),
@@ -312,7 +276,7 @@ impl Latency {
 }
 
 impl Connecting {
-    fn of(measured: &Measured) -> Self {
+    fn new(measured: &Measured) -> Self {
         let connects = measured.window.as_ref().map(|window| window.connects).filter(|c| c.count > 0);
         Self {
             took_us: measured.connecting.as_nanos() as f64 / 1e3,
@@ -324,11 +288,11 @@ impl Connecting {
 }
 
 impl Driver {
-    fn of(load: &Load, measured: &Measured) -> Self {
+    fn new(load: &Load, measured: &Measured) -> Self {
         let lag = measured.window.as_ref().map(|window| window.lag).filter(|lag| lag.count > 0);
         let send_lag = measured.window.as_ref().map(|window| window.send_lag).filter(|lag| lag.count > 0);
         let us = |ns: u64| ns as f64 / 1e3;
-        // CPU time is that of the whole load, warm-up and end included.
+        // CPU time is the whole load's, warm-up and end included.
         let in_window: u64 =
             measured.intervals.iter().map(|interval| interval.transactions + interval.failed).sum();
         let all = in_window + measured.in_warmup + measured.drain.transactions;
@@ -365,8 +329,8 @@ fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
             skipped: record.skipped,
             late: record.late,
             rows: record.rows,
-            latency: Latency::of(&record.latency, Some(&record.moments)),
-            service: record.service.as_ref().and_then(|service| Latency::of(service, None)),
+            latency: Latency::new(&record.latency, Some(&record.moments)),
+            service: record.service.as_ref().and_then(|service| Latency::new(service, None)),
             errors: errors(&record.errors),
             statements: script
                 .script
@@ -376,7 +340,7 @@ fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
                 .map(|(command, record)| Statement {
                     line: command.line,
                     text: command.text.clone(),
-                    latency: Latency::of(&record.latency, Some(&record.moments)),
+                    latency: Latency::new(&record.latency, Some(&record.moments)),
                     failures: record.failures,
                     retries: record.retries,
                 })
@@ -386,7 +350,7 @@ fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
 }
 
 impl Interval {
-    fn of(interval: &measure::Interval) -> Self {
+    pub(crate) fn new(interval: &measure::Interval) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
         let width_ns = interval.end_ns - interval.start_ns;
         Self {

@@ -1,0 +1,150 @@
+//! Why a load can't be planned, or can't be run.
+
+use std::io;
+use std::path::PathBuf;
+
+use driver::LoadError;
+use script::{BuiltinError, EvalError, ScriptError};
+use wire::blocking::SessionError;
+
+/// A request that is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A script does not parse.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// No built-in script has this name.
+    #[error(transparent)]
+    Builtin(#[from] BuiltinError),
+    /// A variable does not take its value.
+    #[error(transparent)]
+    Variable(#[from] EvalError),
+    /// More variables than a script can have.
+    #[error("there are too many variables")]
+    TooManyVariables,
+    /// Neither a file nor a built-in script has this name.
+    #[error(
+        "there is no script \"{name}\": it is neither a file nor one of the built-in tpcb-like, simple-update and \
+         select-only; a database is given by -d {name}"
+    )]
+    NoScript {
+        /// The name.
+        name: String,
+    },
+    /// A script can't be read.
+    #[error("the script {} can't be read: {source}", .path.display())]
+    UnreadableScript {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No script would ever be chosen.
+    #[error("every script has weight 0: none would ever be chosen")]
+    NoWeight,
+    /// More threads than clients.
+    #[error("{threads} threads have no work with {clients} clients: use fewer, by -j")]
+    IdleThreads {
+        /// Threads.
+        threads: u32,
+        /// Clients.
+        clients: u32,
+    },
+    /// Spacing without a rate.
+    #[error("--arrivals spaces the transactions of a rate: set one by --rate, --stage or --find-max")]
+    SpacingWithoutRate,
+    /// A rate, and arrivals of a file.
+    #[error("the arrivals of a file have no other rate: drop --rate, --stage or --find-max")]
+    RateOfArrivalFile,
+    /// A warm-up, and arrivals of a file.
+    #[error("the arrivals of a file start at once: drop --warmup")]
+    WarmupOfArrivalFile,
+    /// A schedule on which nothing starts.
+    #[error("the rate of every stage is 0: nothing would ever start")]
+    ZeroRate,
+    /// A file of arrivals can't be read.
+    #[error("the arrivals {} can't be read: {source}", .path.display())]
+    UnreadableArrivals {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line of a file of arrivals is wrong.
+    #[error("{}:{line}: `{text}` {why}", .path.display())]
+    Arrival {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Its text.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A file of arrivals is empty.
+    #[error("there are no arrivals in {}", .path.display())]
+    NoArrivals {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A plan that can't be run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The server can't be reached.
+    #[error(transparent)]
+    Connect(#[from] SessionError),
+    /// pgbench's tables can't be counted.
+    #[error(
+        "the scale of pgbench's tables could not be read; if they are missing, `pgdyno pgbench -i {database}` creates them"
+    )]
+    Scale {
+        /// The database.
+        database: String,
+        /// Why.
+        source: SessionError,
+    },
+    /// The variable `:scale` does not take its value.
+    #[error(transparent)]
+    Variable(#[from] EvalError),
+    /// The load failed.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The script of setup or teardown failed.
+    #[error("the {phase} failed")]
+    Script {
+        /// `setup` or `teardown`.
+        phase: &'static str,
+        /// Why.
+        source: ScriptFailure,
+    },
+    /// The interval log can't be created.
+    #[error("the interval log {} can't be created", .path.display())]
+    CreateLog {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The interval log can't be written.
+    #[error("the interval log {} can't be written; is the disk full?", .path.display())]
+    WriteLog {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Why a script of setup or teardown failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptFailure {
+    /// It could not be run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its commands failed: the messages.
+    #[error("{0}")]
+    Commands(String),
+}

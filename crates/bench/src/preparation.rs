@@ -1,0 +1,80 @@
+//! What happens once, before and after the load: queries to the server, and the scripts of setup and teardown.
+//!
+//! The driver runs these scripts, as a load of one transaction: they have the same language and variables as the others.
+
+use std::io::Write;
+use std::time::Duration;
+
+use driver::{Control, ErrorPolicy, Group, Level, Load, Observer, OnError, Record, Said, WeightedScript};
+use model::record::ClockReading;
+use script::{Script, Seeds, Value};
+use wire::blocking::Session;
+
+use crate::error::{RunError, ScriptFailure};
+use crate::plan::Plan;
+
+/// Asks the server for its version, and for the scale of pgbench's tables if the scripts need it. Returns the version as a
+/// number.
+pub(crate) fn query_server(plan: &mut Plan) -> Result<u32, RunError> {
+    let mut session = Session::connect(&plan.load.connection)?;
+    if let Some(slot) = plan.unknown_scale {
+        let rows = session
+            .query("SELECT count(*) FROM pgbench_branches")
+            .map_err(|source| RunError::Scale { database: plan.load.connection.database.clone(), source })?;
+        let scale = rows.into_iter().flatten().flatten().next().and_then(|count| count.parse::<u32>().ok());
+        plan.scale = scale;
+        plan.load.main.variables.set(slot, Value::Int(i64::from(scale.unwrap_or(1))))?;
+    }
+    Ok(session.server_version())
+}
+
+/// Runs a script once, with the variables and the connection of a load. The server's notices go to `notices`. An error of
+/// a command ends the script.
+pub(crate) fn run_script(
+    script: &Script,
+    load: &Load,
+    control: Control,
+    notices: &mut dyn Write,
+) -> Result<(), ScriptFailure> {
+    let seeds = Seeds {
+        clients: load.seeds.clients[..1].to_vec(),
+        default_seed: None,
+        threads: load.seeds.threads[..1].to_vec(),
+    };
+    let scripts = vec![WeightedScript { script: script.clone(), weight: 1 }];
+    let group = Group::new(1, scripts, load.main.variables.clone());
+    let load = Load {
+        errors: ErrorPolicy { rules: Vec::new(), otherwise: OnError::Abort, ..ErrorPolicy::pgbench(Some(1)) },
+        engine: load.engine,
+        ..Load::new(load.connection.clone(), group, seeds)
+    };
+    let mut messages = Messages { notices, errors: Vec::new() };
+    driver::run(load, control, &mut messages)?;
+    if messages.errors.is_empty() { Ok(()) } else { Err(ScriptFailure::Commands(messages.errors.join("\n"))) }
+}
+
+/// Passes notices on and keeps errors.
+struct Messages<'a> {
+    notices: &'a mut dyn Write,
+    errors: Vec<String>,
+}
+
+impl Observer for Messages<'_> {
+    fn connected(&mut self, _: Duration, _: &[i32]) {}
+
+    fn started(&mut self, _: ClockReading) {}
+
+    fn interval(&mut self, _: &Record) {}
+
+    fn said(&mut self, said: &Said) {
+        match said.level {
+            // A notice that can't be shown is no reason to stop.
+            Level::Plain => drop(self.notices.write_all(said.text.as_bytes())),
+            Level::Error if said.line > 0 => {
+                self.errors.push(format!("line {}: {}", said.line, said.text.trim_end()));
+            }
+            Level::Error => self.errors = vec![said.text.clone()],
+            Level::Debug | Level::Info => {}
+        }
+    }
+}

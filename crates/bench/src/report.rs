@@ -1,0 +1,91 @@
+//! The report of a load or a search. Its JSON is `pgdyno.bench/1` (docs/bench.md).
+
+use driver::Load;
+use serde::Serialize;
+
+use crate::description::{LoadDescription, ServerDescription};
+use crate::find_max::Search;
+use crate::measure::Measured;
+use crate::omission;
+use crate::plan::Plan;
+use crate::results::{Interval, Results};
+use crate::warnings::{self, Warning};
+
+/// The version of the document.
+const SCHEMA: &str = "pgdyno.bench/1";
+
+/// The outcome of a bench.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    pgdyno_version: &'static str,
+    /// RFC 3339; null if the load never started.
+    pub(crate) started: Option<String>,
+    pub(crate) interrupted: bool,
+    pub(crate) server: ServerDescription,
+    pub(crate) load: LoadDescription,
+    #[serde(flatten)]
+    pub(crate) results: Results,
+    pub(crate) find_max: Option<Search>,
+    pub(crate) warnings: Vec<Warning>,
+    intervals: Vec<Interval>,
+}
+
+/// How a bench ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// As planned.
+    Complete,
+    /// Some clients were aborted, or the rate that was found was not confirmed.
+    Partial,
+    /// All clients were aborted, or no rate meets the objectives.
+    Failed,
+    /// By an interrupt.
+    Interrupted,
+}
+
+impl Report {
+    /// The report of a load of a plan, or of its search, with the last load of that.
+    pub(crate) fn new(
+        plan: &Plan,
+        server_version: u32,
+        load: &Load,
+        measured: &Measured,
+        find_max: Option<Search>,
+        interrupted: bool,
+    ) -> Self {
+        let stall = match &measured.window {
+            Some(window) if !load.main.arrivals.is_open() => omission::stall(window, &measured.intervals),
+            _ => None,
+        };
+        let results = Results::new(load, measured, stall.as_ref());
+        Self {
+            schema: SCHEMA,
+            pgdyno_version: env!("CARGO_PKG_VERSION"),
+            started: measured.started.map(|started| started.to_string()),
+            interrupted,
+            server: ServerDescription::new(&load.connection, server_version),
+            load: LoadDescription::new(plan, load),
+            warnings: warnings::warnings(&results, load.clients(), stall.as_ref()),
+            results,
+            find_max,
+            intervals: measured.intervals.iter().map(Interval::new).collect(),
+        }
+    }
+
+    /// How the bench ended.
+    pub fn conclusion(&self) -> Conclusion {
+        if self.interrupted {
+            return Conclusion::Interrupted;
+        }
+        let aborted = self.results.clients_aborted;
+        if aborted > 0 {
+            return if aborted == self.load.clients { Conclusion::Failed } else { Conclusion::Partial };
+        }
+        match &self.find_max {
+            Some(Search { rate_per_s: None, .. }) => Conclusion::Failed,
+            Some(Search { confirmed: false, .. }) => Conclusion::Partial,
+            _ => Conclusion::Complete,
+        }
+    }
+}

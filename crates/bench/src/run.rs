@@ -1,0 +1,80 @@
+//! A plan, run: setup, the load or the search, teardown.
+
+use std::io::Write;
+
+use driver::Load;
+
+use crate::error::RunError;
+use crate::find_max::{Search, find_max};
+use crate::interrupt::Interrupt;
+use crate::interval_log::IntervalLog;
+use crate::live::{Live, LiveView};
+use crate::measure::{Measured, measure};
+use crate::plan::Plan;
+use crate::preparation::{query_server, run_script};
+use crate::report::Report;
+
+/// The outcome of a plan.
+pub struct Outcome {
+    /// The report, or why there is none.
+    pub report: Result<Report, RunError>,
+    /// Whether the teardown succeeded. It runs whatever happened before.
+    pub teardown: Result<(), RunError>,
+}
+
+/// Runs a plan. The load is shown on `view`; notices of setup and teardown go to `notices`.
+pub fn run(
+    mut plan: Plan,
+    interrupt: &Interrupt,
+    view: Option<&mut dyn LiveView>,
+    notices: &mut dyn Write,
+) -> Outcome {
+    let mut log = None;
+    if let Some(path) = &plan.interval_log {
+        let names = plan.load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
+        match IntervalLog::create(path, names) {
+            Ok(created) => log = Some(created),
+            Err(error) => return Outcome { report: Err(error), teardown: Ok(()) },
+        }
+    }
+    let report = report(&mut plan, interrupt, Live::new(view), log.as_mut(), notices);
+    let teardown = plan.teardown.as_ref().map_or(Ok(()), |script| {
+        run_script(script, &plan.load, interrupt.uninterruptible(), notices)
+            .map_err(|source| RunError::Script { phase: "teardown", source })
+    });
+    Outcome { report, teardown }
+}
+
+fn report(
+    plan: &mut Plan,
+    interrupt: &Interrupt,
+    mut live: Live<'_>,
+    log: Option<&mut IntervalLog>,
+    notices: &mut dyn Write,
+) -> Result<Report, RunError> {
+    if let Some(setup) = &plan.setup {
+        run_script(setup, &plan.load, interrupt.control(), notices)
+            .map_err(|source| RunError::Script { phase: "setup", source })?;
+    }
+    let version = query_server(plan)?;
+    if plan.default_script {
+        live.line("no script is named: running the built-in tpcb-like");
+    }
+    let (load, measured, search) = run_load(plan, interrupt, &mut live, log)?;
+    Ok(Report::new(plan, version, &load, &measured, search, interrupt.is_requested()))
+}
+
+fn run_load(
+    plan: &Plan,
+    interrupt: &Interrupt,
+    live: &mut Live<'_>,
+    log: Option<&mut IntervalLog>,
+) -> Result<(Load, Measured, Option<Search>), RunError> {
+    if let Some(search) = &plan.search {
+        let found = find_max(&plan.load, search, interrupt, live, log)?;
+        return Ok((found.load, found.measured, Some(found.search)));
+    }
+    live.begin(&plan.load, None);
+    let measured = measure(plan.load.clone(), interrupt.control(), live, log, &|_| false)?;
+    Ok((plan.load.clone(), measured, None))
+}

@@ -1,0 +1,124 @@
+//! Progress of a campaign.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use model::message::Interval;
+use model::record::{Status, Trial};
+use runner::progress::{Event, Observer};
+use target::Progress as _;
+
+use crate::output::{about, note};
+use crate::progress::preparation::PreparationProgress;
+
+/// Shows what a campaign does.
+pub(crate) struct CampaignProgress {
+    terminal: bool,
+    /// Shown until the first trial begins.
+    preparation: PreparationProgress,
+    /// Shown from then on.
+    bar: ProgressBar,
+    /// Whether a trial has begun.
+    measuring: AtomicBool,
+}
+
+impl CampaignProgress {
+    /// A progress display that fits standard error.
+    pub(crate) fn new() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        Self { terminal, preparation: PreparationProgress::new(), bar, measuring: AtomicBool::new(false) }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.preparation.clear();
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        if self.terminal {
+            self.bar.println(text);
+        } else {
+            note(&format!("{text}\n"));
+        }
+    }
+
+    fn load(&self, interval: &Interval) {
+        let done: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
+        let tps = done as f64 * 1e6 / interval.width_us.max(1) as f64;
+        self.bar.set_prefix(format!("{tps:.0} tps"));
+    }
+}
+
+impl Observer for CampaignProgress {
+    fn see(&self, event: &Event) {
+        match event {
+            // Between trials, data are put back.
+            Event::Preparing { done, total, .. } if self.measuring.load(Ordering::Relaxed) => {
+                if let Some(share) = total.and_then(|total| (done * 100).checked_div(total)) {
+                    self.bar.set_prefix(format!("copy {share} %"));
+                }
+            }
+            Event::Preparing { what, done, total } => self.preparation.step(what, *done, *total),
+            Event::Notice(text) => self.preparation.notice(text),
+            Event::TrialBegins { trial, cell, attempt, reason, of, remaining } => {
+                self.measuring.store(true, Ordering::Relaxed);
+                self.preparation.clear();
+                self.bar.set_style(trial_style());
+                self.bar.enable_steady_tick(Duration::from_millis(100));
+                self.bar.set_length(*of as u64);
+                self.bar.set_position(u64::from(trial.position) - 1);
+                let left = about(remaining.seconds());
+                self.bar.set_message(format!("{}/{of}, {left} left: {cell}", trial.position));
+                self.bar.set_prefix("");
+                if !self.terminal {
+                    self.line(&format!("trial {}/{of}, about {left} left: {cell}", trial.position));
+                }
+                if let Some(reason) = reason {
+                    let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+                    self.line(&format!("  {cell}, repeat {}{attempt}: {reason}", trial.repeat));
+                }
+            }
+            Event::Load { interval, .. } => self.load(interval),
+            Event::TrialEnded(trial) => {
+                if let Some(text) = ended(trial, self.terminal) {
+                    self.line(&text);
+                }
+            }
+        }
+    }
+}
+
+/// The line that stays when a trial has ended. On a terminal only what needs attention stays.
+fn ended(trial: &Trial, terminal: bool) -> Option<String> {
+    let status = trial.validity.status;
+    if terminal && status == Status::Valid {
+        return None;
+    }
+    let came_out = match &trial.summary {
+        // Transactions may be scans.
+        Some(summary) if summary.tps < 10.0 => format!("{:.2} tps", summary.tps),
+        Some(summary) => format!("{:.0} tps", summary.tps),
+        None => "no load".to_owned(),
+    };
+    if status == Status::Valid {
+        return Some(format!("  {came_out}"));
+    }
+    let reasons: Vec<&str> = trial
+        .validity
+        .findings
+        .iter()
+        .filter(|finding| finding.status != Status::Valid)
+        .map(|finding| finding.evidence.as_str())
+        .collect();
+    Some(format!("  {} ({came_out}) {}: {}", status.name(), trial.cell, reasons.join("; ")))
+}
+
+/// The template is a constant; one that did not parse would fall back to indicatif's own.
+fn trial_style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} [{bar:20}] {prefix:>10} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
