@@ -8,7 +8,7 @@ use anyhow::Context;
 use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::server::Source;
-use report::table::Format;
+use plaintext::table::Format;
 use runner::campaign::{Campaign, Executed};
 use runner::{BootedFor, Here, RunError, Standing};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -150,7 +150,7 @@ impl CampaignRun<'_> {
     }
 
     fn print_tables(&self, format: Format) -> anyhow::Result<()> {
-        match report::of_run(self.store, &self.run.id)? {
+        match analysis::overview::read_run(self.store, &self.run.id)? {
             Some(view) => print(&report::tables(&view, format)),
             None => Ok(()),
         }

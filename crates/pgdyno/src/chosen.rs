@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use analysis::select::Selector;
 use anyhow::Context;
 use model::record::Trial;
-use report::Selector;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
 

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Run, Trial};
-use report::table::Format;
+use plaintext::table::Format;
 use runner::campaign::Executed;
 use runner::is_release;
 use runner::without_kernel::{OpenTrial, open_trials};

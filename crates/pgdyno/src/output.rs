@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use plaintext::table::Format;
 use report::Terminal;
-use report::table::Format;
 use rustix::termios::tcgetwinsize;
 
 /// `--format`, for commands that print data.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use analysis::select::RunSelection;
 use clap::Args;
-use report::Selection;
 
 /// `--store`, for every command that reads or writes trials.
 #[derive(Clone, Debug, Args)]
@@ -40,13 +40,13 @@ pub(crate) struct RunArg {
 
 impl RunArg {
     /// The run that was named; none where neither is given.
-    pub(crate) fn named(&self) -> Option<Selection> {
-        let by_id = self.run.clone().map(Selection::Run);
-        by_id.or_else(|| self.campaign.clone().map(Selection::Campaign))
+    pub(crate) fn named(&self) -> Option<RunSelection> {
+        let by_id = self.run.clone().map(RunSelection::Run);
+        by_id.or_else(|| self.campaign.clone().map(RunSelection::Campaign))
     }
 
     /// The run that was named, else the latest.
-    pub(crate) fn get(&self) -> Selection {
+    pub(crate) fn get(&self) -> RunSelection {
         self.named().unwrap_or_default()
     }
 }

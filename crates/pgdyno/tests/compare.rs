@@ -1,7 +1,7 @@
 //! `pgdyno compare` as a shell sees it: what it prints where, and how it exits.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "../../report/tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::process::{Command, Output};

@@ -1,7 +1,7 @@
 //! What `pgdyno export` writes is what the bundles hold, in every format.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
-#[path = "../../report/tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use model::record::{Status, TrialRecord};
 use model::waits::StatementUse;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use report::flat::{Kind, Table, Value};
+use report::export_tables::{Kind, Table, Value};
 
 fn pgdyno(bundles: &Bundles, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));

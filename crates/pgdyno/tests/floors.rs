@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the house, its floor, and what it may use.
-const HOUSE: [(&str, u8, &[&str]); 17] = [
+const HOUSE: [(&str, u8, &[&str]); 18] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -23,15 +23,31 @@ const HOUSE: [(&str, u8, &[&str]); 17] = [
     ("import", 1, &["model"]),
     ("workload", 1, &["model", "script"]),
     ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose", "workload"]),
-    ("report", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
+    ("analysis", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
+    ("report", 3, &["model", "stats", "plaintext", "diagnose", "store", "analysis"]),
     ("bench", 3, &["model", "script", "wire", "plaintext", "driver", "store"]),
     ("pgbench", 3, &["model", "script", "wire", "driver"]),
     (
         "pgdyno",
         4,
         &[
-            "model", "stats", "script", "wire", "driver", "target", "collect", "store", "diagnose", "import",
-            "workload", "runner", "report", "bench", "pgbench",
+            "model",
+            "stats",
+            "script",
+            "wire",
+            "driver",
+            "target",
+            "collect",
+            "store",
+            "diagnose",
+            "import",
+            "workload",
+            "runner",
+            "analysis",
+            "report",
+            "plaintext",
+            "bench",
+            "pgbench",
         ],
     ),
 ];

@@ -1,7 +1,7 @@
 //! `pgdyno history` as a shell sees it: what it prints where, how it exits, and what it keeps.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "../../report/tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `pgdyno power` and what `pgdyno plan` foresees, as a shell sees them.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "../../report/tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::fs;

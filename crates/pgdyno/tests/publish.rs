@@ -1,7 +1,7 @@
 //! What `pgdyno publish` leaves in real servers, the oldest and the newest that there are.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
-#[path = "../../report/tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use model::message::Endpoint;
 use model::record::{Status, TrialRecord};
 use model::workload::Transport;
 use postgres::{Client, NoTls};
-use report::flat::Table;
+use report::export_tables::Table;
 use target::{Cache, Progress, Server};
 
 const MAJORS: [&str; 2] = ["9.6", "18"];
@@ -91,7 +91,7 @@ impl Ground {
         let heads: Vec<_> = trials.iter().collect();
         let rows = |table: Table| {
             let mut rows = 0;
-            let mut add = |_: &[report::flat::Value<'_>]| -> Result<(), ()> {
+            let mut add = |_: &[report::export_tables::Value<'_>]| -> Result<(), ()> {
                 rows += 1;
                 Ok(())
             };

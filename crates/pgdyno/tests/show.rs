@@ -1,7 +1,7 @@
 //! `pgdyno show` as a shell and a terminal see it.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "../../report/tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::process::Command;

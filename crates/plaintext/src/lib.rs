@@ -1,5 +1,6 @@
-//! Plain text that commands print: tables in several formats, lines wrapped to a width.
+//! Plain text that commands print: tables in several formats, lines wrapped to a width, figures with their units.
 
+pub mod figures;
 pub mod table;
 mod wrap;
 

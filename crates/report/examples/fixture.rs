@@ -6,21 +6,24 @@
 //! `view.ts`, `scans.ts`, `kernels.ts`, `emulated.ts` and `histories.ts` are the same data and `details.ts` trials in detail: the type
 //! checker holds all of them against `web/src/data/`.
 
-#[path = "../tests/fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
-#[path = "../tests/fixture/mod.rs"]
+#[path = "../../analysis/tests/fixture/mod.rs"]
 mod fixture;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use analysis::history::{Over, Request, history};
+use analysis::metric::Metric;
+use analysis::overview::{read, view::View};
+use analysis::select::{RunSelection, Selector};
+use analysis::trial::{Detail, Points, detail};
 use bundles::{Bundles, cell, record};
 use model::environment::{KernelConfig, KernelFacts};
 use model::record::Log;
-use report::detail::{Detail, Points, detail};
-use report::history::{Document, Over, Request, history};
-use report::metric::Metric;
-use report::{Selection, Selector, View, html, read};
+use report::history::Document;
+use report::{html, json, json_pretty};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -36,11 +39,11 @@ fn main() -> Result<(), Failure> {
         fs::write(folder.join(name).with_extension("ts"), typed(name, &view))?;
     }
     kernels(&folder)?;
-    let emulated = read(&bundles::virtual_machines().store, &Selection::Latest)?;
+    let emulated = read(&bundles::virtual_machines().store, &RunSelection::Latest)?;
     fs::write(folder.join("emulated.html"), html(&emulated, &[], &[])?)?;
     fs::write(folder.join("emulated.ts"), typed("emulated", &emulated))?;
     let thinned = fixture::detailed::trials().into_iter().map(|record| detail(&record, Points::AtMost(20)));
-    let all: Vec<String> = whole.iter().cloned().chain(thinned).map(|detail| detail.json()).collect();
+    let all: Vec<String> = whole.iter().cloned().chain(thinned).map(|detail| json(&detail)).collect();
     let typed = format!(
         "import type {{ Detail }} from '../src/data/detail';\n\n/** Whole, then thinned. */\n\
          export const details: Detail[] = [{}];\n",
@@ -50,7 +53,7 @@ fn main() -> Result<(), Failure> {
 }
 
 fn typed(name: &str, view: &View) -> String {
-    let json = view.json_pretty();
+    let json = json_pretty(view);
     format!("import type {{ View }} from '../src/data/view';\n\nexport const {name}: View = {json};\n")
 }
 
@@ -90,7 +93,7 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
         record.logs = vec![Log { name: "kernel-config".to_owned(), text: config }];
         bundles.write(record);
     }
-    let view = read(&bundles.store, &Selection::Latest)?;
+    let view = read(&bundles.store, &RunSelection::Latest)?;
     let request = Request {
         metric: Metric::Tps,
         over: Over::Kernel,

@@ -5,11 +5,13 @@ use std::io;
 
 use store::{Store, StoreError};
 
-use crate::detail::{Points, detail};
-use crate::histories::histories;
-use crate::history::GitOrder;
+use crate::history;
 use crate::html::{compressed, page};
-use crate::view::View;
+use crate::json::json;
+use analysis::history::GitOrder;
+use analysis::history::histories_of_run;
+use analysis::overview::view::View;
+use analysis::trial::{Points, detail};
 
 /// Why there is no file.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +35,8 @@ pub struct ReportFile {
     pub left_out: usize,
 }
 
-/// What the details of all trials may take, as they are in the file: it is still sent by mail.
-pub const ROOM_BYTES: usize = 20_000_000;
+/// Most bytes that the details of all trials take in a file, so that it can be sent by mail.
+pub const MAX_DETAIL_BYTES: usize = 20_000_000;
 /// Fewer points say too little of a trial: rather there are fewer trials.
 const LEAST_POINTS: usize = 60;
 /// More than a screen is wide.
@@ -54,9 +56,10 @@ pub fn file(
     room_bytes: usize,
 ) -> Result<ReportFile, FileError> {
     let trials = by_nearness(view);
-    let mut of_runs = Vec::new();
+    let mut histories = Vec::new();
     for run in &view.runs {
-        of_runs.extend(histories(store, &run.id, git)?);
+        let found = histories_of_run(store, &run.id, git)?;
+        histories.extend(found.iter().map(history::Document::of));
     }
     let points = match trials.first() {
         Some(first) => points(store, first, trials.len(), room_bytes)?,
@@ -68,7 +71,7 @@ pub fn file(
         let detail = detail(&store.load(trial)?, Points::AtMost(points));
         is_thinned |=
             detail.load.tps_low.is_some() || detail.metrics.iter().any(|metric| metric.low.is_some());
-        let data = compressed(&detail.json())?;
+        let data = compressed(&json(&detail))?;
         match left.checked_sub(in_base64(data.len())) {
             Some(rest) => left = rest,
             None => break,
@@ -76,7 +79,7 @@ pub fn file(
         details.push((trial.clone(), data));
     }
     let left_out = trials.len() - details.len();
-    let html = page(view, &of_runs, details)?;
+    let html = page(view, &histories, details)?;
     Ok(ReportFile { html, thinned_to: is_thinned.then_some(points), left_out })
 }
 
@@ -90,7 +93,7 @@ fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usiz
     let each = PLANNED * room as f64 / trials as f64;
     let mut points = MOST_POINTS;
     while points > LEAST_POINTS {
-        let data = compressed(&detail(&record, Points::AtMost(points)).json())?;
+        let data = compressed(&json(&detail(&record, Points::AtMost(points))))?;
         if in_base64(data.len()) as f64 <= each {
             return Ok(points);
         }
@@ -107,7 +110,7 @@ fn by_nearness(view: &View) -> Vec<String> {
     for point in points {
         let mut trials: Vec<_> = point.runs.iter().collect();
         trials.sort_by(|a, b| {
-            let distance = |trial: &crate::view::Trial| {
+            let distance = |trial: &analysis::overview::view::Trial| {
                 Some((trial.tps?.ln() - point.median?.ln()).abs()).filter(|far| far.is_finite())
             };
             let key = |trial| (trial_is_invalid(trial), distance(trial).unwrap_or(f64::INFINITY));
@@ -121,6 +124,6 @@ fn by_nearness(view: &View) -> Vec<String> {
     by_rank.into_values().flatten().map(str::to_owned).collect()
 }
 
-fn trial_is_invalid(trial: &crate::view::Trial) -> bool {
+fn trial_is_invalid(trial: &analysis::overview::view::Trial) -> bool {
     trial.validity == model::record::Status::Invalid.name()
 }

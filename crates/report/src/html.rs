@@ -7,9 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::detail::Detail;
+use analysis::overview::view::View;
+use analysis::trial::Detail;
+
 use crate::history;
-use crate::view::{View, never_fails};
+use crate::json::json;
 
 /// The page as `make web` builds it; build.rs makes sure that it is there.
 pub(crate) const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
@@ -23,7 +25,7 @@ pub(crate) const PLACE: &str = "<!--PGDYNO_DATA-->";
 /// # Errors
 /// Only what compressing into memory may fail with, which is nothing known.
 pub fn html(view: &View, histories: &[history::Document], details: &[Detail]) -> io::Result<String> {
-    let details = details.iter().map(|detail| Ok((detail.id.clone(), compressed(&detail.json())?)));
+    let details = details.iter().map(|detail| Ok((detail.id.clone(), compressed(&json(detail))?)));
     page(view, histories, details.collect::<io::Result<Vec<_>>>()?)
 }
 
@@ -35,8 +37,8 @@ pub(crate) fn page(
 ) -> io::Result<String> {
     let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
     let mut page = before.to_owned();
-    embed(&mut page, "view", &compressed(&view.json())?);
-    embed(&mut page, "histories", &compressed(&never_fails(serde_json::to_string(histories)))?);
+    embed(&mut page, "view", &compressed(&json(view))?);
+    embed(&mut page, "histories", &compressed(&json(&histories))?);
     for (trial, detail) in details {
         embed(&mut page, &format!("trial-{trial}"), &detail);
     }
@@ -65,7 +67,7 @@ mod tests {
     use flate2::read::GzDecoder;
 
     use super::*;
-    use crate::analyse;
+    use analysis::overview;
 
     /// What the page has under an id.
     fn embedded(page: &str, id: &str) -> String {
@@ -79,10 +81,10 @@ mod tests {
 
     #[test]
     fn the_page_has_the_figures_inside() {
-        let view = analyse(&[], &BTreeMap::new());
+        let view = overview(&[], &BTreeMap::new());
         let details = vec![("01A".to_owned(), compressed("{}").unwrap())];
         let page = page(&view, &[], details).unwrap();
-        assert_eq!(embedded(&page, "view"), view.json());
+        assert_eq!(embedded(&page, "view"), json(&view));
         assert_eq!(embedded(&page, "histories"), "[]");
         assert_eq!(embedded(&page, "trial-01A"), "{}");
         assert!(!page.contains(PLACE));

@@ -1,13 +1,13 @@
 //! The report as a server: the page, and behind it the store's runs, their views, their trials, and what runs now.
 //!
-//! Read in the way of a request: `guard` (may it be answered?) → `routes` → `shelf` (what was read of the store) or
+//! Read in the way of a request: `guard` (may it be answered?) → `routes` → `cache` (what was read of the store) or
 //! `watch` (what happens in it) → `answer`. Nothing is ever written.
 
 mod answer;
 mod guard;
 mod page;
+mod report_cache;
 mod routes;
-mod shelf;
 mod watch;
 
 use std::io;
@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use guard::{BadToken, Guard, Token};
 pub use page::PageError;
-pub use shelf::GitOrder;
+pub use report_cache::GitOrder;
 
 /// The pages of a store, and who may see them; `git` orders commits in histories.
 ///

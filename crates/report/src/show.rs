@@ -13,10 +13,10 @@ pub use cells::CellLine;
 pub use trial::OfTrial;
 
 use crate::chart::Terminal;
-use crate::selector::{SelectError, Selector};
-use crate::source::Selection;
-use crate::table::Format;
+use analysis::select::RunSelection;
+use analysis::select::{SelectError, Selector};
 use cells::OfCells;
+use plaintext::table::Format;
 
 /// What a selector shows.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ enum What {
 ///
 /// # Errors
 /// It selects nothing, or the store can't be read.
-pub fn show(store: &Store, what: &Selector, default: &Selection) -> Result<Shown, SelectError> {
+pub fn show(store: &Store, what: &Selector, default: &RunSelection) -> Result<Shown, SelectError> {
     let all = store.trials()?;
     Ok(Shown(match what.trials(store, &all, default)?.as_slice() {
         [one] => What::Trial(Box::new(OfTrial::of(&store.load(&one.id)?))),

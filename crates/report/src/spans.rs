@@ -1,128 +1,152 @@
-//! A trial's transactions one by one: how long each took beside a lone one, which ended together, and what was read from
-//! disk meanwhile.
+//! Transactions one by one, as text: a table of trials, and a chart of each.
 
-mod text;
+use analysis::overview::view::{Column, Panel, Row, Trial};
+use analysis::spans::Spans;
+use plaintext::figures::counted;
+use plaintext::table::{Format, GAP, Table};
 
-use std::collections::BTreeMap;
+/// Letters of a bar that is as long as all of the transactions together.
+const WIDTH: u64 = 56;
+/// The most clients of a chart; of more, the first are shown.
+const MOST_CLIENTS: usize = 40;
+/// What the table's words mean.
+pub(crate) const LEGEND: [&str; 2] = [
+    "lone: against the mean with 1 client, all else equal; total: from the first start to the last end; read: from disk",
+    "meanwhile; raw read: the table's files past the server; together: how many ended together, though they began apart",
+];
 
-use model::cell::Cell;
-use model::message::TransactionSpan;
-use model::metrics::Series;
-use model::record::{RawRead, Status, Trial, TrialRecord};
-use stats::Task;
-
-use crate::timeline::disks;
-use crate::view::{self, Clump, Span, Spans};
-
-pub use text::gantt;
-pub(crate) use text::{LEGEND, charts, table};
-
-/// The most that are shown one by one; a trial with more has figures of all of them, and clumps of none.
-const MOST: usize = 1000;
-
-/// The transactions of a trial; none where they were not kept, or there were none.
-pub fn spans(record: &TrialRecord) -> Option<Spans> {
-    let first_us = record.spans.iter().map(|span| span.start_us).min()?;
-    let last_us = record.spans.iter().map(|span| span.end_us).max()?;
-    let succeeded = || record.spans.iter().filter(|span| !span.failed).map(length);
-    let (count, sum_us) =
-        succeeded().fold((0_u64, 0.0), |(count, sum), length| (count + 1, sum + length as f64));
-    let growth =
-        |metric: &str, of: &str| growth_around(record.metrics.get(metric, Some(of))?, first_us, last_us);
-    let disks = disks(record);
-    let by_all = || disks.iter().map(|disk| growth("disk.read_bytes", disk)).sum::<Option<f64>>();
-    let groups = record.trial.limits.iter().flat_map(|limits| &limits.groups);
-    let by_server = groups.filter_map(|group| growth("cgroup.read_bytes", group)).reduce(f64::max);
-    let read_bytes = by_server.or_else(|| by_all().filter(|_| !disks.is_empty()));
-    let (each, clumps) = match record.spans.len() <= MOST {
-        true => one_by_one(&record.spans),
-        false => (Vec::new(), Vec::new()),
-    };
-    Some(Spans {
-        count: record.spans.len(),
-        mean_us: (count > 0).then(|| sum_us / count as f64),
-        longest_us: succeeded().max(),
-        lone_us: None,
-        start_us: first_us,
-        end_us: last_us,
-        read_bytes,
-        each,
-        clumps,
-    })
-}
-
-/// What a counter grew by from the last reading before a span to the first one after it. Of what is done for nothing but
-/// the span, this is all; between readings a share of it would be taken for what came after.
-fn growth_around(series: &Series, from_us: u64, to_us: u64) -> Option<f64> {
-    let at = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
-    let readings = || series.points.iter().filter(|point| point.value.is_some()).map(|point| point.at_us);
-    let before = readings().filter(|reading| *reading <= at(from_us)).max();
-    let after = readings().filter(|reading| *reading >= at(to_us)).min();
-    series.growth(before.unwrap_or(at(from_us)), after.unwrap_or(at(to_us)))
-}
-
-/// What the files gave that were read past the server.
-pub(crate) fn raw_read(read: &RawRead) -> view::RawRead {
-    view::RawRead {
-        relation: read.relation.clone(),
-        bytes: read.bytes,
-        elapsed_us: read.elapsed_us,
-        mb_s: read.mb_s(),
+/// One row a trial of a panel; none where no trial's transactions were kept.
+pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
+    let mut table = Table::new([
+        "one by one",
+        "#clients",
+        "#repeat",
+        "#count",
+        "#mean s",
+        "#× lone",
+        "#longest s",
+        "#total s",
+        "#read MB",
+        "#MB/s",
+        "#raw read MB/s",
+        "#together",
+    ]);
+    for (row, at, trial, spans) in all(panel) {
+        let together: Vec<String> = spans.clumps.iter().map(|clump| clump.transactions.to_string()).collect();
+        let total_us = spans.end_us - spans.start_us;
+        let raw_read = trial.raw_read.as_ref().and_then(|read| read.mb_s);
+        table.push(vec![
+            columns[at].label.clone(),
+            row.clients.map_or(GAP.to_owned(), |clients| clients.to_string()),
+            trial.repeat.to_string(),
+            spans.count.to_string(),
+            known(spans.mean_us.map(seconds)),
+            known(spans.lone_us.zip(spans.mean_us).map(|(lone, mean)| format!("{:.2}", mean / lone))),
+            known(spans.longest_us.map(|us| seconds(us as f64))),
+            seconds(total_us as f64),
+            known(spans.read_bytes.map(|bytes| format!("{:.0}", bytes / 1e6))),
+            known(
+                spans
+                    .read_bytes
+                    .filter(|_| total_us > 0)
+                    .map(|bytes| format!("{:.1}", bytes / total_us as f64)),
+            ),
+            known(raw_read.map(|rate| format!("{rate:.1}"))),
+            if together.is_empty() { GAP.to_owned() } else { together.join(" + ") },
+        ]);
     }
+    (!table.rows.is_empty()).then_some(table)
 }
 
-/// What a lone transaction takes, by cell: the mean of the trials of the cell that has one client and is otherwise the
-/// same. Invalid trials do not count.
-pub(crate) fn lone_us<'a>(
-    cell: &Cell,
-    trials: impl Iterator<Item = &'a Trial>,
-    of: impl Fn(&'a Trial) -> Option<&'a Spans>,
-) -> Option<f64> {
-    let alone = Cell { clients: 1, ..cell.clone() };
-    let lone = |trial: &&Trial| trial.cell == alone && trial.validity.status != Status::Invalid;
-    let means: Vec<f64> = trials.filter(lone).filter_map(|trial| of(trial)?.mean_us).collect();
-    (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
-}
-
-fn length(span: &TransactionSpan) -> u64 {
-    span.end_us.saturating_sub(span.start_us)
-}
-
-/// By client, each client's in order; and which of them ended together. Looked for is among the first of all clients, among
-/// the second, and so on: what begins because something else has ended together is no clump of its own.
-fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<Clump>) {
-    let mut sorted: Vec<&TransactionSpan> = spans.iter().collect();
-    sorted.sort_by_key(|span| (span.client, span.start_us, span.end_us));
-    let mut each: Vec<Span> = Vec::with_capacity(sorted.len());
-    for span in sorted {
-        let before = each.last().filter(|before| before.client == span.client);
-        each.push(Span {
-            script: span.script.clone(),
-            client: span.client,
-            iteration: before.map_or(1, |before| before.iteration + 1),
-            start_us: span.start_us,
-            end_us: span.end_us,
-            failed: span.failed,
-            clump: None,
-        });
-    }
-    let mut iterations: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (at, span) in each.iter().enumerate().filter(|(_, span)| !span.failed) {
-        iterations.entry(span.iteration).or_default().push(at);
-    }
-    let mut clumps: Vec<Clump> = Vec::new();
-    for places in iterations.values() {
-        let task = |at: &usize| Task { start: each[*at].start_us as f64, end: each[*at].end_us as f64 };
-        let tasks: Vec<Task> = places.iter().map(task).collect();
-        for group in stats::clumps(&tasks).unwrap_or_default() {
-            let ends = || group.iter().map(|at| each[places[*at]].end_us);
-            let (Some(first_end_us), Some(last_end_us)) = (ends().min(), ends().max()) else { continue };
-            let clump = Clump { transactions: group.len(), first_end_us, last_end_us };
-            for at in group {
-                each[places[at]].clump = Some(clumps.len());
-            }
-            clumps.push(clump);
+/// The charts of a panel: of each cell with several clients the first trial that may be used.
+pub(crate) fn charts(panel: &Panel, columns: &[Column], format: Format) -> String {
+    let mut out = String::new();
+    let mut last = None;
+    for (row, at, trial, spans) in all(panel) {
+        let cell = Some((row.clients, at));
+        if row.clients == Some(1) || trial.validity == "invalid" || last == cell {
+            continue;
+        }
+        last = cell;
+        let clients = row.clients.map(|clients| format!(", {}", counted(clients as usize, "client")));
+        let title = format!("{}{}, repeat {}", columns[at].label, clients.unwrap_or_default(), trial.repeat);
+        let chart = gantt(spans);
+        if !chart.is_empty() {
+            out += &match format {
+                Format::Markdown => format!("\n{title}\n\n```\n{chart}```\n"),
+                _ => format!("\n{title}\n{chart}"),
+            };
         }
     }
-    (each, clumps)
+    out
+}
+
+/// A line for each client: when its transactions ran, and how long each took. Those that ended together have the same
+/// letter. Nothing where they are not known one by one.
+pub fn gantt(spans: &Spans) -> String {
+    let total_us = (spans.end_us - spans.start_us).max(1);
+    let place = |us: u64| ((us - spans.start_us) * WIDTH + total_us / 2) / total_us;
+    let lines: Vec<_> = spans.each.chunk_by(|a, b| a.client == b.client).collect();
+    let digits = lines.last().map_or(1, |line| line[0].client.to_string().len());
+    let mut out = String::new();
+    for line in lines.iter().take(MOST_CLIENTS) {
+        let mut bar = vec![' '; WIDTH as usize];
+        let mut told = Vec::new();
+        for span in *line {
+            let from = place(span.start_us).min(WIDTH - 1) as usize;
+            let to = (place(span.end_us) as usize).clamp(from + 1, WIDTH as usize);
+            // Neighbours are told apart.
+            let ink = if span.iteration % 2 == 1 { '█' } else { '▒' };
+            bar[from..to].fill(if span.failed { '×' } else { ink });
+            let length = (span.end_us - span.start_us) as f64;
+            let lone = spans.lone_us.filter(|_| !span.failed);
+            let multiple = lone.map(|lone| format!(" ×{:.2}", length / lone)).unwrap_or_default();
+            let clump = span.clump.map(|clump| format!(" {}", letter(clump))).unwrap_or_default();
+            let failed = if span.failed { " failed" } else { "" };
+            told.push(format!("{} s{multiple}{clump}{failed}", seconds(length)));
+        }
+        let (bar, told) = (bar.into_iter().collect::<String>(), told.join(", "));
+        out += &format!("  client {:>digits$} │{bar}│ {told}\n", line[0].client);
+    }
+    if lines.len() > MOST_CLIENTS {
+        out += &format!("  and {} more clients\n", lines.len() - MOST_CLIENTS);
+    }
+    for (at, clump) in spans.clumps.iter().enumerate() {
+        let within = (clump.last_end_us - clump.first_end_us) as f64;
+        out += &format!(
+            "  {} ended together: {} within {} s\n",
+            letter(at),
+            clump.transactions,
+            seconds(within)
+        );
+    }
+    out
+}
+
+/// `A`, `B`, … `Z`, then numbers.
+fn letter(at: usize) -> String {
+    match u8::try_from(at).ok().filter(|at| *at < 26) {
+        Some(at) => char::from(b'A' + at).to_string(),
+        None => at.to_string(),
+    }
+}
+
+/// The trials of a panel whose transactions were kept, with the place of their column.
+fn all(panel: &Panel) -> impl Iterator<Item = (&Row, usize, &Trial, &Spans)> {
+    panel.trials().filter_map(|(row, at, trial)| Some((row, at, trial, trial.spans.as_ref()?)))
+}
+
+fn known(figure: Option<String>) -> String {
+    figure.unwrap_or_else(|| GAP.to_owned())
+}
+
+/// With at least two significant digits.
+fn seconds(us: f64) -> String {
+    let seconds = us / 1e6;
+    let decimals = match seconds {
+        s if s >= 9.95 => 1,
+        s if s >= 0.995 => 2,
+        _ => 3,
+    };
+    format!("{seconds:.decimals$}")
 }

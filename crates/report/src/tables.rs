@@ -3,13 +3,14 @@
 use model::factor::Factor;
 use model::machine::HOST;
 
-use crate::beside;
-use crate::compare::text::wrapped;
-use crate::figures::{self, counted};
+use crate::background;
+use crate::json::json_pretty;
 use crate::scalability;
 use crate::spans;
-use crate::table::{Format, GAP, Table};
-use crate::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
+use crate::text_width::wrapped;
+use analysis::overview::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
+use plaintext::figures::{self, counted};
+use plaintext::table::{Format, GAP, Table};
 
 /// Marks a cell that has a suspect trial among those used.
 const SUSPECT: &str = "†";
@@ -19,7 +20,7 @@ const INVALID: &str = "‡";
 /// `Json` is the view itself.
 pub fn tables(view: &View, format: Format) -> String {
     match format {
-        Format::Json => view.json_pretty() + "\n",
+        Format::Json => json_pretty(view) + "\n",
         Format::Csv => long(view).render(Format::Csv),
         Format::Table | Format::Markdown => page(view, format),
     }
@@ -47,7 +48,7 @@ fn page(view: &View, format: Format) -> String {
             out.push_str(&sweeps.render(format));
             out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
         }
-        if let Some(beside) = beside::table(panel, &view.columns) {
+        if let Some(beside) = background::table(panel, &view.columns) {
             out.push('\n');
             out.push_str(&beside.render(format));
         }

@@ -1,11 +1,11 @@
 //! A trial second by second: what clients got beside what the server and the machine did.
 
+use analysis::spans::data_disks;
 use diagnose::CpuTime;
 use model::message::Phase;
-use model::metrics::Series;
 use model::record::TrialRecord;
 
-use crate::table::Table;
+use plaintext::table::Table;
 
 /// One row for each interval of the load. A figure that is not known is a dash; what is counted by the server comes up to a
 /// second late, as backends hand it in.
@@ -25,7 +25,7 @@ pub fn timeline(record: &TrialRecord) -> Table {
         "#disk busy %",
         "events",
     ]);
-    let disks = disks(record);
+    let disks = data_disks(record);
     // Every trial of ours begins with one, unless its log was not read.
     let tells_checkpoints = record.events.iter().any(|event| event.kind.starts_with("checkpoint-"));
     for interval in &record.intervals {
@@ -72,18 +72,6 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Warmup => "warm-up",
         Phase::Measure => "",
         Phase::Drain => "drain",
-    }
-}
-
-/// The disks under the data, where it is known which these are, else all. One that lies on others is told by these.
-pub(crate) fn disks(record: &TrialRecord) -> Vec<&str> {
-    let all: Vec<&str> =
-        record.metrics.all("disk.write_bytes").filter_map(|series: &Series| series.of.as_deref()).collect();
-    // From the one that holds the data down to those that it is made of.
-    let mut under = record.environment.data_devices.iter().rev();
-    match under.find_map(|device| all.iter().find(|disk| **disk == device.name)) {
-        Some(disk) => vec![disk],
-        None => all,
     }
 }
 

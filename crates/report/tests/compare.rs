@@ -1,20 +1,23 @@
 //! What `pgdyno compare` finds, and what it says of what it can't compare.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::collections::BTreeMap;
 
+use analysis::compare::{Compared, Request, compare};
+use analysis::judgement::{Outcome, Row};
+use analysis::metric::Better;
+use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, judged, record, run, with_metric, with_setting};
 use model::cell::Cell;
 use model::environment::KernelConfig;
 use model::metrics::Kind;
 use model::record::{Log, Status};
-use report::compare::{Compared, Document, Outcome, Request, Row, compare, text};
-use report::metric::Better;
-use report::table::Format;
-use report::{Selection, Selector, Terminal};
+use plaintext::table::Format;
+use report::Terminal;
+use report::compare::{Document, text};
 
 const STEADY: [f64; 5] = [1000.0, 1005.0, 995.0, 1002.0, 998.0];
 
@@ -25,7 +28,7 @@ fn times(factor: f64) -> [f64; 5] {
 fn request(selectors: &[&str], metrics: &[&str], gates: &[&str]) -> Request {
     Request {
         selectors: selectors.iter().map(|text| text.parse::<Selector>().unwrap()).collect(),
-        run: Selection::Latest,
+        run: RunSelection::Latest,
         metrics: metrics.iter().map(|text| text.parse().unwrap()).collect(),
         gates: gates.iter().map(|text| text.parse().unwrap()).collect(),
     }
@@ -118,8 +121,8 @@ fn cells_are_matched_by_what_the_selectors_do_not_name() {
     bundles.runs(&cell("18", 64), &STEADY);
     let compared = compared(&bundles, &["server=17", "server=18"]);
     assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION"]);
-    let clients = |cells: &[report::compare::Levels]| {
-        let of = |levels: &report::compare::Levels| {
+    let clients = |cells: &[analysis::levels::Levels]| {
+        let of = |levels: &analysis::levels::Levels| {
             levels.iter().find(|(factor, _)| factor.name() == "clients").unwrap().1.clone()
         };
         cells.iter().map(of).collect::<Vec<_>>()
@@ -443,7 +446,7 @@ fn a_first_run_unlike_the_others_is_named() {
 #[test]
 fn verdicts_of_the_report_are_those_of_compare() {
     let bundles = sweep();
-    let view = report::analyse(&bundles.store.trials().unwrap(), &BTreeMap::new());
+    let view = analysis::overview(&bundles.store.trials().unwrap(), &BTreeMap::new());
     let of_report: Vec<_> = view.panels[0]
         .rows
         .iter()

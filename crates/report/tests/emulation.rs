@@ -1,17 +1,20 @@
 //! Cells of emulated kernels: what is said of them, and what they are never held against.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
+use analysis::compare::{Request, compare};
+use analysis::history::{Over, Tested, history};
+use analysis::metric::Metric;
+use analysis::overview::{read, view::View};
+use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, emulated, on, virtual_machines};
 use model::machine::Acceleration;
 use model::record::TrialRecord;
-use report::compare::{Request, compare, text};
-use report::history::{Over, Tested, history};
-use report::metric::Metric;
-use report::table::Format;
-use report::{Selection, Selector, View, read, tables};
+use plaintext::table::Format;
+use report::compare::text;
+use report::tables;
 
 const STEADY: [f64; 5] = [1000.0, 1001.0, 999.0, 1000.5, 999.5];
 const PATH_LENGTH: &str = "TPS is path length: one instruction takes one nanosecond";
@@ -43,14 +46,14 @@ fn in_one_line(page: &str) -> String {
 fn request(selectors: &[&str], metric: &str, gates: &[&str]) -> Request {
     Request {
         selectors: selectors.iter().map(|text| text.parse::<Selector>().unwrap()).collect(),
-        run: Selection::Latest,
+        run: RunSelection::Latest,
         metrics: vec![metric.parse().unwrap()],
         gates: gates.iter().map(|text| text.parse().unwrap()).collect(),
     }
 }
 
 fn view() -> View {
-    read(&kernels().store, &Selection::Latest).unwrap()
+    read(&kernels().store, &RunSelection::Latest).unwrap()
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn a_report_holds_cells_of_one_acceleration_against_each_other_and_no_others() {
 
 #[test]
 fn a_report_gives_no_verdict_on_what_was_emulated_in_real_time_and_says_why() {
-    let view = read(&virtual_machines().store, &Selection::Latest).unwrap();
+    let view = read(&virtual_machines().store, &RunSelection::Latest).unwrap();
     let verdicts: Vec<_> = view
         .panels
         .iter()
@@ -115,8 +118,8 @@ fn two_percent_of_the_path_length_are_a_change_and_of_throughput_they_are_not() 
             }
         }
     }
-    let view = read(&bundles.store, &Selection::Latest).unwrap();
-    let verdict = |panel: &report::view::Panel| {
+    let view = read(&bundles.store, &RunSelection::Latest).unwrap();
+    let verdict = |panel: &analysis::overview::view::Panel| {
         panel.rows[0].points[1].as_ref().unwrap().verdict.as_ref().unwrap().verdict
     };
     let names: Vec<&str> = view.panels.iter().map(verdict).collect();
@@ -128,7 +131,7 @@ fn nothing_is_noted_where_nothing_was_emulated() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("18", 4), &STEADY);
     bundles.runs(&on("6.1", Acceleration::Kvm, 4), &STEADY);
-    let view = read(&bundles.store, &Selection::Latest).unwrap();
+    let view = read(&bundles.store, &RunSelection::Latest).unwrap();
     assert!(view.notes.is_empty());
     assert!(!tables(&view, Format::Table).contains("instructions"));
 }
@@ -206,7 +209,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
                 .for_each(|tps| drop(bundles.write(of(&format!("6.{minor}"), acceleration, tps * level))));
         }
     }
-    let asked = |control: Option<&str>| report::history::Request {
+    let asked = |control: Option<&str>| analysis::history::Request {
         metric: Metric::Tps,
         over: Over::Kernel,
         selector: Selector::default(),

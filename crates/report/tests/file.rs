@@ -2,23 +2,27 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
+#[path = "../../analysis/tests/fixture/mod.rs"]
 mod fixture;
 
 use std::collections::BTreeSet;
 use std::io::Read;
 
+use analysis::history::histories_of_run;
+use analysis::overview::read;
+use analysis::select::RunSelection;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bundles::Bundles;
 use flate2::read::GzDecoder;
 use model::metrics::{Kind, Point};
 use model::record::{Status, Trial};
-use report::{ROOM_BYTES, ReportFile, Selection, file, histories, read};
+use report::{MAX_DETAIL_BYTES, ReportFile, file};
 use serde_json::Value;
 
-const NO_GIT: report::history::GitOrder<'static> = &|_, _| None;
+const NO_GIT: analysis::history::GitOrder<'static> = &|_, _| None;
 
 /// A cell of five trials with 670 readings of each metric; the second is invalid.
 fn five() -> (Bundles, Vec<String>) {
@@ -49,7 +53,7 @@ fn five() -> (Bundles, Vec<String>) {
 }
 
 fn written(bundles: &Bundles, room_bytes: usize) -> ReportFile {
-    let view = read(&bundles.store, &Selection::Latest).unwrap();
+    let view = read(&bundles.store, &RunSelection::Latest).unwrap();
     file(&bundles.store, &view, NO_GIT, room_bytes).unwrap()
 }
 
@@ -69,7 +73,7 @@ fn in_detail<'a>(page: &str, ids: &'a [String]) -> BTreeSet<&'a str> {
 #[test]
 fn with_room_enough_every_trial_is_there_whole() {
     let (bundles, ids) = five();
-    let file = written(&bundles, ROOM_BYTES);
+    let file = written(&bundles, MAX_DETAIL_BYTES);
     assert_eq!((file.thinned_to, file.left_out), (None, 0));
     for id in &ids {
         let detail = embedded(&file.html, &format!("trial-{id}")).unwrap();
@@ -81,7 +85,7 @@ fn with_room_enough_every_trial_is_there_whole() {
 #[test]
 fn with_less_room_every_trial_is_there_thinner() {
     let (bundles, ids) = five();
-    let whole = written(&bundles, ROOM_BYTES).html.len() - written(&bundles, 0).html.len();
+    let whole = written(&bundles, MAX_DETAIL_BYTES).html.len() - written(&bundles, 0).html.len();
     let file = written(&bundles, whole * 94 / 100);
     assert_eq!(file.left_out, 0);
     // Of 670 readings.
@@ -92,7 +96,7 @@ fn with_less_room_every_trial_is_there_thinner() {
 #[test]
 fn with_too_little_room_those_nearest_to_the_median_are_there() {
     let (bundles, ids) = five();
-    let whole = written(&bundles, ROOM_BYTES).html.len() - written(&bundles, 0).html.len();
+    let whole = written(&bundles, MAX_DETAIL_BYTES).html.len() - written(&bundles, 0).html.len();
     let file = written(&bundles, whole * 2 / 5);
     // The median of those that may be used is 396.
     assert_eq!(in_detail(&file.html, &ids), BTreeSet::from([ids[2].as_str(), ids[3].as_str()]));
@@ -108,13 +112,8 @@ fn stored(bundles: &mut Bundles, server: &str, run: &str, minute: u32) {
 }
 
 fn told(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
-    let documents = histories(&bundles.store, run, NO_GIT).unwrap();
-    let value = |document| serde_json::to_value(document).unwrap();
-    documents
-        .into_iter()
-        .map(value)
-        .map(|document: Value| (document["over"].clone(), document["steps"].as_array().unwrap().len()))
-        .collect()
+    let histories = histories_of_run(&bundles.store, run, NO_GIT).unwrap();
+    histories.iter().map(|history| (history.over.name().into(), history.steps.len())).collect()
 }
 
 #[test]

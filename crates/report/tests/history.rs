@@ -1,19 +1,20 @@
 //! What `pgdyno history` finds, and what it says of what it can't tell.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::path::Path;
 
+use analysis::history::{Decision, History, Order, Over, Request, Shift, Tested, history};
+use analysis::levels::Levels;
+use analysis::metric::Metric;
+use analysis::select::Selector;
 use bundles::{Bundles, cell, judged, record, run};
 use model::cell::Cell;
 use model::record::{Imported, ImportedFile, Status, TrialRecord};
-use report::Selector;
-use report::compare::Levels;
-use report::history::{Decision, Document, History, Order, Over, Request, Shift, Tested, history, text};
-use report::metric::Metric;
-use report::table::Format;
+use plaintext::table::Format;
+use report::history::{Document, text};
 
 fn no_git(_: &Path, _: &[String]) -> Option<Vec<String>> {
     None

@@ -1,16 +1,16 @@
 //! How many runs it takes, at the noise that a store knows.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
+use analysis::power::{CellNoise, PowerCheck, Question, noise_of, noise_on, power_check};
 use bundles::{Bundles, RUN, cell, judged, record, run};
 use model::plan::Plan;
 use model::record::Status;
 use model::spec::Campaign;
-use report::power::Question;
-use report::table::Format;
-use report::{CellNoise, Foresight, foresee, noise_of, noise_on};
+use plaintext::table::Format;
+use report::power::text;
 
 /// Five runs that spread by 2%.
 const NOISY: [f64; 5] = [1000.0, 1010.0, 975.0, 1025.0, 990.0];
@@ -77,7 +77,7 @@ fn runs_are_told_for_the_median_and_the_worst_cell_and_unstable_ones_are_named()
     assert!(noises[1]["effects"][1]["runs"].as_u64() > noises[0]["effects"][1]["runs"].as_u64());
     let modes = json["cells"].as_array().unwrap().last().unwrap();
     assert_eq!(modes["effects"], serde_json::Value::Null, "no number of runs helps");
-    let text = answer.text(Format::Table);
+    let text = text(&answer, Format::Table);
     let named = "no number of runs helps: 18 default select-only scale 10 clients 16 prepared unix 10s: two modes, 50";
     assert!(text.contains(named), "{text}");
     insta::assert_snapshot!(text);
@@ -89,25 +89,25 @@ fn where_every_cell_is_unstable_no_runs_are_told() {
     bundles.runs(&cell("18", 16), &MODES);
     let answer = question().of_cells("these".to_owned(), &known(&bundles));
     assert!(!answer.has_figures());
-    let csv = answer.text(Format::Csv);
+    let csv = text(&answer, Format::Csv);
     assert_eq!(csv.lines().count(), 2, "the cell itself is there: {csv}");
 }
 
 #[test]
 fn a_noise_that_is_given_needs_no_store() {
     let answer = question().at(0.02);
-    let csv = answer.text(Format::Csv);
+    let csv = text(&answer, Format::Csv);
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[2][..7], ["given", "0.02", "", "0.01", "0.95", "0.05", "9"]);
 }
 
-fn foreseen(bundles: &Bundles, run: &str) -> Option<Foresight> {
+fn foreseen(bundles: &Bundles, run: &str) -> Option<PowerCheck> {
     let text = format!(
         "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [4, 8]\n[run]\n{run}\n"
     );
     let plan = Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap();
-    foresee(&plan, &known(bundles))
+    power_check(&plan, &known(bundles))
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn without_noise_or_a_comparison_nothing_is_said() {
     bundles.runs(&cell("16", 8), &NOISY);
     let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4, 8]\n";
     let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
-    assert_eq!(foresee(&plan, &known(&bundles)), None);
+    assert_eq!(power_check(&plan, &known(&bundles)), None);
 }
 
 #[test]

@@ -1,20 +1,18 @@
 //! Profiles as they are shown: shares, groups, functions, differences, flame graphs.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
+use analysis::profile::{Difference, Kind, Profile, ProfileError, groups_of, profile};
+use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, record};
 use diagnose::profile::Groups;
 use model::message::ScriptInterval;
 use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::TrialRecord;
-use report::profile::{
-    Difference, Document, Kind, Profile, ProfileError, difference_svg, difference_text, function_text,
-    groups_of, profile, svg, text,
-};
-use report::table::Format;
-use report::{Selection, Selector};
+use plaintext::table::Format;
+use report::profile::{Document, difference_svg, difference_text, function_text, svg, text};
 
 const LOAD: &str = "\
 postgres;PostgresMain;pq_getbyte;recv;sys_recv_[k] 50
@@ -55,7 +53,7 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
 }
 
 fn shown(bundles: &Bundles, what: &str) -> Result<Profile, ProfileError> {
-    profile(&bundles.store, &Selection::Latest, &what.parse::<Selector>().unwrap(), Kind::OnCpu)
+    profile(&bundles.store, &RunSelection::Latest, &what.parse::<Selector>().unwrap(), Kind::OnCpu)
 }
 
 /// The cells of a table's row, without what is between them.
@@ -160,7 +158,7 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
     bundles.write(profiled("17", LOAD));
     let of = |what: &str| {
         let what = what.parse::<Selector>().unwrap();
-        report::profile::profile(&bundles.store, &Selection::Latest, &what, Kind::OffCpu)
+        profile(&bundles.store, &RunSelection::Latest, &what, Kind::OffCpu)
     };
     let profile = of("server=18").unwrap();
     // Of 5000 in ten seconds, the last two.

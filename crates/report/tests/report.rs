@@ -2,18 +2,24 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../analysis/tests/fixture/mod.rs"]
 mod fixture;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use analysis::context::TrialContext;
+use analysis::overview;
+use analysis::overview::view::{Point, View};
+use analysis::overview::{read, read_run};
+use analysis::profile::Frame;
+use analysis::select::RunSelection;
 use diagnose::KernelOptions;
 use model::environment::VirtualMachine;
 use model::record::{Imported, Status, Trial};
 use model::units::Rate;
-use report::table::Format;
-use report::view::{Frame, Point};
-use report::{Selection, Surroundings, View, analyse, of_run, read, tables};
+use plaintext::table::Format;
+use report::{json, tables};
 use store::Store;
 
 /// The point of a panel's row at a column.
@@ -49,11 +55,11 @@ fn without_a_campaign_that_can_be_read_versions_are_in_their_own_order() {
             trial.server_version = None;
         }
     }
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
     assert_eq!(labels, ["PostgreSQL 9.6", "PostgreSQL 18.1"]);
     assert_eq!(view.runs[0].plan, None);
-    assert_eq!(view.environment, report::view::Environment::default());
+    assert_eq!(view.environment, analysis::overview::view::Environment::default());
 }
 
 #[test]
@@ -78,8 +84,8 @@ fn the_memory_of_a_panel_is_the_machine_s_or_the_limit_and_none_where_trials_dif
     for known in surroundings.values_mut() {
         known.environment.memory_bytes = Some(16 << 30);
     }
-    let memory = |trials: &[Trial], surroundings: &BTreeMap<String, Surroundings>| {
-        analyse(trials, surroundings).panels[0].memory_bytes
+    let memory = |trials: &[Trial], surroundings: &BTreeMap<String, TrialContext>| {
+        overview(trials, surroundings).panels[0].memory_bytes
     };
     assert_eq!(memory(&trials, &surroundings), Some(16 << 30));
     let limits = model::limits::LimitsInForce { memory_bytes: Some(1 << 30), ..Default::default() };
@@ -100,7 +106,7 @@ fn facts_are_told_by_column_and_columns_by_their_factors() {
         let known = surroundings.get_mut(&trial.id).unwrap();
         known.environment.kernel = trial.cell.kernel.clone();
     }
-    let view = analyse(&trials, &surroundings);
+    let view = overview(&trials, &surroundings);
     let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
     assert_eq!(kernels, ["6.1", "6.12"]);
     let kernel = view.environment.facts.iter().find(|fact| fact.name == "kernel").unwrap();
@@ -120,8 +126,8 @@ fn what_guests_kernels_make_of_their_machines_comes_with_them() {
         environment.sysctl.insert("fs.file-max".to_owned(), memory_bytes.to_string());
         environment.virtual_machine = Some(VirtualMachine { memory_bytes, ..VirtualMachine::default() });
     }
-    let of_kernel = |surroundings: &BTreeMap<String, Surroundings>| {
-        let facts = analyse(&trials, surroundings).environment.facts;
+    let of_kernel = |surroundings: &BTreeMap<String, TrialContext>| {
+        let facts = overview(&trials, surroundings).environment.facts;
         ["kernel", "fs.file-max", "memory", "kernel command line", "virtual_machine.memory_bytes"]
             .map(|name| facts.iter().find(|fact| fact.name == name).unwrap().of_kernel)
     };
@@ -153,7 +159,7 @@ fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
         };
         surroundings.get_mut(&trial.id).unwrap().environment.kernel = Some(release.to_owned());
     }
-    let view = analyse(&trials, &surroundings);
+    let view = overview(&trials, &surroundings);
     let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
     assert_eq!(kernels, ["6.12", "6.1", "linux-image-6.1.*-amd64", "6.2", "./older", "./bzImage"]);
     let page = tables(&view, Format::Table);
@@ -177,7 +183,7 @@ fn the_kernels_of_2016_are_columns_in_natural_order() {
             trial
         })
         .collect();
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let columns: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
     assert_eq!(
         columns.join(" "),
@@ -195,9 +201,9 @@ fn options_of_kernels_are_told_by_column_where_they_differ() {
         let known = surroundings.get_mut(&trial.id).unwrap();
         known.kernel_options = Some(Arc::clone(if trial.cell.server == "18" { &new } else { &old }));
     }
-    let told = |surroundings: &BTreeMap<String, Surroundings>| {
-        let options = analyse(&trials, surroundings).environment.kernel_options;
-        let told = |option: &report::view::KernelOption| {
+    let told = |surroundings: &BTreeMap<String, TrialContext>| {
+        let options = overview(&trials, surroundings).environment.kernel_options;
+        let told = |option: &analysis::overview::view::KernelOption| {
             let values: Vec<&str> =
                 option.values.iter().map(|value| value.as_deref().unwrap_or("?")).collect();
             format!("{} {} {}", option.name, option.matters, values.join(" "))
@@ -243,7 +249,7 @@ fn a_sweep_that_follows_no_law_has_none() {
     for trial in trials.iter_mut().filter(|trial| trial.cell.clients == 4) {
         trial.summary.as_mut().unwrap().tps /= 3.0;
     }
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let sweep = view.panels[0].scalability[0].as_ref().unwrap();
     assert_eq!(sweep.usl, None);
     assert_eq!(sweep.steepest.as_ref().map(|step| (step.from, step.to)), Some((2, 4)));
@@ -253,7 +259,7 @@ fn a_sweep_that_follows_no_law_has_none() {
 fn two_numbers_of_clients_or_a_rate_are_no_sweep() {
     let (mut trials, _) = fixture::trials();
     trials.retain(|trial| trial.cell.clients <= 4);
-    let sweeps = |trials: &[Trial]| analyse(trials, &BTreeMap::new()).panels[0].scalability.clone();
+    let sweeps = |trials: &[Trial]| overview(trials, &BTreeMap::new()).panels[0].scalability.clone();
     assert!(sweeps(&trials).iter().all(Option::is_some));
     let mut with_rate = trials.clone();
     with_rate.iter_mut().for_each(|trial| trial.cell.rate = Rate::per_second(100.0).unwrap());
@@ -278,7 +284,7 @@ fn a_verdict_needs_both_sides() {
     let (mut trials, _) = fixture::trials();
     let baseline = |trial: &&mut Trial| trial.cell.server == "13" && trial.cell.clients == 1;
     trials.iter_mut().filter(baseline).for_each(|trial| trial.validity.status = Status::Invalid);
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let (old, new) = (point(&view, "select-only", 1, 0).unwrap(), point(&view, "select-only", 1, 1).unwrap());
     assert_eq!((old.n, old.median, old.min, old.max), (0, None, None, None));
     let verdict = new.verdict.as_ref().unwrap();
@@ -298,7 +304,7 @@ fn a_first_run_unlike_the_others_is_named_with_its_cell() {
         more.push(again);
     }
     trials.extend(more);
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let apart = point(&view, "select-only", 8, 1).unwrap().first_run_apart.unwrap();
     assert!((apart + 0.1017).abs() < 0.001, "{apart}");
     assert_eq!(point(&view, "select-only", 8, 0).unwrap().first_run_apart, None);
@@ -316,7 +322,7 @@ fn settings_name_the_columns_only_where_they_vary() {
         trial.cell.settings.name = "big".to_owned();
         trial.cell.settings.values.insert("shared_buffers".to_owned(), "1GB".to_owned());
     }
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
     assert_eq!(labels, ["PostgreSQL 13.23 default", "PostgreSQL 13.23 big"]);
 }
@@ -328,7 +334,7 @@ fn servers_that_turn_out_to_be_the_same_are_told_apart() {
         trial.cell.server = "18.1".to_owned();
         trial.server_version = Some("18.1".to_owned());
     }
-    let view = analyse(&trials, &BTreeMap::new());
+    let view = overview(&trials, &BTreeMap::new());
     let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
     assert_eq!(labels, ["PostgreSQL 18.1", "PostgreSQL 18.1 (as 18.1)"]);
 }
@@ -345,7 +351,7 @@ fn the_settings_shown_were_set_or_differ() {
 fn a_fact_that_changed_between_trials_shows_each_value() {
     let (trials, mut surroundings) = fixture::trials();
     surroundings.values_mut().take(7).for_each(|s| s.environment.kernel = Some("Linux 6.12.1".to_owned()));
-    let environment = analyse(&trials, &surroundings).environment;
+    let environment = overview(&trials, &surroundings).environment;
     assert_eq!(environment.machine, None);
     let kernel = environment.facts.iter().find(|fact| fact.name == "kernel").unwrap();
     assert_eq!(kernel.values.iter().map(|value| value.trials).collect::<Vec<_>>(), [50, 7]);
@@ -361,7 +367,7 @@ fn of_the_many_other_facts_those_are_shown_that_differ() {
     }
     surroundings.values_mut().take(7).for_each(|s| s.environment.cpu.turbo = Some(false));
     surroundings.values_mut().take(7).for_each(|s| s.environment.os = Some("other".to_owned()));
-    let facts = analyse(&trials, &surroundings).environment.facts;
+    let facts = overview(&trials, &surroundings).environment.facts;
     let of = |group| facts.iter().filter(|fact| fact.group == group).map(|fact| fact.name.as_str()).collect();
     let (other, sysctl): (Vec<&str>, Vec<&str>) = (of("other"), of("sysctl"));
     assert_eq!(other, ["cpu.turbo"], "the operating system has its place");
@@ -385,7 +391,7 @@ fn missing_is_null() {
     trials.truncate(1);
     trials[0].summary = None;
     trials[0].database_bytes = None;
-    let json = analyse(&trials, &BTreeMap::new()).json();
+    let json = json(&overview(&trials, &BTreeMap::new()));
     for missing in ["\"tps\":null", "\"median\":null", "\"database_bytes\":null", "\"machine\":null"] {
         assert!(json.contains(missing), "{missing} in {json}");
     }
@@ -424,14 +430,14 @@ fn what_the_store_gives_back_makes_the_same_view() {
         store.write(&record).unwrap();
     }
     let run = &fixture::trials().0[0].run.id;
-    assert_eq!(read(&store, &Selection::Latest).unwrap(), fixture::view());
-    assert_eq!(of_run(&store, run).unwrap(), Some(fixture::view()));
-    assert_eq!(of_run(&store, "01KAK3W8XQ5T2M9HC4ZP7VRB0F").unwrap(), None);
+    assert_eq!(read(&store, &RunSelection::Latest).unwrap(), fixture::view());
+    assert_eq!(read_run(&store, run).unwrap(), Some(fixture::view()));
+    assert_eq!(read_run(&store, "01KAK3W8XQ5T2M9HC4ZP7VRB0F").unwrap(), None);
 }
 
 #[test]
 fn nothing_at_all_is_a_view_too() {
-    let view = analyse(&[], &BTreeMap::new());
+    let view = overview(&[], &BTreeMap::new());
     assert_eq!(tables(&view, Format::Table), "");
     assert!(view.panels.is_empty() && view.columns.is_empty());
 }

@@ -2,17 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "../../analysis/tests/fixture/mod.rs"]
 mod fixture;
 
+use analysis::history::histories_of_run;
+use analysis::overview::read_run;
+use analysis::trial::{Points, detail};
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE, ETAG, HOST, IF_NONE_MATCH, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use model::record::{Status, TrialRecord};
-use report::detail::{Points, detail};
+use report::json;
 use report::serve::{Guard, Token, site};
-use report::{histories, of_run};
 use serde_json::{Value, json};
 use store::format::live::{self, Ended, How, Line, TrialBegins};
 use store::{LiveWriter, Store};
@@ -263,7 +266,7 @@ async fn a_view_is_that_of_the_report_and_follows_the_store() {
     let served = Served::new();
     let path = format!("/api/runs/{}", served.run());
     let first = served.get(&path).await;
-    let view = || of_run(&served.store(), served.run()).unwrap().unwrap().json();
+    let view = || json(&read_run(&served.store(), served.run()).unwrap().unwrap());
     assert_eq!(first.body, view());
     assert_eq!(first.header(HeaderName::from_static("content-type")), "application/json");
     let mut record = served.records[0].clone();
@@ -281,7 +284,7 @@ async fn a_trial_is_that_of_the_report_in_all_its_detail() {
     let served = Served::new();
     let id = &served.records[0].trial.id;
     let answer = served.get(&format!("/api/trials/{id}")).await;
-    assert_eq!(answer.body, detail(&served.store().load(id).unwrap(), Points::All).json());
+    assert_eq!(answer.body, json(&detail(&served.store().load(id).unwrap(), Points::All)));
     let unknown = served.get(&format!("/api/trials/{}", store::new_id())).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     assert!(unknown.error().contains("store list"), "{}", unknown.body);
@@ -304,9 +307,9 @@ async fn histories_are_those_of_the_report_and_follow_the_store() {
         served.store().write(&record).unwrap();
     }
     let answer = served.get(&path).await;
-    let of_report = histories(&served.store(), served.run(), &|_, _| None).unwrap();
+    let of_report = histories_of_run(&served.store(), served.run(), &|_, _| None).unwrap();
     assert!(!of_report.is_empty());
-    assert_eq!(answer.json(), serde_json::to_value(of_report).unwrap());
+    assert_eq!(answer.json(), json!(of_report.iter().map(report::history::Document::of).collect::<Vec<_>>()));
     let unknown = served.get(&format!("/api/runs/{}/histories", store::new_id())).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }

@@ -1,20 +1,23 @@
 //! What `pgdyno show` says of a trial and of cells, on terminals and in files.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::collections::BTreeSet;
 
+use analysis::explain::explain_cell;
+use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, judged, record, ten_minutes};
 use model::record::Status;
+use plaintext::table::Format;
+use report::Terminal;
+use report::explain::text;
 use report::show::{Shown, show};
-use report::table::Format;
-use report::{Selection, Selector, Terminal, explained, explanation_text};
 
 fn shown(bundles: &Bundles, selector: &str) -> Shown {
     let selector = if selector.is_empty() { Selector::default() } else { selector.parse().unwrap() };
-    show(&bundles.store, &selector, &Selection::Latest).unwrap()
+    show(&bundles.store, &selector, &RunSelection::Latest).unwrap()
 }
 
 fn on(shown: &Shown, width: usize) -> String {
@@ -116,10 +119,10 @@ fn programs_get_the_same_in_full() {
 #[test]
 fn shares_of_an_explanation_are_drawn_to_the_terminals_width() {
     let (bundles, _) = of_one_trial();
-    let explained = explained(&bundles.store, &Selection::Latest, &Selector::default()).unwrap();
+    let explained = explain_cell(&bundles.store, &RunSelection::Latest, &Selector::default()).unwrap();
     let longest = |width: Option<usize>| {
         let terminal = width.map(|width| Terminal { width, colours: false });
-        let page = explanation_text(&explained, Format::Table, terminal);
+        let page = text(&explained, Format::Table, terminal);
         let too_wide = width.filter(|width| page.lines().any(|line| line.chars().count() > *width));
         assert_eq!(too_wide, None, "{page}");
         page.lines().map(|line| line.matches('█').count()).max().unwrap()

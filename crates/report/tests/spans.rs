@@ -2,19 +2,22 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "fixture/bundles.rs"]
+#[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
 use std::collections::BTreeMap;
 
+use analysis::context::TrialContext;
+use analysis::overview;
+use analysis::spans::spans;
 use bundles::{cell, record};
 use model::environment::BlockDevice;
 use model::limits::LimitsInForce;
 use model::message::TransactionSpan;
 use model::metrics::{Kind, Point, Series};
 use model::record::{RawRead, TrialRecord};
-use report::table::Format;
-use report::{Surroundings, analyse, gantt, spans, tables};
+use plaintext::table::Format;
+use report::{gantt, tables};
 
 const SECOND: u64 = 1_000_000;
 
@@ -126,12 +129,12 @@ fn a_report_has_multiples_of_the_lone_scan() {
     let surroundings = records
         .iter()
         .map(|record| {
-            let of = Surroundings { spans: spans(record), ..Surroundings::default() };
+            let of = TrialContext { spans: spans(record), ..TrialContext::default() };
             (record.trial.id.clone(), of)
         })
         .collect();
     let trials: Vec<_> = records.into_iter().map(|record| record.trial).collect();
-    let view = analyse(&trials, &surroundings);
+    let view = overview(&trials, &surroundings);
     let text = tables(&view, Format::Table);
     insta::assert_snapshot!(text);
     let json: serde_json::Value = serde_json::from_str(&tables(&view, Format::Json)).unwrap();
@@ -140,7 +143,7 @@ fn a_report_has_multiples_of_the_lone_scan() {
     assert_eq!(together["each"].as_array().unwrap().len(), 8);
 
     // Without it there is no multiple.
-    let alone = analyse(&trials[1..], &surroundings);
+    let alone = overview(&trials[1..], &surroundings);
     let json: serde_json::Value = serde_json::from_str(&tables(&alone, Format::Json)).unwrap();
     assert!(json["panels"][0]["rows"][0]["points"][0]["runs"][0]["spans"]["lone_us"].is_null());
 }

@@ -1,6 +1,6 @@
 /**
  * One trial in all its detail: what the pages about a trial, or about two of them side by side, are drawn from. The same
- * as crates/report/src/detail.rs, where every field is explained. Times are in microseconds after the load's start, or
+ * as crates/analysis/src/trial.rs, where every field is explained. Times are in microseconds after the load's start, or
  * after the trial's where no load ran; missing is null, never zero. Figures have five significant digits.
  */
 

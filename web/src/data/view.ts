@@ -1,5 +1,5 @@
 /**
- * What a report shows. The same as crates/report/src/view.rs, where every field is explained; the type checker compares
+ * What a report shows. The same as crates/analysis/src/overview/view.rs, where every field is explained; the type checker compares
  * the two on the view that `npm run fixture` writes.
  */
 

@@ -1,10 +1,11 @@
 //! `pgdyno compare`: did it change?
 
+use analysis::compare::{Gate, Request, compare};
+use analysis::metric::Metric;
+use analysis::select::Selector;
 use clap::Args;
-use report::Selector;
-use report::compare::{Document, Gate, Request, compare, text};
-use report::metric::Metric;
-use report::table::Format;
+use plaintext::table::Format;
+use report::compare::{Document, text};
 use store::Store;
 
 use crate::exit::{Exit, Usage};

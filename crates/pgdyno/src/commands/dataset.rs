@@ -3,7 +3,7 @@
 mod document;
 
 use clap::{ArgGroup, Args, Subcommand};
-use report::table::Format;
+use plaintext::table::Format;
 use target::{Cache, TargetError, Template};
 
 use crate::exit::{Exit, Usage};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use diagnose::{Check, State};
 use model::fitness::Facts;
-use report::table::{Format, Table};
+use plaintext::table::{Format, Table};
 use serde::Serialize;
 use target::Cache;
 

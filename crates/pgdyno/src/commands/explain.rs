@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use analysis::explain::explain_cell;
+use analysis::select::{RunSelection, Selector, trials_of_one_cell};
 use clap::Args;
-use report::table::Format;
-use report::{ExplainDocument, Selection, Selector, difference_text, explained, explanation_text, selected};
+use plaintext::table::Format;
+use report::explain::{Document, difference_text, text};
 use serde::Serialize;
 use store::Store;
 
@@ -63,22 +65,23 @@ impl ExplainArgs {
         if self.timeline {
             return timeline(&store, &run, &what, self.format.get());
         }
-        let found = what.iter().map(|what| explained(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
+        let found =
+            what.iter().map(|what| explain_cell(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
         match (self.format.get(), found.as_slice()) {
-            (Format::Json, [first, rest @ ..]) => print_json(&ExplainDocument::of(first, rest.first()))?,
+            (Format::Json, [first, rest @ ..]) => print_json(&Document::of(first, rest.first()))?,
             (format, [first, second, ..]) => print(&difference_text(first, second, format, terminal()))?,
-            (format, [only]) => print(&explanation_text(only, format, terminal()))?,
+            (format, [only]) => print(&text(only, format, terminal()))?,
             (_, []) => {}
         }
         Ok(Exit::Ok)
     }
 }
 
-fn timeline(store: &Store, run: &Selection, what: &[Selector], format: Format) -> anyhow::Result<Exit> {
+fn timeline(store: &Store, run: &RunSelection, what: &[Selector], format: Format) -> anyhow::Result<Exit> {
     let [what] = what else {
         return Err(Usage("error: --timeline shows one trial".to_owned()).into());
     };
-    let trials = selected(store, run, what)?;
+    let trials = trials_of_one_cell(store, run, what)?;
     let [trial] = trials.as_slice() else {
         let ids: Vec<&str> = trials.iter().map(String::as_str).collect();
         return Err(Usage(format!(

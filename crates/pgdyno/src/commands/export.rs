@@ -8,10 +8,10 @@ mod parquet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use analysis::select::Selector;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use report::Selector;
-use report::flat::{Table, Value};
+use report::export_tables::{Table, Value};
 use store::Store;
 
 use crate::chosen::{Interrupt, chosen};

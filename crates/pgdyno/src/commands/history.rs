@@ -1,11 +1,12 @@
 //! `pgdyno history`: when did it change?
 
+use analysis::compare::Gate;
+use analysis::history::{Decision, HistoryError, Over, Request, history};
+use analysis::metric::Metric;
+use analysis::select::Selector;
 use clap::{Args, ValueEnum};
-use report::Selector;
-use report::compare::Gate;
-use report::history::{Decision, Document, Over, Request, history, text};
-use report::metric::Metric;
-use report::table::Format;
+use plaintext::table::Format;
+use report::history::{Document, gates_in_words, text};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
@@ -130,7 +131,7 @@ impl HistoryArgs {
             newest: self.newest,
             git: &git,
         };
-        let failed = |error: report::history::HistoryError| match error.is_usage() {
+        let failed = |error: HistoryError| match error.is_usage() {
             true => Usage(format!("error: {error}")).into(),
             false => anyhow::Error::from(error),
         };
@@ -144,7 +145,7 @@ impl HistoryArgs {
         }
         if self.format.get() == Format::Csv {
             // The others have it in their data.
-            note(&history.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
+            note(&gates_in_words(&history).iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         Ok(Exit::of_gates(history.hits_a_gate(), history.is_invalid()))
     }

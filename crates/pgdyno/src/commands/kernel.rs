@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use report::table::Format;
+use plaintext::table::Format;
 use target::{Cache, Fetched, TargetError};
 
 use crate::exit::{Exit, Usage};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use analysis::power::{PowerCheck, noise_on, power_check};
 use clap::Args;
 use collect::Perf;
 use diagnose::{Confound, Facts, confounds, in_words};
@@ -12,8 +13,7 @@ use model::limits::Limits;
 use model::plan::{Plan, PlannedTrial, RunSettings};
 use model::server::{ServerSpec, Source};
 use model::workload::Custom;
-use report::table::{Format, Table};
-use report::{Foresight, foresee, noise_on};
+use plaintext::table::{Format, Table};
 use serde::Serialize;
 use store::Store;
 use target::{Cache, Installation, Origin};
@@ -77,7 +77,7 @@ struct PlanDocument<'a> {
     workloads: Vec<&'a Custom>,
     confounds: Vec<ConfoundDocument<'a>>,
     /// What the comparisons can show; null where nothing is compared, or the noise is not known.
-    power: Option<&'a Foresight>,
+    power: Option<&'a PowerCheck>,
 }
 
 #[derive(Serialize)]
@@ -101,16 +101,16 @@ impl PlanArgs {
         };
         let plan = campaign.read(None)?.plan;
         let confounds = known_confounds(&plan)?;
-        let foresight = foreseen_power(&plan, &self.store.root_beside(campaign.directory()));
+        let power = power_of_plan(&plan, &self.store.root_beside(campaign.directory()));
         match self.format.get() {
-            Format::Json => print_json(&document(&plan, &confounds, foresight.as_ref()))?,
+            Format::Json => print_json(&document(&plan, &confounds, power.as_ref()))?,
             Format::Table => {
                 let shown = table(&plan).render(Format::Table);
                 print(&format!("{}{}\n{shown}", headline(&plan), described(&plan)))?;
             }
             format => print(&table(&plan).render(format))?,
         }
-        let power = foresight.and_then(|foresight| foresight.warning());
+        let power = power.and_then(|power| power.warning());
         for warning in plan
             .warnings()
             .into_iter()
@@ -132,7 +132,11 @@ impl PlanArgs {
     }
 }
 
-fn document<'a>(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a Foresight>) -> PlanDocument<'a> {
+fn document<'a>(
+    plan: &'a Plan,
+    confounds: &'a [Confound],
+    power: Option<&'a PowerCheck>,
+) -> PlanDocument<'a> {
     PlanDocument {
         schema: 2,
         campaign: &plan.campaign,
@@ -160,10 +164,10 @@ fn document<'a>(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a For
 
 /// What a plan's comparisons can show at the noise that the store knows of this host. A store that is not there or can't be
 /// read knows nothing: nobody asked for it.
-pub(crate) fn foreseen_power(plan: &Plan, store: &Path) -> Option<Foresight> {
+pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
     plan.run.compare?;
     let store = Store::existing(store).ok()?;
-    foresee(plan, &noise_on(&store, &here().host).ok()?)
+    power_check(plan, &noise_on(&store, &here().host).ok()?)
 }
 
 /// The limits that servers can't be held to on this machine, which may not be the one to measure on.

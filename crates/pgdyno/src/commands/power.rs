@@ -1,10 +1,11 @@
 //! `pgdyno power`: how many runs it takes.
 
+use analysis::power::{ALPHA, CellNoise, DEFAULT_EFFECTS, POWER, Question, noise_of, noise_on};
+use analysis::select::Selector;
 use clap::Args;
 use model::units::Share;
-use report::power::{EFFECTS, Question};
-use report::table::Format;
-use report::{ALPHA, CellNoise, POWER, Selector, noise_of, noise_on};
+use plaintext::table::Format;
+use report::power::text;
 use store::Store;
 
 use crate::campaign_run::here;
@@ -76,7 +77,7 @@ fn level(text: &str) -> Result<f64, String> {
 impl PowerArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let effects = match self.effects.is_empty() {
-            true => EFFECTS.to_vec(),
+            true => DEFAULT_EFFECTS.to_vec(),
             false => self.effects.iter().map(|Share(effect)| *effect).collect(),
         };
         let question = Question { effects, power: self.power, alpha: self.alpha };
@@ -89,7 +90,7 @@ impl PowerArgs {
         };
         match self.format.get() {
             Format::Json => print_json(&answer)?,
-            format => print(&answer.text(format))?,
+            format => print(&text(&answer, format))?,
         }
         if !answer.has_figures() {
             note("every cell is unstable: find out why before anything is compared\n");

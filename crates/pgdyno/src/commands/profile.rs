@@ -3,15 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use analysis::profile::{Difference, Kind, Profile, ProfileError, groups_of, profile};
+use analysis::select::{RunSelection, Selector};
 use anyhow::Context;
 use clap::Args;
 use diagnose::profile::Groups;
-use report::profile::{
-    Difference, Document, Kind, Profile, ProfileError, difference_svg, difference_text, function_text,
-    groups_of, profile, svg, text,
-};
-use report::table::Format;
-use report::{Selection, Selector};
+use plaintext::table::Format;
+use report::profile::{Document, difference_svg, difference_text, function_text, svg, text};
 use store::Store;
 
 use crate::campaign_file::CampaignFile;
@@ -124,13 +122,13 @@ impl ProfileArgs {
             Outcome::Executed(executed) => exit(&executed),
         };
         match exit {
-            Exit::Ok => self.show(&store, &Selection::Run(run.id), groups)?,
+            Exit::Ok => self.show(&store, &RunSelection::Run(run.id), groups)?,
             _ => note(&format!("No usable trial, and no profile of one: pgdyno explain run:{}\n", run.id)),
         }
         Ok(exit)
     }
 
-    fn show(&self, store: &Store, run: &Selection, groups: &Groups) -> anyhow::Result<()> {
+    fn show(&self, store: &Store, run: &RunSelection, groups: &Groups) -> anyhow::Result<()> {
         if self.off_cpu && self.what.len() > 1 {
             return Err(Usage("error: --off-cpu is of one profile, and two are named".to_owned()).into());
         }
@@ -144,7 +142,7 @@ impl ProfileArgs {
         }
     }
 
-    fn profile(&self, store: &Store, run: &Selection, what: &Selector) -> Result<Profile, ProfileError> {
+    fn profile(&self, store: &Store, run: &RunSelection, what: &Selector) -> Result<Profile, ProfileError> {
         let kind = if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu };
         let found = profile(store, run, what, kind)?;
         match &self.role {

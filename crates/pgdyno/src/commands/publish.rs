@@ -5,11 +5,11 @@ mod schema;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use analysis::select::Selector;
 use anyhow::{Context, bail};
 use clap::Args;
 use model::record::Trial;
-use report::Selector;
-use report::flat::Table;
+use report::export_tables::Table;
 use store::Store;
 use wire::blocking::{Session, SessionError};
 use wire::{ConnectParams, Given};
@@ -158,7 +158,7 @@ fn foretold(new: &[&Trial], selected: usize, place: &str, state: &State) -> Stri
     for trial in new {
         runs.entry(&trial.run.id).or_insert((&trial.run.campaign, 0)).1 += 1;
     }
-    let mut table = report::table::Table::new(["run", "campaign", "#trials"]);
+    let mut table = plaintext::table::Table::new(["run", "campaign", "#trials"]);
     for (run, (campaign, trials)) in runs {
         table.push(vec![run.to_owned(), campaign.to_owned(), trials.to_string()]);
     }
@@ -168,7 +168,7 @@ fn foretold(new: &[&Trial], selected: usize, place: &str, state: &State) -> Stri
         State::Version(_) => "",
     };
     let head = format!("{} of {} would be copied into {place}{made}\n", new.len(), trials(selected));
-    if new.is_empty() { head } else { head + &table.render(report::table::Format::Table) }
+    if new.is_empty() { head } else { head + &table.render(plaintext::table::Format::Table) }
 }
 
 fn trials(count: usize) -> String {

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use analysis::overview::view::View;
 use anyhow::{Context, bail};
 use clap::Args;
-use report::{ReportFile, View};
+use report::ReportFile;
 use store::Store;
 
 use crate::exit::Exit;
@@ -48,14 +49,14 @@ pub(crate) struct ReportArgs {
 impl ReportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let store = Store::existing(&self.store.root())?;
-        let view = report::read(&store, &self.run.get())?;
+        let view = analysis::overview::read(&store, &self.run.get())?;
         note(&which(&view));
         let Some(path) = self.output.as_deref() else {
             print(&report::tables(&view, self.format.get()))?;
             return Ok(Exit::Ok);
         };
         let in_order = |repository: &Path, refs: &[String]| git::in_order(store.root(), repository, refs);
-        let file = report::file(&store, &view, &in_order, report::ROOM_BYTES)?;
+        let file = report::file(&store, &view, &in_order, report::MAX_DETAIL_BYTES)?;
         match path == Path::new("-") {
             true => print(&file.html)?,
             false => {
@@ -70,7 +71,7 @@ impl ReportArgs {
 
 /// Says which run it is, for the default is whatever ran last.
 fn which(view: &View) -> String {
-    let line = |run: &report::view::Run| {
+    let line = |run: &analysis::overview::view::Run| {
         let started = run.started.map(|started| started.strftime(", %Y-%m-%d %H:%M UTC").to_string());
         format!("run {} of campaign {}{}\n", run.id, run.campaign, started.unwrap_or_default())
     };

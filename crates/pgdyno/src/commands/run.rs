@@ -6,7 +6,7 @@ use store::Store;
 use crate::acceleration;
 use crate::campaign_file::CampaignArg;
 use crate::campaign_run::{CampaignRun, has_servers, new_run};
-use crate::commands::plan::{foreseen_power, headline};
+use crate::commands::plan::{headline, power_of_plan};
 use crate::exit::Exit;
 use crate::kernels_by_reboot::{KernelsByReboot, RebootArgs};
 use crate::output::{FormatArg, note};
@@ -58,7 +58,7 @@ impl RunArgs {
         let root = self.store.root_beside(self.campaign.directory());
         let run = new_run(&file, &self.tag);
         note(&headline(&file.plan));
-        let power = foreseen_power(&file.plan, &root).and_then(|power| power.warning());
+        let power = power_of_plan(&file.plan, &root).and_then(|power| power.warning());
         for warning in file.plan.warnings().into_iter().chain(power) {
             note(&format!("{warning}\n"));
         }

@@ -6,7 +6,7 @@ mod document;
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use report::table::Format;
+use plaintext::table::Format;
 use target::standing::{self, StandingServer};
 use target::{Cache, Dataset, StopMode, TargetError};
 

@@ -1,9 +1,9 @@
 //! `pgdyno show`: what came of a trial, or of several cells, for a terminal.
 
+use analysis::select::Selector;
 use clap::Args;
-use report::Selector;
+use plaintext::table::Format;
 use report::show::show;
-use report::table::Format;
 use store::Store;
 
 use crate::exit::Exit;

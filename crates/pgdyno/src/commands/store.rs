@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::StoreArg;
 use document::{CheckDocument, ListDocument, ReindexDocument, ShowDocument};
-use report::table::Format;
+use plaintext::table::Format;
 
 /// List, show and check the trials that were kept
 ///

@@ -1,6 +1,6 @@
 //! Bars: of shares, of a range of runs, of what two figures differ by.
 
-use crate::figures::change;
+use plaintext::figures::change;
 
 /// An eighth of a character's width to seven of them.
 const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];

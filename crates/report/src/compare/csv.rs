@@ -2,8 +2,9 @@
 
 use model::factor::{Factor, UNKNOWN};
 
-use super::{Compared, Pair, Row};
-use crate::table::Table;
+use analysis::compare::{Compared, Pair};
+use analysis::judgement::Row;
+use plaintext::table::Table;
 
 /// The columns are the same for every comparison: each factor has one, which is empty where the selectors fix it.
 pub(super) fn table(compared: &Compared) -> Table {

@@ -7,9 +7,11 @@ use model::factor::{Factor, UNKNOWN};
 use serde::Serialize;
 use stats::{Cell, Logs, Sample, first_run_apart, runs_needed};
 
-use super::further::{Further, further};
-use super::sentence::{gate, sentence};
-use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
+use analysis::compare::{Compared, MetricRows, Pair};
+use analysis::compare::{OtherTests, other_tests};
+use analysis::compare::{gate_sentences, sentence};
+use analysis::judgement::{Row, Runs};
+use analysis::levels::Levels;
 
 /// Version of the document: it grows when a reader of an older one would read something wrong.
 const SCHEMA: u32 = 1;
@@ -170,14 +172,14 @@ impl Document {
                     is_hit: !outcome.hit.is_empty(),
                     hit: outcome.hit.clone(),
                     undecided: outcome.undecided.clone(),
-                    said: gate(compared, outcome),
+                    said: gate_sentences(compared, outcome),
                 })
                 .collect(),
         }
     }
 }
 
-fn side(side: &super::Side) -> SideDocument {
+fn side(side: &analysis::compare::Side) -> SideDocument {
     SideDocument {
         name: side.name,
         selector: side.selector.clone(),
@@ -217,7 +219,7 @@ fn documents(differences: &[Undeclared]) -> Vec<DifferenceDocument> {
         .collect()
 }
 
-fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {
+fn metric(compared: &Compared, of: &MetricRows) -> MetricDocument {
     MetricDocument {
         metric: of.metric.to_string(),
         better: of.metric.better().name(),
@@ -226,7 +228,7 @@ fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {
         cells: of
             .rows
             .iter()
-            .zip(further(&of.rows))
+            .zip(other_tests(&of.rows))
             .map(|(row, further)| {
                 let pair = &compared.pairs[row.pair];
                 cell(row, further, compared.sides[pair.variant].name, &pair.cells[row.cell], of)
@@ -235,7 +237,7 @@ fn metric(compared: &Compared, of: &OfMetric) -> MetricDocument {
     }
 }
 
-fn cell(row: &Row, further: Further, variant: char, levels: &Levels, of: &OfMetric) -> CellDocument {
+fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &MetricRows) -> CellDocument {
     let comparison = row.judged.comparison.as_ref();
     let welch = comparison.and_then(|comparison| comparison.welch);
     let interval = |level| welch.and_then(|welch| welch.confidence_interval(level));

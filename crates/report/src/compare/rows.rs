@@ -3,14 +3,16 @@
 use model::factor::Factor;
 use stats::{Class, MARGIN, Sample};
 
-use super::judge::Outcome;
-use super::matching::{in_words, part, varied};
-use super::sentence::interval;
-use super::{Compared, Levels, OfMetric, Pair, Row, Runs};
 use crate::chart::{Change, Ratios, Terminal};
-use crate::figures;
-use crate::metric::Better;
-use crate::table::{self, Column, Format, GAP, Table};
+use analysis::compare::interval;
+use analysis::compare::{Compared, MetricRows, Pair};
+use analysis::judgement::Outcome;
+use analysis::judgement::{Row, Runs};
+use analysis::levels::Levels;
+use analysis::levels::{in_words, part, varied};
+use analysis::metric::Better;
+use plaintext::figures;
+use plaintext::table::{self, Column, Format, GAP, Table};
 
 /// Marks a cell that has a suspect trial among those used.
 pub(super) const SUSPECT: &str = "†";
@@ -31,7 +33,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Of the pair at this place.
-    pub(super) fn of(compared: &'a Compared, of: &'a OfMetric, at: usize) -> Self {
+    pub(super) fn of(compared: &'a Compared, of: &'a MetricRows, at: usize) -> Self {
         let pair = &compared.pairs[at];
         Self {
             rows: of.rows.iter().filter(|row| row.pair == at).collect(),

@@ -4,20 +4,22 @@ use diagnose::{Undeclared, option_matters};
 use model::factor::UNKNOWN;
 use stats::{Class, first_run_apart};
 
-use super::judge::Outcome;
-use super::matching::{in_words, part, varied};
 use super::rows::{INVALID, Rows, SUSPECT};
-use super::sentence::{cell_of, sentence};
-use super::{Compared, Differences, Levels, OfMetric, Pair, Row, Side, csv};
+use analysis::compare::{Compared, Differences, MetricRows, Pair, Side};
+use analysis::compare::{cell_of, sentence};
+use analysis::judgement::Outcome;
+use analysis::judgement::Row;
+use analysis::levels::Levels;
+use analysis::levels::{in_words, part, varied};
+
+use super::csv;
 use crate::chart::Terminal;
-use crate::emulation::notes;
-use crate::figures::{self, counted};
-use crate::table::Format;
+use analysis::notes;
+use plaintext::figures::{self, counted};
+use plaintext::table::Format;
+use plaintext::wrap;
 
-pub(crate) use plaintext::wrap as wrapped_to;
-
-/// Columns that text is wrapped to where there is room for them.
-const WIDTH: usize = 100;
+use crate::text_width::TEXT_WIDTH;
 
 /// What is shown of a comparison: `Table` as aligned text, with charts on a terminal; `Markdown` with the cells that
 /// did not change folded away; `Csv` is the long form, one row a metric and cell. JSON is [`super::Document`].
@@ -30,8 +32,8 @@ pub fn text(compared: &Compared, format: Format, terminal: Option<Terminal>) -> 
 }
 
 fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
-    let width = terminal.map_or(WIDTH, |terminal| terminal.width.min(WIDTH));
-    let wrapped = |line: &str| wrapped_to(line, width);
+    let width = terminal.map_or(TEXT_WIDTH, |terminal| terminal.width.min(TEXT_WIDTH));
+    let wrapped = |line: &str| wrap(line, width);
     let sides = compared.sides.iter().flat_map(|side| {
         let mut lines = side_lines(side);
         lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "   "));
@@ -55,11 +57,6 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
         out += &lines.iter().map(|line| wrapped(line)).collect::<String>();
     }
     out
-}
-
-/// A line broken before words that would go beyond 100 columns; what follows is indented.
-pub(crate) fn wrapped(line: &str) -> String {
-    wrapped_to(line, WIDTH)
 }
 
 fn markdown(compared: &Compared) -> String {
@@ -138,7 +135,7 @@ fn common(pair: &Pair) -> Option<String> {
 }
 
 /// What the marks and words of a table stand for, of those that are in it.
-fn legend(of: &OfMetric) -> Vec<String> {
+fn legend(of: &MetricRows) -> Vec<String> {
     let any = |is: &dyn Fn(&Row) -> bool| of.rows.iter().any(is);
     let tested = of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count();
     let has_class = |row: &Row, wanted: Class| {
@@ -186,7 +183,7 @@ fn legend(of: &OfMetric) -> Vec<String> {
 }
 
 /// The cells that began with a run unlike their others.
-fn first_runs(compared: &Compared, of: &OfMetric) -> Option<String> {
+fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
     const SHOWN: usize = 6;
     let mut cells: Vec<String> = Vec::new();
     for row in &of.rows {

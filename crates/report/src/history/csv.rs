@@ -3,8 +3,8 @@
 use model::factor::Factor;
 use stats::Sample;
 
-use super::{History, Series};
-use crate::table::Table;
+use analysis::history::{History, Series};
+use plaintext::table::Table;
 
 /// The columns are the same for every history: each factor has one, which is empty where the history goes over it. What
 /// belongs to a change point is in the row of the first step after it.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use stats::ChangePoint;
 
 use super::text::{gates_in_words, is_accepted, sentence, title};
-use super::{History, Series, Shift, Tested};
+use analysis::history::{History, Series, Shift, Tested};
 
 /// Version of the document: it grows when a reader of an older one would read something wrong.
 const SCHEMA: u32 = 1;
@@ -257,7 +257,7 @@ fn accepted(history: &History) -> Vec<AcceptedDocument> {
 }
 
 fn gates(history: &History) -> Vec<GateDocument> {
-    let gate = |outcome: &super::GateOutcome| GateDocument {
+    let gate = |outcome: &analysis::history::GateOutcome| GateDocument {
         gate: outcome.gate.to_string(),
         newest: history.newest,
         is_hit: !outcome.hit.is_empty(),

@@ -6,17 +6,18 @@ use model::acceptance::Acceptance;
 use model::machine::Acceleration;
 use stats::{ChangePoint, LEAST_VALUES};
 
-use super::{History, Series, Shift, Tested, csv};
-use crate::chart::Columns;
-use crate::compare::matching::{in_words, part, varied};
-use crate::compare::rows::{colour, figure, p};
-use crate::compare::text::wrapped;
-use crate::emulation::notes;
-use crate::figures::{change, counted};
-use crate::metric::Better;
-use crate::table::{Format, GAP, Table};
+use analysis::history::{History, Series, Shift, Tested};
 
-const WIDTH: usize = 100;
+use super::csv;
+use crate::chart::Columns;
+use crate::compare::rows::{colour, figure, p};
+use crate::text_width::{TEXT_WIDTH, wrapped};
+use analysis::levels::{in_words, part, varied};
+use analysis::metric::Better;
+use analysis::notes;
+use plaintext::figures::{change, counted};
+use plaintext::table::{Format, GAP, Table};
+
 /// What is shown of a history: `Table` as aligned text, in colours where these are wanted; `Csv` is one row a cell and
 /// step. JSON is [`super::Document`].
 pub fn text(history: &History, format: Format, colours: bool) -> String {
@@ -164,14 +165,15 @@ fn cells(history: &History) -> Table {
         + 2;
     let mut gaps: Vec<usize> = history.shifts.iter().map(|shift| shift.event.after).collect();
     gaps.dedup();
-    let columns = Columns::new(history.steps.len(), &gaps, WIDTH.saturating_sub(used).max(10));
+    let columns = Columns::new(history.steps.len(), &gaps, TEXT_WIDTH.saturating_sub(used).max(10));
     let mut marks: BTreeMap<usize, Vec<(usize, char)>> = BTreeMap::new();
     for (letter, shift) in letters(history).zip(&history.shifts) {
         for (series, _) in &shift.event.changes {
             marks.entry(*series).or_default().push((shift.event.after, letter));
         }
     }
-    let label = |step: Option<&super::Step>| step.map_or("", |step| step.label.as_str()).to_owned();
+    let label =
+        |step: Option<&analysis::history::Step>| step.map_or("", |step| step.label.as_str()).to_owned();
     let mut table =
         Table::new(["cell".to_owned(), "#steps".to_owned(), "#first".to_owned(), "#last".to_owned(), {
             format!("{} … {}", label(history.steps.first()), label(history.steps.last()))
@@ -352,8 +354,8 @@ fn unmatched(history: &History) -> Vec<String> {
         .collect()
 }
 
-/// What the gates come to, in sentences.
-pub(super) fn gates_in_words(history: &History) -> Vec<String> {
+/// Outcomes of the gates, in sentences.
+pub fn gates_in_words(history: &History) -> Vec<String> {
     const SHOWN: usize = 8;
     let mut lines = Vec::new();
     for outcome in &history.gates {
@@ -382,11 +384,4 @@ pub(super) fn gates_in_words(history: &History) -> Vec<String> {
         }
     }
     lines
-}
-
-impl History {
-    /// What the gates come to, in sentences.
-    pub fn gates_in_words(&self) -> Vec<String> {
-        gates_in_words(self)
-    }
 }

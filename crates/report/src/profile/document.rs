@@ -6,8 +6,7 @@ use diagnose::profile::{Groups, functions};
 use model::profile::{OffCpu, Profiled};
 use serde::Serialize;
 
-use super::Profile;
-use super::difference::{Change, Difference};
+use analysis::profile::{Change, Difference, Profile};
 
 /// `profile --format json`, schema 1.
 #[derive(Debug, Serialize)]
@@ -25,7 +24,7 @@ struct ProfileDocument {
     cell: String,
     trials: Vec<String>,
     /// How each was taken.
-    taken: Vec<TakenDocument>,
+    taken: Vec<ProfiledDocument>,
     /// While it was taken; null where it is not known.
     transactions: Option<f64>,
     /// Throughput in the rest of the measured window; null where there is next to no rest.
@@ -37,7 +36,7 @@ struct ProfileDocument {
 
 /// How a trial's profile was taken.
 #[derive(Debug, Serialize)]
-pub struct TakenDocument {
+pub struct ProfiledDocument {
     event: Option<String>,
     hz: u32,
     callgraph: &'static str,
@@ -146,7 +145,7 @@ impl ProfileDocument {
             kind: profile.kind.name(),
             cell: profile.cell.clone(),
             trials: profile.trials.clone(),
-            taken: profile.taken.iter().map(TakenDocument::of).collect(),
+            taken: profile.taken.iter().map(ProfiledDocument::of).collect(),
             transactions: profile.transactions,
             tps_beside: profile.tps_beside,
             us_per_sample: profile.us_per_sample,
@@ -156,7 +155,7 @@ impl ProfileDocument {
     }
 }
 
-impl TakenDocument {
+impl ProfiledDocument {
     /// Of one trial.
     pub fn of(taken: &Profiled) -> Self {
         Self {

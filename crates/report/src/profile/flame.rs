@@ -1,17 +1,29 @@
 //! Flame graphs as SVG. Source of the form: Brendan Gregg, "The Flame Graph", Communications of the ACM 59(6), 2016.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use inferno::flamegraph::color::{MultiPalette, Palette};
 use inferno::flamegraph::{Options, from_lines};
 
-use super::{Kind, Profile, ProfileError};
+use analysis::profile::{Kind, Profile, ProfileError};
+
+/// Error of drawing a flame graph.
+#[derive(Debug, thiserror::Error)]
+pub enum FlameError {
+    /// The profiles can't be compared.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The graph could not be drawn.
+    #[error("the flame graph could not be drawn: {0}")]
+    Draw(#[from] io::Error),
+}
 
 /// The flame graph of a profile: the kernel's functions are orange. With several roles each has a column of its own.
 ///
 /// # Errors
 /// There is nothing to draw.
-pub fn svg(profile: &Profile) -> Result<String, ProfileError> {
+pub fn svg(profile: &Profile) -> Result<String, FlameError> {
     let mut options = Options::default();
     options.title = title(profile);
     let (amount, of) = (profile.samples(), profile.kind);
@@ -31,7 +43,7 @@ pub fn svg(profile: &Profile) -> Result<String, ProfileError> {
 ///
 /// # Errors
 /// There is nothing to draw, or no transactions to compare by.
-pub fn difference_svg(before: &Profile, after: &Profile) -> Result<String, ProfileError> {
+pub fn difference_svg(before: &Profile, after: &Profile) -> Result<String, FlameError> {
     let mut ns: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     let has_roles = before.stacks.len() > 1 || after.stacks.len() > 1;
     for (side, profile) in [before, after].into_iter().enumerate() {
@@ -59,12 +71,12 @@ fn title(profile: &Profile) -> String {
     }
 }
 
-fn draw(mut options: Options<'_>, folded: &str) -> Result<String, ProfileError> {
+fn draw(mut options: Options<'_>, folded: &str) -> Result<String, FlameError> {
     // The same profile is the same picture.
     options.deterministic = true;
     let mut lines: Vec<&str> = folded.lines().collect();
     lines.sort_unstable();
     let mut svg = Vec::new();
-    from_lines(&mut options, lines, &mut svg).map_err(|error| ProfileError::Flame(error.to_string()))?;
-    String::from_utf8(svg).map_err(|error| ProfileError::Flame(error.to_string()))
+    from_lines(&mut options, lines, &mut svg)?;
+    Ok(String::from_utf8(svg).map_err(io::Error::other)?)
 }

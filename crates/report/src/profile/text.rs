@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
+use analysis::profile::{Change, Difference, Kind, Profile, ProfileError, description, off_cpu_description};
 use diagnose::profile::{Groups, around, frames, functions};
-use model::profile::{NO_STACK, PREEMPTED, Profiled, Scope, Stacks, Unwinding};
-
-use super::difference::{Change, Difference};
-use super::{Kind, Profile, ProfileError};
-use crate::figures;
-use crate::table::{Format, Table};
+use model::profile::{NO_STACK, PREEMPTED, Stacks};
+use plaintext::figures;
+use plaintext::table::{Format, Table};
 
 /// Functions that are shown of a role: the others are in CSV and JSON.
 const SHOWN: usize = 30;
@@ -128,7 +126,8 @@ pub fn difference_text(
         differences.iter().for_each(|difference| roles.push(row(&difference.role)));
         let _ = writeln!(out, "{}", roles.render(format));
     }
-    let is_usual = |difference: &&Difference| difference.role.of.as_deref() == Some(super::USUAL_ROLE);
+    let is_usual =
+        |difference: &&Difference| difference.role.of.as_deref() == Some(analysis::profile::DEFAULT_ROLE);
     let Some(shown) = differences.iter().find(is_usual).or(differences.first()) else { return out };
     let role = shown.role.of.as_deref().unwrap_or_default();
     let mut groups = table(&format!("{role} by group"));
@@ -163,10 +162,10 @@ fn heading(profile: &Profile) -> String {
         Kind::OnCpu => {
             let lost: u64 = profile.taken.iter().map(|taken| taken.lost).sum();
             let samples: u64 = profile.taken.iter().map(|taken| taken.samples).sum();
-            let _ = write!(out, "{samples} samples in {seconds:.1} s {}", way(first, lost));
+            let _ = write!(out, "{samples} samples in {seconds:.1} s {}", description(first, lost));
         }
         Kind::OffCpu => {
-            let ways: Vec<String> = profile.taken.iter().filter_map(way_off_cpu).collect();
+            let ways: Vec<String> = profile.taken.iter().filter_map(off_cpu_description).collect();
             let _ = write!(out, "what waited: {}", ways.join("\n"));
         }
     }
@@ -187,41 +186,6 @@ fn heading(profile: &Profile) -> String {
 
 fn seconds_of(spans_us: impl Iterator<Item = (i64, i64)>) -> f64 {
     spans_us.map(|(from_us, to_us)| (to_us - from_us) as f64 / 1e6).sum()
-}
-
-/// How it was recorded what waited; none where it was not.
-pub fn way_off_cpu(taken: &Profiled) -> Option<String> {
-    let off_cpu = taken.off_cpu.as_ref()?;
-    let seconds = seconds_of([(off_cpu.from_us, off_cpu.to_us)].into_iter());
-    let cpu = off_cpu
-        .perf_cpu_us
-        .map(|us| format!("; perf itself took {:.2}% of a processor", us as f64 / seconds.max(1e-6) / 1e4));
-    Some(format!(
-        "{} switches in {seconds:.1} s, {} with a stack, {}{}",
-        off_cpu.switches,
-        off_cpu.sampled,
-        if off_cpu.lost == 0 { "none lost".to_owned() } else { format!("{} records lost", off_cpu.lost) },
-        cpu.unwrap_or_default()
-    ))
-}
-
-/// How a profile was taken that lost so many samples.
-pub fn way(taken: &Profiled, lost: u64) -> String {
-    let scope = match taken.scope {
-        Scope::Machine => "the whole machine",
-        Scope::Processes => "the driver and the server",
-    };
-    let callers = match taken.callgraph {
-        Unwinding::FramePointers => "frame pointers",
-        Unwinding::Dwarf => "DWARF",
-    };
-    format!(
-        "of {scope}, {} at {} Hz, {}; callers by {callers} ({})",
-        taken.event.as_deref().unwrap_or("no event"),
-        taken.hz,
-        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
-        taken.callgraph_reason
-    )
 }
 
 fn roles(profile: &Profile) -> Table {

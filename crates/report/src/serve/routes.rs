@@ -17,14 +17,14 @@ use tower_http::compression::{CompressionLayer, CompressionLevel};
 use super::answer::{Document, HTML, JSON, Refusal};
 use super::guard::{self, Guard};
 use super::page::{Page, PageError};
-use super::shelf::{GitOrder, Shelf};
+use super::report_cache::{GitOrder, ReportCache};
 use super::watch::Watch;
 
 /// What is served.
 pub(crate) struct Site {
     page: Document,
     policy: HeaderValue,
-    shelf: Arc<Shelf>,
+    cache: Arc<ReportCache>,
     watch: Arc<Watch>,
 }
 
@@ -33,9 +33,9 @@ impl Site {
         let page = Page::of(crate::html::PAGE)?;
         let policy = HeaderValue::try_from(&page.policy)
             .map_err(|_| PageError::new("its content security policy is not plain text"))?;
-        let shelf = Arc::new(Shelf::new(store, git));
-        let watch = Arc::new(Watch::new(Arc::clone(&shelf)));
-        Ok(Self { page: Document::of(page.html), policy, shelf, watch })
+        let cache = Arc::new(ReportCache::new(store, git));
+        let watch = Arc::new(Watch::new(Arc::clone(&cache)));
+        Ok(Self { page: Document::of(page.html), policy, cache, watch })
     }
 }
 
@@ -60,14 +60,14 @@ async fn page(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
 }
 
 async fn runs(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
-    let runs = reading(move || Document::json(&site.shelf.runs()?)).await?;
+    let runs = reading(move || Document::json(&site.cache.runs()?)).await?;
     Ok(runs.answer(&headers, JSON))
 }
 
 async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
     let run = of("run", id)?;
     let view = reading(move || {
-        let view = site.shelf.view(&run)?;
+        let view = site.cache.view(&run)?;
         view.ok_or_else(|| no_trial(&run))
     });
     Ok(view.await?.answer(&headers, JSON))
@@ -75,13 +75,13 @@ async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Resu
 
 async fn histories(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
     let run = of("run", id)?;
-    let histories = reading(move || site.shelf.histories(&run)?.ok_or_else(|| no_trial(&run)));
+    let histories = reading(move || site.cache.histories(&run)?.ok_or_else(|| no_trial(&run)));
     Ok(histories.await?.answer(&headers, JSON))
 }
 
 async fn detail(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
     let trial = of("trial", id)?;
-    let detail = reading(move || Ok(site.shelf.detail(&trial)?));
+    let detail = reading(move || Ok(site.cache.detail(&trial)?));
     Ok(detail.await?.answer(&headers, JSON))
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::broadcast;
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::shelf::Shelf;
+use super::report_cache::ReportCache;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);
@@ -26,7 +26,7 @@ const BEHIND: usize = 4096;
 
 /// Looks at the store while somebody listens.
 pub(crate) struct Watch {
-    shelf: Arc<Shelf>,
+    cache: Arc<ReportCache>,
     state: Mutex<State>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Stored<'a> {
 }
 
 impl Watch {
-    pub(crate) fn new(shelf: Arc<Shelf>) -> Self {
+    pub(crate) fn new(cache: Arc<ReportCache>) -> Self {
         let state = State {
             to_all: broadcast::Sender::new(BEHIND),
             awake: false,
@@ -103,7 +103,7 @@ impl Watch {
             known: None,
             stamp: None,
         };
-        Self { shelf, state: Mutex::new(state) }
+        Self { cache, state: Mutex::new(state) }
     }
 
     /// The state so far, then whatever happens. Ends where the listener does not keep up.
@@ -113,7 +113,7 @@ impl Watch {
         let mut state = self.state();
         if !state.awake {
             state.awake = true;
-            state.look(&self.shelf);
+            state.look(&self.cache);
             let watch = Arc::clone(self);
             tokio::spawn(async move { watch.watch().await });
         }
@@ -143,7 +143,7 @@ impl Watch {
             state.runs.clear();
             return false;
         }
-        state.look(&self.shelf);
+        state.look(&self.cache);
         true
     }
 
@@ -160,18 +160,18 @@ impl State {
         hello.into_iter().chain(alive().flat_map(|(_, followed)| followed.messages.iter().cloned())).collect()
     }
 
-    fn look(&mut self, shelf: &Shelf) {
-        let told = shelf.store().told();
+    fn look(&mut self, cache: &ReportCache) {
+        let told = cache.store().told();
         for run in &told {
             if !self.runs.contains_key(run)
-                && let Ok(reader) = shelf.store().hear(run)
+                && let Ok(reader) = cache.store().hear(run)
             {
                 let followed = Followed { reader, alive: false, messages: Vec::new() };
                 self.runs.insert(run.clone(), followed);
             }
         }
         // A bundle is there before its run says so.
-        self.trials(shelf);
+        self.trials(cache);
         for (run, followed) in &mut self.runs {
             for message in followed.hear(run) {
                 // Nobody listens before the first look.
@@ -181,13 +181,13 @@ impl State {
         self.runs.retain(|run, followed| followed.alive || told.contains(run));
     }
 
-    fn trials(&mut self, shelf: &Shelf) {
-        let stamp = shelf.store().stamp();
+    fn trials(&mut self, cache: &ReportCache) {
+        let stamp = cache.store().stamp();
         if stamp.is_some_and(|stamp| self.stamp == Some(stamp) && stamp.is_settled()) {
             return;
         }
         // What can't be listed now may be the next time.
-        let Ok(trials) = shelf.trials() else { return };
+        let Ok(trials) = cache.trials() else { return };
         self.stamp = stamp;
         let is_first = self.known.is_none();
         let known = self.known.get_or_insert_default();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::record::Trial;
 use serde::Serialize;
 
-use crate::analyse::analyse;
-use crate::figures::counted;
-use crate::view::{Point, View};
+use analysis::overview;
+use analysis::overview::view::{Point, View};
+use plaintext::figures::counted;
 
 /// The cells of some trials.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub struct TrialLine {
 
 impl OfCells {
     pub(super) fn of(trials: &[Trial]) -> Self {
-        let view = analyse(trials, &BTreeMap::new());
+        let view = overview(trials, &BTreeMap::new());
         let mut lines = Vec::new();
         for (at, panel) in view.panels.iter().enumerate() {
             for row in &panel.rows {
@@ -116,11 +116,11 @@ impl OfCells {
 }
 
 fn trials_of(point: &Point) -> Vec<TrialLine> {
-    let reasons = |trial: &crate::view::Trial| {
+    let reasons = |trial: &analysis::overview::view::Trial| {
         let found = trial.findings.iter().filter(|finding| finding.validity == trial.validity);
         found.filter(|finding| finding.validity != "valid").map(|finding| finding.gate.clone()).collect()
     };
-    let trial = |trial: &crate::view::Trial| TrialLine {
+    let trial = |trial: &analysis::overview::view::Trial| TrialLine {
         id: trial.id.clone(),
         repeat: trial.repeat,
         validity: trial.validity,
@@ -132,7 +132,7 @@ fn trials_of(point: &Point) -> Vec<TrialLine> {
 
 /// What each server comes to against the first; of a single one, how steady its cells are. Then what may not be used.
 fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
-    let against = |comparison: &crate::view::Comparison| {
+    let against = |comparison: &analysis::overview::view::Comparison| {
         let (column, first) = (&view.columns[comparison.column].label, &view.columns[0].label);
         format!("{column} against {first}: {}", comparison.sentence)
     };

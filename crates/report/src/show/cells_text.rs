@@ -2,19 +2,19 @@
 
 use super::cells::{CellLine, OfCells};
 use crate::chart::{Terminal, bar, ranged_bar};
-use crate::compare::text::wrapped_to;
-use crate::figures::{self, counted};
-use crate::table::{BETWEEN, Column, Format, GAP, Table};
 use crate::tables::{run_line, title};
+use plaintext::figures::{self, counted};
+use plaintext::table::{BETWEEN, Column, Format, GAP, Table};
+use plaintext::wrap;
 
 /// Columns where there is no terminal to tell.
 const WIDTH: usize = 100;
 
 pub(super) fn page(cells: &OfCells, terminal: Option<Terminal>) -> String {
     let width = terminal.map_or(WIDTH, |terminal| terminal.width.min(WIDTH));
-    let mut out: String = cells.view.runs.iter().map(|run| wrapped_to(&run_line(run), width)).collect();
+    let mut out: String = cells.view.runs.iter().map(|run| wrap(&run_line(run), width)).collect();
     for (at, sentence) in cells.sentences.iter().enumerate() {
-        let text = wrapped_to(sentence, width);
+        let text = wrap(sentence, width);
         out += &match (terminal, at) {
             (Some(terminal), 0) => terminal.painted(text.trim_end(), "1") + "\n",
             _ => text,
@@ -25,7 +25,7 @@ pub(super) fn page(cells: &OfCells, terminal: Option<Terminal>) -> String {
             true => format!(", median of {}", counted(lines[0].n, "run")),
             false => ", median of n runs".to_owned(),
         };
-        out += &format!("\n{}", wrapped_to(&(title(&cells.view.panels[lines[0].panel]) + &of), width));
+        out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &of), width));
         out += &panel(cells, lines, terminal);
     }
     match cells.lines.as_slice() {

@@ -8,9 +8,9 @@ use model::statistics::Stall;
 use model::waits::{Session, Waits};
 use serde::Serialize;
 
-use crate::emulation::notes;
-use crate::timeline::disks;
-use crate::view::Finding;
+use analysis::notes;
+use analysis::overview::view::Finding;
+use analysis::spans::data_disks;
 
 /// What `pgdyno show` says of a trial. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,7 +66,7 @@ pub struct OfTrial {
     /// What the clients' sessions were doing, the most frequent first.
     pub waits: Vec<Wait>,
     /// Where the mean latency goes; null where that can't be said.
-    pub explained: Option<Explained>,
+    pub explained: Option<CellExplanation>,
     /// Why it can't be said.
     pub unexplained: Option<String>,
     /// What tells most of the machine and the server, second by second.
@@ -109,7 +109,7 @@ pub struct Wait {
 
 /// Where the mean latency goes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explained {
+pub struct CellExplanation {
     /// What limits, in a sentence.
     pub verdict: String,
     /// The mean latency.
@@ -170,7 +170,7 @@ impl OfTrial {
             attempt: trial.attempt,
             started: trial.started,
             validity: trial.validity.status.name(),
-            findings: trial.validity.findings.iter().map(Finding::of).collect(),
+            findings: trial.validity.findings.iter().map(Finding::new).collect(),
             tps: summary.map(|summary| summary.tps),
             notes: notes([trial.cell.acceleration]),
             instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
@@ -186,7 +186,7 @@ impl OfTrial {
             beside: summary.map(|summary| summary.beside.clone()).unwrap_or_default(),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().cloned(),
-            explained: explanation.ok().map(|explanation| Explained {
+            explained: explanation.ok().map(|explanation| CellExplanation {
                 verdict: explanation.verdict(),
                 latency_us: explanation.budget.latency_us,
                 parts: explanation
@@ -265,7 +265,7 @@ fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
 /// What is known of them, in the order in which they are shown. What the server counts comes up to a second late, as
 /// backends hand it in.
 fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
-    let disks = disks(record);
+    let disks = data_disks(record);
     let each = |name: &'static str, unit: &'static str, of: &dyn Fn(&Spanned<'_>) -> Option<f64>| {
         let value = |second: &Second| {
             let from_us = signed(second.start_us);

@@ -5,10 +5,10 @@ use model::record::Latency;
 
 use super::trial::{Happened, OfTrial, Part, Second, Span, Telling};
 use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
-use crate::compare::text::wrapped_to;
-use crate::explained::SMALL;
-use crate::figures::{self, counted};
-use crate::table::{BETWEEN, Column, Format, GAP, Table};
+use crate::explain::SMALL;
+use plaintext::figures::{self, counted};
+use plaintext::table::{BETWEEN, Column, Format, GAP, Table};
+use plaintext::wrap;
 
 /// Columns where there is no terminal to tell.
 const WIDTH: usize = 100;
@@ -25,8 +25,8 @@ pub(super) fn page(trial: &OfTrial, terminal: Option<Terminal>) -> String {
         Some(terminal) => terminal.painted(text, rendition),
         None => text.to_owned(),
     };
-    let mut out = painted(&wrapped_to(&trial.cell, width), "1");
-    out += &wrapped_to(&about(trial), width);
+    let mut out = painted(&wrap(&trial.cell, width), "1");
+    out += &wrap(&about(trial), width);
     let rendition = match trial.validity {
         "valid" => "32",
         "suspect" => "33",
@@ -37,7 +37,7 @@ pub(super) fn page(trial: &OfTrial, terminal: Option<Terminal>) -> String {
         let advice = finding.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
         let status = if finding.validity == "valid" { "note" } else { finding.validity };
         let line = format!("  {status}: {}: {}{advice}", finding.gate, finding.evidence);
-        out += &wrapped_to(&line, width);
+        out += &wrap(&line, width);
     }
     let sections = [
         throughput(trial, terminal, width),
@@ -85,10 +85,10 @@ fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> Stri
             .map(|count| format!("{} instructions for each transaction", figures::tps(count))),
         trial.failed.map(|count| format!("{} failed", figures::grouped(&count.to_string()))),
     ];
-    let mut out = wrapped_to(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "), width);
-    out += &trial.notes.iter().map(|note| wrapped_to(&format!("  {note}"), width)).collect::<String>();
+    let mut out = wrap(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "), width);
+    out += &trial.notes.iter().map(|note| wrap(&format!("  {note}"), width)).collect::<String>();
     if let Some([least, middle, greatest]) = spread(trial.seconds.iter().map(|second| second.tps)) {
-        out += &wrapped_to(
+        out += &wrap(
             &format!(
                 "  its seconds: {} the least, {} the median, {} the greatest",
                 figures::tps(least),
@@ -121,7 +121,7 @@ fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> Stri
         [("stalls", stalls), ("checkpoints", spans(&trial.checkpoints)), ("vacuums", spans(&trial.vacuums))]
     {
         if !told.is_empty() {
-            out += &wrapped_to(&format!("  {what}: {}", some(told)), width);
+            out += &wrap(&format!("  {what}: {}", some(told)), width);
         }
     }
     out
@@ -246,7 +246,7 @@ fn time(trial: &OfTrial, width: usize) -> String {
     let Some(explained) = &trial.explained else {
         let why = trial.unexplained.as_ref().filter(|_| trial.tps.is_some());
         return why
-            .map(|why| wrapped_to(&format!("where the time goes can't be said: {why}"), width))
+            .map(|why| wrap(&format!("where the time goes can't be said: {why}"), width))
             .unwrap_or_default();
     };
     let told = |part: &Part| format!("{} {:.0}%", part.name, 100.0 * part.share);
@@ -260,8 +260,8 @@ fn time(trial: &OfTrial, width: usize) -> String {
         parts.push(format!("{} {:.0}%", counted(rest.len(), "smaller part"), 100.0 * share));
     }
     parts.extend(unexplained.iter().map(|part| told(part)));
-    wrapped_to(&format!("where the time goes: {}", parts.join(" · ")), width)
-        + &wrapped_to(&format!("  {}", explained.verdict), width)
+    wrap(&format!("where the time goes: {}", parts.join(" · ")), width)
+        + &wrap(&format!("  {}", explained.verdict), width)
 }
 
 fn waits(trial: &OfTrial, terminal: Option<Terminal>) -> String {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use report::table::Table;
+use plaintext::table::Table;
 use serde::Serialize;
 use target::{Cache, Facts, TargetError, Template};
 

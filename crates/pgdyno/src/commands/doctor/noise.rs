@@ -1,5 +1,6 @@
 //! `pgdyno doctor --noise`: an A/A test. The same cells are measured again and again; what they differ in is noise.
 
+use analysis::power::{ALPHA, POWER};
 use anyhow::Context;
 use clap::Args;
 use model::factor::Factor;
@@ -7,8 +8,7 @@ use model::plan::Plan;
 use model::record::{Run, Status, Trial};
 use model::spec::Campaign;
 use model::units::Span;
-use report::table::{Format, Table};
-use report::{ALPHA, POWER};
+use plaintext::table::{Format, Table};
 use serde::Serialize;
 use stats::{Cell, Comparison};
 use store::Store;

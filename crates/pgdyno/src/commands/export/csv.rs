@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use report::flat::{Table, Value};
+use report::export_tables::{Table, Value};
 
 use super::Rows;
 

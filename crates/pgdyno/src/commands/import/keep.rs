@@ -7,7 +7,7 @@ use diagnose::within_run;
 use import::Import;
 use jiff::Timestamp;
 use model::record::{Run, Trial};
-use report::table::{Format, Table};
+use plaintext::table::{Format, Table};
 use serde::Serialize;
 use store::Store;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use report::table::Table;
+use plaintext::table::Table;
 use serde::Serialize;
 use target::{Cache, StoredKernel, TargetError};
 

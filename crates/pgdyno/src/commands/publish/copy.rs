@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use report::flat::Value;
+use report::export_tables::Value;
 
 /// A row of `COPY … FROM STDIN`.
 ///

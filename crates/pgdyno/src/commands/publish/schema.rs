@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::bail;
-use report::flat::{Kind, Table, Value};
+use report::export_tables::{Kind, Table, Value};
 use wire::blocking::{Session, SessionError};
 
 use super::copy::{literal, quoted};

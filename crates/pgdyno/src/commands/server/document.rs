@@ -1,6 +1,6 @@
 //! `pgdyno server list` as a versioned document and as a table.
 
-use report::table::Table;
+use plaintext::table::Table;
 use serde::Serialize;
 use target::standing::{self, StandingServer};
 use target::{Cache, Installation, TargetError, Template};

@@ -11,7 +11,7 @@ use model::record::{
     Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::Statistics;
-use report::profile::TakenDocument;
+use report::profile::ProfiledDocument;
 use serde::Serialize;
 use store::{Check, Listing, Problem, Reindexed};
 
@@ -66,7 +66,7 @@ struct TrialDocument<'a> {
     server_banner: Option<&'a str>,
     server_build: Option<&'a str>,
     limits: Option<LimitsDocument<'a>>,
-    profile: Option<TakenDocument>,
+    profile: Option<ProfiledDocument>,
     database_bytes: Option<u64>,
     raw_read: Option<&'a RawRead>,
     validity: ValidityDocument<'a>,
@@ -316,7 +316,7 @@ impl<'a> TrialDocument<'a> {
             server_banner: trial.server_banner.as_deref(),
             server_build: trial.server_build.as_deref(),
             limits: trial.limits.as_ref().map(LimitsDocument::of),
-            profile: trial.profile.as_ref().map(TakenDocument::of),
+            profile: trial.profile.as_ref().map(ProfiledDocument::of),
             database_bytes: trial.database_bytes,
             raw_read: trial.raw_read.as_ref(),
             validity: ValidityDocument::of(&trial.validity),

@@ -1,7 +1,7 @@
 //! `pgdyno store list`: one line a trial.
 
 use model::record::Trial;
-use report::table::Table;
+use plaintext::table::Table;
 
 pub(super) fn table(trials: &[Trial]) -> Table {
     let mut table = Table::new(["id", "started", "campaign", "cell", "#tps", "validity"]);

@@ -1,6 +1,6 @@
 //! Problems of a store, as people read them.
 
-use report::table::Table;
+use plaintext::table::Table;
 use store::Problem;
 
 /// One line a problem; empty where there is none.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use model::record::{Environment, Trial, TrialRecord};
 use model::statistics::Percentile;
-use report::table::{Format, Table};
+use plaintext::table::{Format, Table};
 
 /// Names and values under a heading.
 struct Section {
@@ -24,7 +24,7 @@ pub(super) fn text(record: &TrialRecord) -> String {
         let _ = writeln!(text, "{}\n{}", section.name, rows.split_once('\n').map_or("", |(_, rows)| rows));
     }
     if let Some(chart) =
-        report::spans(record).map(|spans| report::gantt(&spans)).filter(|chart| !chart.is_empty())
+        analysis::spans::spans(record).map(|spans| report::gantt(&spans)).filter(|chart| !chart.is_empty())
     {
         let _ = writeln!(text, "Transactions one by one\n{chart}");
     }
@@ -280,11 +280,11 @@ fn profile(trial: &Trial) -> Section {
     let (from, length) = (taken.from_us as f64 / 1e6, length_us / 1e6);
     section.push("samples", taken.samples);
     section.push("taken", format!("{length:.1} s long, {from:.1} s after the load's start"));
-    section.push("how", report::profile::way(taken, taken.lost));
+    section.push("how", analysis::profile::description(taken, taken.lost));
     let cpu = taken.perf_cpu_us.map(|us| format!("{:.2} % of a processor", us as f64 / length_us * 100.0));
     section.push("perf", format!("version {}", taken.perf_version));
     section.push_known("perf's own CPU while it sampled", &cpu);
-    section.push_known("off CPU", &report::profile::way_off_cpu(taken));
+    section.push_known("off CPU", &analysis::profile::off_cpu_description(taken));
     section
 }
 

@@ -1,0 +1,283 @@
+//! Did it change? The cells of two selections side by side, each with a verdict: the rules are the crate `stats`'.
+
+mod differences;
+mod figures;
+mod gate;
+mod matching;
+mod other_tests;
+mod sentence;
+
+use model::factor::Factor;
+use model::metrics::Kind;
+use model::record::{Status, Trial};
+use store::{Store, StoreError};
+
+use crate::judgement::{Outcome, Row};
+use crate::levels::Levels;
+use crate::metric::Metric;
+use crate::select::{RunSelection, SelectError, Selector};
+use differences::KnownFacts;
+use matching::{Selected, matched};
+
+pub use differences::Differences;
+pub use gate::{Gate, GateError, GateOutcome};
+pub use other_tests::{OtherTests, other_tests};
+pub use sentence::{cell_of, gate_sentences, interval, sentence};
+
+/// What is to be compared.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The baseline and its variants: two or more.
+    pub selectors: Vec<Selector>,
+    /// The run of selectors that do not say where their trials are from.
+    pub run: RunSelection,
+    /// Metrics in the order in which they are shown.
+    pub metrics: Vec<Metric>,
+    /// Bounds on their changes. A gate's metric that is not among the metrics is compared as well.
+    pub gates: Vec<Gate>,
+}
+
+/// Why nothing can be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// A side selects nothing.
+    #[error("{side} ({selector}): {source}")]
+    Select {
+        /// Which side, such as `A`.
+        side: char,
+        /// As it was written.
+        selector: String,
+        /// Why.
+        source: SelectError,
+    },
+    /// A bundle can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Fewer than two sides, or too many.
+    #[error("{0} selectors: name a baseline and one to 25 variants")]
+    Sides(usize),
+    /// One selector is there twice.
+    #[error("{one} and {other} are the same selector, \"{selector}\": there is nothing to compare")]
+    Same {
+        /// The first.
+        one: char,
+        /// The second.
+        other: char,
+        /// As it was written.
+        selector: String,
+    },
+    /// A trial is on both sides.
+    #[error(
+        "{a} and {b} both have {count} of the trials, such as {first}: a trial can't be compared with itself; \
+         make the selectors exclude each other"
+    )]
+    Overlap {
+        /// The baseline.
+        a: String,
+        /// The variant.
+        b: String,
+        /// How many trials.
+        count: usize,
+        /// One of them.
+        first: String,
+    },
+    /// Several cells of a side would be taken for one.
+    #[error(
+        "{side} has {factor} {levels} where one is needed ({cell}): name one of them, as in `{factor}=…`"
+    )]
+    Together {
+        /// The side.
+        side: String,
+        /// The factor in which the cells differ.
+        factor: &'static str,
+        /// Its levels.
+        levels: String,
+        /// The cell that they would be.
+        cell: String,
+    },
+    /// The sides have no cell in common.
+    #[error(
+        "{a} and {b} share no cell: cells are compared that are alike in all that the selectors do not name{levels}\n{next}"
+    )]
+    NothingShared {
+        /// The baseline.
+        a: String,
+        /// The variant.
+        b: String,
+        /// Factors with the levels of both sides, one a line.
+        levels: String,
+        /// What to do.
+        next: String,
+    },
+    /// No trial has a metric.
+    #[error("no trial that is compared has the metric {metric}: {known}")]
+    NoFigure {
+        /// The metric.
+        metric: Metric,
+        /// What there is.
+        known: String,
+    },
+}
+
+impl CompareError {
+    /// Whether the command line is wrong, whatever the store has.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Sides(_) | Self::Same { .. })
+    }
+}
+
+/// A comparison of a baseline with its variants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// The baseline, then its variants.
+    pub sides: Vec<Side>,
+    /// One for each variant: its cells beside those of the baseline.
+    pub pairs: Vec<Pair>,
+    /// One for each metric.
+    pub metrics: Vec<MetricRows>,
+    /// What the gates come to.
+    pub gates: Vec<GateOutcome>,
+}
+
+/// One of those compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// `A` is the baseline.
+    pub name: char,
+    /// The selector as it was written.
+    pub selector: String,
+    /// Runs with their campaigns.
+    pub runs: Vec<(String, String)>,
+    /// How many trials were selected, invalid ones among them.
+    pub trials: usize,
+    /// The gates that made trials invalid, each with the number of its trials.
+    pub invalid: Vec<(String, usize)>,
+    /// The gates that made trials suspect, each with the number of its trials.
+    pub suspect: Vec<(String, usize)>,
+}
+
+/// The cells of a variant beside those of the baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The variant's place among the sides.
+    pub variant: usize,
+    /// The factors that the selectors fix.
+    pub fixed: Vec<Factor>,
+    /// The cells that both have, by their levels in all other factors.
+    pub cells: Vec<Levels>,
+    /// The baseline's cells that the variant does not have. They are in no figure.
+    pub only_baseline: Vec<Levels>,
+    /// The variant's cells that the baseline does not have. They are in no figure.
+    pub only_variant: Vec<Levels>,
+    /// What else differs.
+    pub differences: Differences,
+}
+
+/// All comparisons of one metric: the matrix over which p is adjusted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricRows {
+    /// The metric.
+    pub metric: Metric,
+    /// Whether it is a counter or a gauge; none of what is not collected.
+    pub kind: Option<Kind>,
+    /// By variant, and by cell within it.
+    pub rows: Vec<Row>,
+}
+
+impl Compared {
+    /// Whether a gate is hit.
+    pub fn hits_a_gate(&self) -> bool {
+        self.gates.iter().any(|gate| !gate.hit.is_empty())
+    }
+
+    /// What the gates come to, in sentences.
+    pub fn gates_in_words(&self) -> Vec<String> {
+        self.gates.iter().flat_map(|outcome| gate_sentences(self, outcome)).collect()
+    }
+
+    /// Whether a cell can't be compared because no trial of a side may be used.
+    pub fn is_invalid(&self) -> bool {
+        self.metrics.iter().flat_map(|of| &of.rows).any(|row| row.judged.outcome == Outcome::Invalid)
+    }
+}
+
+/// Compares each variant with the baseline, cell by cell.
+///
+/// # Errors
+/// A selector selects nothing, the sides share nothing that can be compared, or a bundle can't be read.
+pub fn compare(store: &Store, request: &Request) -> Result<Compared, CompareError> {
+    let names: Vec<char> = ('A'..='Z').collect();
+    if !(2..=names.len()).contains(&request.selectors.len()) {
+        return Err(CompareError::Sides(request.selectors.len()));
+    }
+    for (at, selector) in request.selectors.iter().enumerate() {
+        if let Some(earlier) = request.selectors[..at].iter().position(|other| other.is_same(selector)) {
+            let selector = selector.to_string();
+            return Err(CompareError::Same { one: names[earlier], other: names[at], selector });
+        }
+    }
+    let all = store.trials()?;
+    let sides = request
+        .selectors
+        .iter()
+        .zip(names)
+        .map(|(selector, name)| {
+            let failed = |source| CompareError::Select { side: name, selector: selector.to_string(), source };
+            let trials = selector.trials(store, &all, &request.run).map_err(failed)?;
+            Ok(Selected { name, selector, trials })
+        })
+        .collect::<Result<Vec<_>, CompareError>>()?;
+    let [baseline, variants @ ..] = sides.as_slice() else { return Err(CompareError::Sides(sides.len())) };
+
+    let mut known = KnownFacts::default();
+    let (mut pairs, mut shared) = (Vec::new(), Vec::new());
+    for (at, variant) in variants.iter().enumerate() {
+        let matched = matched(baseline, variant)?;
+        pairs.push(Pair {
+            variant: at + 1,
+            fixed: matched.fixed,
+            cells: matched.shared.iter().map(|cell| cell.levels.clone()).collect(),
+            only_baseline: matched.only_a,
+            only_variant: matched.only_b,
+            differences: known.differences(store, &matched.shared)?,
+        });
+        shared.push(matched.shared);
+    }
+    let mut compared = Compared {
+        sides: sides.iter().map(side).collect(),
+        pairs,
+        metrics: figures::of_metrics(store, request, &shared)?,
+        gates: Vec::new(),
+    };
+    compared.gates = request.gates.iter().map(|gate| gate.outcome(&compared)).collect();
+    Ok(compared)
+}
+
+fn side(side: &Selected<'_>) -> Side {
+    let mut runs: Vec<(String, String)> =
+        side.trials.iter().map(|trial| (trial.run.id.clone(), trial.run.campaign.clone())).collect();
+    runs.sort();
+    runs.dedup();
+    Side {
+        name: side.name,
+        selector: side.selector.to_string(),
+        runs,
+        trials: side.trials.len(),
+        invalid: reasons(&side.trials, Status::Invalid),
+        suspect: reasons(&side.trials, Status::Suspect),
+    }
+}
+
+/// Why trials have this status: by the first gate that gave it to each.
+pub(crate) fn reasons(trials: &[&Trial], status: Status) -> Vec<(String, usize)> {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for trial in trials.iter().filter(|trial| trial.validity.status == status) {
+        let gate = trial.validity.findings.iter().find(|finding| finding.status == status);
+        let gate = gate.map_or("no reason recorded", |finding| finding.gate.as_str());
+        match reasons.iter_mut().find(|(known, _)| known == gate) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((gate.to_owned(), 1)),
+        }
+    }
+    reasons
+}

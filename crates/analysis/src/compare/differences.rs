@@ -1,0 +1,144 @@
+//! What else differs between two sides, beside the factors by which they are compared.
+
+use std::collections::{BTreeMap, HashMap};
+
+use diagnose::{Facts, KernelOptions, Undeclared, of_kernel, undeclared};
+use model::factor::Factor;
+use model::record::Trial;
+use store::{Store, StoreError};
+
+use super::matching::Shared;
+use crate::context::{TrialContext, kernel_options};
+use crate::facts::{facts_of, facts_of_machine};
+use crate::layout::COLUMN;
+
+/// Facts of one trial for each place of each run: they are the same in the others. Kernels' configurations by their hashes.
+#[derive(Default)]
+pub(super) struct KnownFacts {
+    facts: HashMap<Place, Facts>,
+    options: HashMap<String, Option<KernelOptions>>,
+}
+
+/// What a trial's contexts hang on: its run, and its levels of factors that are of no load.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Place {
+    run: String,
+    levels: Vec<String>,
+    settings: Vec<(String, String)>,
+}
+
+impl Place {
+    fn of(trial: &Trial) -> Self {
+        Self {
+            run: trial.run.id.clone(),
+            levels: COLUMN.iter().map(|factor| factor.level(&trial.cell)).collect(),
+            settings: trial.cell.settings.values.clone().into_iter().collect(),
+        }
+    }
+}
+
+/// What differs between two sides beside the factors by which they are compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Differences {
+    /// What no factor asks for.
+    pub undeclared: Vec<Undeclared>,
+    /// What the other kernel brings, where the sides differ in the kernel or the host.
+    pub of_kernel: Vec<Undeclared>,
+    /// Options in which the kernels' configurations differ: first those that matter to a server.
+    pub kernel_options: Vec<Undeclared>,
+}
+
+/// The hash of the kernel's configuration.
+const CONFIG: &str = "machine kernel.config";
+
+impl KnownFacts {
+    /// What differs in the shared cells, each difference once.
+    pub(super) fn differences(
+        &mut self,
+        store: &Store,
+        shared: &[Shared<'_>],
+    ) -> Result<Differences, StoreError> {
+        let mut found = Differences::default();
+        for Shared { a, b, .. } in shared {
+            let (Some(a), Some(b)) = (a.first(), b.first()) else { continue };
+            let (of_a, of_b) = (self.facts(store, a)?.clone(), self.facts(store, b)?.clone());
+            let factors = Factor::varied([&a.cell, &b.cell]);
+            let (of_a, of_b) = ((&a.cell, &of_a), (&b.cell, &of_b));
+            let mut others = undeclared(of_a, of_b);
+            others.retain(|difference| !is_asked_for(&difference.what, &factors));
+            add(&mut found.undeclared, others);
+            add(&mut found.of_kernel, of_kernel(of_a, of_b));
+            if let (Some(old), Some(new)) = (of_a.1.get(CONFIG), of_b.1.get(CONFIG))
+                && old != new
+            {
+                let (old, new) = (self.options(store, old, a)?, self.options(store, new, b)?);
+                if let (Some(old), Some(new)) = (old, new) {
+                    add(&mut found.kernel_options, changed(&old, &new));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
+        let place = Place::of(trial);
+        if !self.facts.contains_key(&place) {
+            let store::Surroundings { environment, settings, .. } = store.surroundings().of(&trial.id)?;
+            let mut facts = facts_of_machine(&environment);
+            facts.extend(of_trial(trial));
+            let contexts = TrialContext { environment, settings, ..TrialContext::default() };
+            facts.extend(facts_of(trial, &contexts));
+            self.facts.insert(place.clone(), facts);
+        }
+        Ok(&self.facts[&place])
+    }
+
+    /// The configuration that has this hash, which is also that of this trial's kernel.
+    fn options(
+        &mut self,
+        store: &Store,
+        hash: &str,
+        trial: &Trial,
+    ) -> Result<Option<KernelOptions>, StoreError> {
+        if !self.options.contains_key(hash) {
+            self.options.insert(hash.to_owned(), kernel_options(store, &trial.id)?);
+        }
+        Ok(self.options[hash].clone())
+    }
+}
+
+fn add(found: &mut Vec<Undeclared>, others: Vec<Undeclared>) {
+    for other in others {
+        if !found.contains(&other) {
+            found.push(other);
+        }
+    }
+}
+
+fn changed(old: &KernelOptions, new: &KernelOptions) -> Vec<Undeclared> {
+    let change = |option: String| Undeclared {
+        before: old.value(&option).to_owned(),
+        after: new.value(&option).to_owned(),
+        what: option,
+    };
+    KernelOptions::differing(&[old, new]).into_iter().map(change).collect()
+}
+
+fn of_trial(trial: &Trial) -> BTreeMap<String, String> {
+    let engine = trial.summary.as_ref().and_then(|summary| summary.driver_engine.clone());
+    let all = [
+        ("pgdyno", Some(trial.run.pgdyno_version.clone())),
+        ("driver's event loop", engine),
+        ("server's programs", trial.server_build.clone()),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Whether a difference is what another level of these factors is about. The guard itself knows of settings and kernels.
+fn is_asked_for(what: &str, factors: &[Factor]) -> bool {
+    match what {
+        "server's programs" => factors.contains(&Factor::Server),
+        "machine hostname" => factors.contains(&Factor::Host),
+        _ => false,
+    }
+}

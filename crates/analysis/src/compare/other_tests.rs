@@ -1,0 +1,68 @@
+//! Other tests of the runs of two cells, for readers who judge by them: no verdict is made of these.
+
+use stats::{Logs, benjamini_hochberg, holm, mann_whitney_p, permutation_p, share_smaller};
+
+use crate::judgement::Row;
+
+/// The most runs of both sides together of which exact tests are made without need.
+const MOST_RUNS: usize = 20;
+
+/// Results of other tests of a row; none where there are too few runs, or too many.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OtherTests {
+    /// Welch's p, adjusted by Benjamini and Hochberg.
+    pub p_benjamini_hochberg: Option<f64>,
+    /// p of the exact permutation test.
+    pub p_permutation: Option<f64>,
+    /// The same, adjusted by Holm.
+    pub p_permutation_holm: Option<f64>,
+    /// The same, adjusted by Benjamini and Hochberg.
+    pub p_permutation_benjamini_hochberg: Option<f64>,
+    /// p of the Mann-Whitney test.
+    pub p_mann_whitney: Option<f64>,
+    /// Share of pairs of runs in which the variant's figure is smaller.
+    pub share_smaller: Option<f64>,
+}
+
+/// Other tests of each row. The rows together are the matrix over which p is adjusted, as far as they were tested.
+pub fn other_tests(rows: &[Row]) -> Vec<OtherTests> {
+    let mut all: Vec<OtherTests> = rows.iter().map(of_row).collect();
+    let is_tested = |row: &Row| row.judged.p_holm.is_some();
+    let welch: Vec<Option<f64>> = rows
+        .iter()
+        .map(|row| row.judged.comparison.as_ref()?.welch.filter(|_| is_tested(row)).map(|welch| welch.p))
+        .collect();
+    let permutation: Vec<Option<f64>> =
+        rows.iter().zip(&all).map(|(row, of)| of.p_permutation.filter(|_| is_tested(row))).collect();
+    let adjusted = adjusted(&welch, benjamini_hochberg)
+        .zip(adjusted(&permutation, holm))
+        .zip(adjusted(&permutation, benjamini_hochberg));
+    for (of, ((welch, holm), discovery)) in all.iter_mut().zip(adjusted) {
+        of.p_benjamini_hochberg = welch;
+        of.p_permutation_holm = holm;
+        of.p_permutation_benjamini_hochberg = discovery;
+    }
+    all
+}
+
+fn of_row(row: &Row) -> OtherTests {
+    let logs = |values: &[f64]| Logs::of(values.iter().copied());
+    let (Some(comparison), Some(a), Some(b)) =
+        (&row.judged.comparison, logs(&row.a.values), logs(&row.b.values))
+    else {
+        return OtherTests::default();
+    };
+    let few = a.n() + b.n() <= MOST_RUNS;
+    OtherTests {
+        p_permutation: comparison.permutation_p.or_else(|| few.then(|| permutation_p(&a, &b))?),
+        p_mann_whitney: few.then(|| mann_whitney_p(&a, &b)).flatten(),
+        share_smaller: Some(share_smaller(&a, &b)),
+        ..OtherTests::default()
+    }
+}
+
+/// Those that are there, adjusted, each in its place.
+fn adjusted(p: &[Option<f64>], adjust: impl Fn(&[f64]) -> Vec<f64>) -> impl Iterator<Item = Option<f64>> {
+    let mut adjusted = adjust(&p.iter().flatten().copied().collect::<Vec<f64>>()).into_iter();
+    p.iter().map(move |p| p.and_then(|_| adjusted.next()))
+}

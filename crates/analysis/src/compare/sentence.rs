@@ -1,0 +1,134 @@
+//! What a comparison comes to, in sentences.
+
+use plaintext::figures::{change, counted};
+
+use super::{Compared, GateOutcome, MetricRows, Pair};
+use crate::emulation::NO_VERDICT;
+use crate::judgement::{Outcome, Row};
+use crate::levels::{in_words, part, varied};
+use crate::metric::Better;
+
+/// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, of one pair in one metric.
+pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
+    let better = of.metric.better();
+    let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
+    if !rows.is_empty() && rows.iter().all(|row| row.judged.outcome == Outcome::Emulated) {
+        return NO_VERDICT.to_owned();
+    }
+    if let [only] = rows.as_slice() {
+        let change = of_change(only).map(|change| format!(": {change}")).unwrap_or_default();
+        return format!("{}{change}", only.judged.outcome.name(better));
+    }
+    let count = |is: &dyn Fn(Outcome) -> bool| rows.iter().filter(|row| is(row.judged.outcome)).count();
+    let changed = match better {
+        Better::Neither => [
+            (count(&|outcome| outcome.name(better).starts_with("LOWER")), "lower"),
+            (count(&|outcome| outcome.name(better).starts_with("HIGHER")), "higher"),
+        ],
+        _ => [
+            (count(&|outcome| outcome.is_worse(better) == Some(true)), "regressed"),
+            (count(&|outcome| outcome.is_worse(better) == Some(false)), "improved"),
+        ],
+    };
+    let others = [
+        Outcome::Equivalent,
+        Outcome::Inconclusive,
+        Outcome::Unstable,
+        Outcome::Insufficient,
+        Outcome::Emulated,
+        Outcome::NoFigure,
+        Outcome::Invalid,
+    ];
+    let others =
+        others.map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase()));
+    let [(first, first_word), (second, second_word)] = changed;
+    let mut parts = vec![match (first, better) {
+        (0, Better::Neither) if second == 0 => format!("none of {} changed", counted(rows.len(), "cell")),
+        (0, _) => format!("none of {} {first_word}", counted(rows.len(), "cell")),
+        _ => format!("{first} of {} {first_word}", counted(rows.len(), "cell")),
+    }];
+    parts.extend((second > 0).then(|| format!("{second} {second_word}")));
+    parts.extend(others.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")));
+    let mut text = parts.join(", ");
+    if let Some((word, row)) = extreme(&rows, better) {
+        text += &format!("; {word}: {}", with_change(row, &pairs[pair]));
+    }
+    text
+}
+
+/// The cell that lost most; where nobody can say what is a loss, the one that changed most.
+fn extreme<'r>(rows: &[&'r Row], better: Better) -> Option<(&'static str, &'r Row)> {
+    let size = |row: &&&Row| row.ratio().map_or(0.0, |ratio| ratio.ln().abs());
+    let most = |is: &dyn Fn(Outcome) -> bool| {
+        rows.iter().filter(|row| is(row.judged.outcome)).max_by(|a, b| size(a).total_cmp(&size(b))).copied()
+    };
+    match better {
+        Better::Neither => most(&|outcome| outcome.direction().is_some()).map(|row| ("largest change", row)),
+        _ => most(&|outcome| outcome.is_worse(better) == Some(true)).map(|row| ("worst", row)),
+    }
+}
+
+/// A cell by what tells it from the pair's others.
+pub fn cell_of(row: &Row, pair: &Pair) -> String {
+    let levels = &pair.cells[row.cell];
+    match pair.cells.len() {
+        1 => in_words(levels),
+        _ => in_words(&part(levels, &varied(pair.cells.iter()), true)),
+    }
+}
+
+fn with_change(row: &Row, pair: &Pair) -> String {
+    let change = of_change(row).map(|change| format!(", {change}")).unwrap_or_default();
+    format!("{}{change}", cell_of(row, pair))
+}
+
+/// The change with its interval.
+fn of_change(row: &Row) -> Option<String> {
+    let change = change(row.ratio()? - 1.0);
+    Some(match interval(row) {
+        Some(interval) => format!("{change} ({interval})"),
+        None => change,
+    })
+}
+
+/// The 95% interval of the change.
+pub fn interval(row: &Row) -> Option<String> {
+    let interval = row.judged.comparison.as_ref()?.welch?.confidence_interval(0.95)?;
+    // Beyond this it says no more than that nothing is known.
+    let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
+    Some(format!("{} to {high}", change(interval.low - 1.0)))
+}
+
+/// What a gate comes to, one line for each thing to say.
+pub fn gate_sentences(compared: &Compared, outcome: &GateOutcome) -> Vec<String> {
+    const SHOWN: usize = 8;
+    let GateOutcome { gate, hit, undecided } = outcome;
+    let Some(of) = compared.metrics.iter().find(|of| of.metric == gate.metric) else { return Vec::new() };
+    let cells = |rows: &[usize], says_why: bool| {
+        let cell = |at: &usize| {
+            let row = &of.rows[*at];
+            let pair = &compared.pairs[row.pair];
+            let side = compared.sides[pair.variant].name;
+            let cell = cell_of(row, pair);
+            let figure = row.ratio().map(|ratio| change(ratio - 1.0)).into_iter();
+            let why = says_why.then(|| row.judged.outcome.name(gate.metric.better()).to_owned());
+            format!("{side} at {cell} ({})", figure.chain(why).collect::<Vec<_>>().join(", "))
+        };
+        let mut said = rows.iter().take(SHOWN).map(cell).collect::<Vec<_>>().join("; ");
+        if rows.len() > SHOWN {
+            said += &format!("; and {} more", rows.len() - SHOWN);
+        }
+        said
+    };
+    let mut lines = vec![match hit.as_slice() {
+        [] => format!("gate {gate}: not hit"),
+        hit => format!("gate {gate}: HIT by {}", cells(hit, false)),
+    }];
+    if !undecided.is_empty() {
+        lines.push(format!(
+            "gate {gate}: not decided for {}: look at these runs, or take more",
+            cells(undecided, true)
+        ));
+    }
+    lines
+}

@@ -1,0 +1,190 @@
+//! Explanations of stored trials: where the time of a cell's transactions goes.
+
+use std::collections::BTreeMap;
+
+use diagnose::{Budget, Cause, Confidence, Explanation, explain};
+use model::record::{Status, Trial, TrialRecord};
+use serde::Serialize;
+use store::{Store, StoreError};
+
+use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
+
+/// Error of explaining stored trials.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// No single cell is selected.
+    #[error(transparent)]
+    Select(#[from] OneCellError),
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A trial has nothing to explain.
+    #[error("trial {id} can't be explained: {why}")]
+    Nothing {
+        /// Id of the trial.
+        id: String,
+        /// Reason.
+        why: String,
+    },
+}
+
+/// One trial, or several of one cell, explained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellExplanation {
+    /// The cell, for people.
+    pub cell: String,
+    /// Ids of the trials.
+    pub trials: Vec<String>,
+    /// The worst status of theirs.
+    pub status: Status,
+    /// Mean transactions per second.
+    pub tps: f64,
+    /// The mean of their budgets.
+    pub budget: Budget,
+    /// What most of them have in common, with the mean of its shares.
+    pub causes: Vec<Cause>,
+    /// One sentence.
+    pub verdict: String,
+    /// How much it is to be trusted.
+    pub confidence: Confidence,
+}
+
+/// Explains trials of a store; of the run `default` where the selector does not say where they are from.
+///
+/// # Errors
+/// They are not there, or there is nothing to explain.
+pub fn explain_cell(
+    store: &Store,
+    default: &RunSelection,
+    what: &Selector,
+) -> Result<CellExplanation, ExplainError> {
+    let ids = trials_of_one_cell(store, default, what)?;
+    let mut trials = Vec::new();
+    let mut explanations = Vec::new();
+    for id in &ids {
+        let record = store.load(id)?;
+        let explanation =
+            explain(&record).map_err(|why| ExplainError::Nothing { id: record.trial.id.clone(), why })?;
+        trials.push(record.trial);
+        explanations.push(explanation);
+    }
+    together(&trials, &explanations).ok_or_else(|| ExplainError::Nothing {
+        id: "of this cell".to_owned(),
+        why: "there is none".to_owned(),
+    })
+}
+
+/// What trials of one cell say together.
+fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplanation> {
+    let budgets: Vec<Budget> = explanations.iter().map(|explanation| explanation.budget.clone()).collect();
+    let budget = Budget::mean(&budgets)?;
+    let mut by_name: BTreeMap<&str, Vec<&Cause>> = BTreeMap::new();
+    for cause in explanations.iter().flat_map(|explanation| &explanation.causes) {
+        by_name.entry(cause.name).or_default().push(cause);
+    }
+    let mut causes: Vec<Cause> = by_name
+        .into_values()
+        .filter(|found| 2 * found.len() > explanations.len())
+        .filter_map(|mut found| {
+            found.sort_by(|a, b| a.share.total_cmp(&b.share));
+            let middle = (*found.get(found.len() / 2)?).clone();
+            Some(middle)
+        })
+        .collect();
+    causes.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
+    let explanation = Explanation { budget: budget.clone(), causes: causes.clone() };
+    let summaries: Vec<_> = trials.iter().filter_map(|trial| trial.summary.as_ref()).collect();
+    Some(CellExplanation {
+        cell: trials.first()?.cell.to_string(),
+        trials: trials.iter().map(|trial| trial.id.clone()).collect(),
+        status: trials.iter().map(|trial| trial.validity.status).max()?,
+        tps: summaries.iter().map(|summary| summary.tps).sum::<f64>() / summaries.len() as f64,
+        verdict: explanation.verdict(),
+        confidence: explanation.confidence(),
+        budget,
+        causes,
+    })
+}
+
+/// Explanation of a single trial.
+///
+/// # Errors
+/// Nothing to explain, and why.
+pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, String> {
+    let explanation = explain(record)?;
+    together(std::slice::from_ref(&record.trial), &[explanation]).ok_or_else(|| "there is nothing".to_owned())
+}
+
+/// One trial, or those of one cell, explained.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplanationView {
+    cell: String,
+    trials: Vec<String>,
+    status: &'static str,
+    tps: f64,
+    latency_us: f64,
+    looks: u32,
+    verdict: String,
+    confidence: &'static str,
+    parts: Vec<PartDocument>,
+    causes: Vec<CauseDocument>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct PartDocument {
+    place: &'static str,
+    of: Option<String>,
+    us: f64,
+    share: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct CauseDocument {
+    name: &'static str,
+    share: f64,
+    of: &'static str,
+    sentence: String,
+    evidence: Vec<String>,
+    next: &'static str,
+    confidence: &'static str,
+}
+
+impl ExplanationView {
+    /// View of an explanation.
+    pub fn new(explained: &CellExplanation) -> Self {
+        let budget = &explained.budget;
+        Self {
+            cell: explained.cell.clone(),
+            trials: explained.trials.clone(),
+            status: explained.status.name(),
+            tps: explained.tps,
+            latency_us: budget.latency_us,
+            looks: budget.looks,
+            verdict: explained.verdict.clone(),
+            confidence: explained.confidence.name(),
+            parts: budget
+                .parts
+                .iter()
+                .map(|part| PartDocument {
+                    place: part.place.name(),
+                    of: part.of.clone(),
+                    us: part.us,
+                    share: budget.share(part),
+                })
+                .collect(),
+            causes: explained
+                .causes
+                .iter()
+                .map(|cause| CauseDocument {
+                    name: cause.name,
+                    share: cause.share,
+                    of: cause.of.name(),
+                    sentence: cause.sentence.clone(),
+                    evidence: cause.evidence.clone(),
+                    next: cause.next,
+                    confidence: cause.confidence.name(),
+                })
+                .collect(),
+        }
+    }
+}

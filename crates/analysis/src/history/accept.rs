@@ -1,0 +1,130 @@
+//! Which shifts are accepted, and accepting one.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::acceptance::Acceptance;
+use stats::ChangePoint;
+use store::{Store, new_id};
+
+use super::{History, HistoryError, Shift, step};
+use crate::levels::Levels;
+
+/// What is decided about the shifts at a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// They are as they are to be.
+    Accept {
+        /// The first step after the shift, by key or label.
+        at: String,
+        /// Why.
+        note: String,
+        /// Who says so; none where that is not known.
+        by: Option<String>,
+    },
+    /// They were accepted, and are no longer.
+    Withdraw {
+        /// The first step after the shift, by key or label.
+        at: String,
+    },
+}
+
+impl History {
+    /// Finds for each change point what it is accepted by: an acceptance of this metric, control and kind of history,
+    /// which has its cell and direction, and whose place and its own have something in common.
+    pub(super) fn mark_accepted(&mut self, acceptances: Vec<Acceptance>) {
+        let is_ours = |acceptance: &Acceptance| {
+            acceptance.metric == self.metric.to_string()
+                && acceptance.control == self.control
+                && acceptance.over == self.over.name()
+        };
+        self.accepted = acceptances.into_iter().filter(is_ours).collect();
+        let place = |key: &str| self.steps.iter().position(|step| step.key == key || step.label == key);
+        let places: Vec<Option<(usize, usize)>> = self
+            .accepted
+            .iter()
+            .map(|acceptance| Some((place(&acceptance.before)?, place(&acceptance.after)?)))
+            .collect();
+        for series in &mut self.series {
+            let covers = |change: &ChangePoint, at: usize| {
+                let acceptance = &self.accepted[at];
+                let meets = |(before, after): (usize, usize)| change.before < after && before < change.after;
+                acceptance.fell == (change.effect.ratio < 1.0)
+                    && places[at].is_some_and(meets)
+                    && acceptance.cells.iter().any(|cell| is_cell(cell, &series.cell))
+            };
+            let latest = |change: &ChangePoint| (0..places.len()).rev().find(|at| covers(change, *at));
+            series.accepted = series.changes.iter().map(latest).collect();
+        }
+    }
+
+    /// Carries out a decision about all shifts at a step, of the cells that this history has, and marks them.
+    ///
+    /// # Errors
+    /// No such step, nothing shifted there or is accepted there, or the store can't be written to.
+    pub fn decide(&mut self, store: &Store, decision: Decision) -> Result<(), HistoryError> {
+        match decision {
+            Decision::Accept { at, note, by } => self.accept(store, &at, &note, by)?,
+            Decision::Withdraw { at } => self.withdraw(store, &at)?,
+        }
+        self.mark_accepted(store.acceptances()?);
+        self.gates = self.gates.iter().map(|outcome| super::gate::outcome(&outcome.gate, self)).collect();
+        Ok(())
+    }
+
+    fn accept(&self, store: &Store, at: &str, note: &str, by: Option<String>) -> Result<(), HistoryError> {
+        for shift in self.shifts_at(at)? {
+            store.accept(&Acceptance {
+                id: new_id(),
+                metric: self.metric.to_string(),
+                control: self.control.clone(),
+                over: self.over.name().to_owned(),
+                before: self.steps[shift.event.before].key.clone(),
+                after: self.steps[shift.event.after].key.clone(),
+                fell: shift.event.ratio < 1.0,
+                cells: shift.event.changes.iter().map(|(at, _)| levels(&self.series[*at].cell)).collect(),
+                note: note.to_owned(),
+                by: by.clone(),
+                at: Timestamp::now(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn withdraw(&self, store: &Store, at: &str) -> Result<(), HistoryError> {
+        let mut places: Vec<usize> =
+            self.shifts_at(at)?.iter().flat_map(|shift| shift.accepted(self)).flatten().collect();
+        places.sort_unstable();
+        places.dedup();
+        if places.is_empty() {
+            return Err(HistoryError::NoShift(format!("what shifted with {at} is not accepted")));
+        }
+        Ok(places.into_iter().try_for_each(|place| store.withdraw(&self.accepted[place]))?)
+    }
+
+    fn shifts_at(&self, at: &str) -> Result<Vec<&Shift>, HistoryError> {
+        let place = step(&self.steps, at)?;
+        let shifts: Vec<&Shift> = self.shifts.iter().filter(|shift| shift.event.after == place).collect();
+        if !shifts.is_empty() {
+            return Ok(shifts);
+        }
+        let mut known: Vec<&str> =
+            self.shifts.iter().map(|shift| self.steps[shift.event.after].label.as_str()).collect();
+        known.dedup();
+        let known = match known.is_empty() {
+            true => "nothing shifted in this history".to_owned(),
+            false => format!("there are shifts with {}", known.join(", ")),
+        };
+        Err(HistoryError::NoShift(format!("nothing shifted with {at}: {known}")))
+    }
+}
+
+fn levels(cell: &Levels) -> BTreeMap<String, String> {
+    cell.iter().map(|(factor, level)| (factor.name().to_owned(), level.clone())).collect()
+}
+
+/// Whether an accepted cell is this one, in all factors that it names: later releases may know more of them.
+fn is_cell(accepted: &BTreeMap<String, String>, cell: &Levels) -> bool {
+    let cell = levels(cell);
+    accepted.iter().all(|(factor, level)| cell.get(factor) == Some(level))
+}

@@ -1,0 +1,60 @@
+//! The histories that a run's report has: of its campaign over time, and of what it goes over itself.
+
+use std::collections::BTreeSet;
+
+use model::factor::Factor;
+use model::record::Trial;
+use store::{Store, StoreError};
+
+use super::{GitOrder, History, HistoryError, Over, Request, history};
+use crate::metric::Metric;
+use crate::select::ReadError;
+use crate::select::{SelectError, Selector};
+
+/// Fewer steps are no history.
+const LEAST_STEPS: usize = 4;
+
+/// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run; each
+/// where there are at least four steps.
+///
+/// # Errors
+/// The store can't be read.
+pub fn histories_of_run(store: &Store, run: &str, git: GitOrder<'_>) -> Result<Vec<History>, StoreError> {
+    let all = store.trials()?;
+    let of_run: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == run).collect();
+    let Some(first) = of_run.first() else { return Ok(Vec::new()) };
+    let campaign = &first.run.campaign;
+    let of_campaign = all.iter().filter(|trial| trial.run.campaign == *campaign);
+    let runs: BTreeSet<&str> = of_campaign.map(|trial| trial.run.id.as_str()).collect();
+    let levels = |factor: Factor| factor.levels(of_run.iter().map(|trial| &trial.cell)).len();
+    let may_have = [
+        (Over::Date, Selector::of_campaign(campaign), runs.len()),
+        (Over::Version, Selector::of_run(run), levels(Factor::Server)),
+        (Over::Commit, Selector::of_run(run), levels(Factor::Server)),
+        (Over::Kernel, Selector::of_run(run), levels(Factor::Kernel)),
+    ];
+    let mut found = Vec::new();
+    for (over, selector, _) in may_have.into_iter().filter(|(.., steps)| *steps >= LEAST_STEPS) {
+        let request = Request {
+            metric: Metric::Tps,
+            over,
+            selector,
+            control: None,
+            without: Vec::new(),
+            gates: Vec::new(),
+            newest: None,
+            git,
+        };
+        match history(store, &request) {
+            Ok(history) if history.steps.len() >= LEAST_STEPS => found.push(history),
+            // What can't be said of this run is not said.
+            Ok(_) => {}
+            Err(
+                HistoryError::Store(error)
+                | HistoryError::Select(SelectError::Store(error) | SelectError::Read(ReadError::Store(error))),
+            ) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,117 @@
+//! The series of each cell: its runs at each step, relative to the control where there is one, and their change points.
+
+use std::collections::HashMap;
+
+use model::factor::Factor;
+use model::machine::Acceleration;
+use model::record::Trial;
+use stats::{LEAST_VALUES, Sample, change_points, medians};
+
+use super::steps::session;
+use super::{HistoryError, Over, Series, Step, Tested};
+use crate::judgement::{is_usable, runs};
+use crate::layout::in_order;
+use crate::levels::{Levels, in_words, key, shown};
+use crate::select::Selector;
+
+/// Figures by trial, each over the median of its control: the usable trials of the same run that are like it in all
+/// factors which the control does not name. A trial without a control has none.
+pub(super) fn relative<'a>(
+    control: &Selector,
+    trials: &[(&'a Trial, String)],
+    controls: &[&Trial],
+    figure: impl Fn(&Trial) -> Option<f64>,
+) -> HashMap<&'a str, f64> {
+    let others: Vec<Factor> = Factor::ALL
+        .into_iter()
+        .filter(|factor| !control.levels().contains_key(factor) || *factor == Factor::Acceleration)
+        .collect();
+    let place = |trial: &Trial| (session(trial), key(&trial.cell, &others));
+    let mut sessions: HashMap<_, Vec<f64>> = HashMap::new();
+    for trial in controls.iter().filter(|trial| is_usable(trial)) {
+        if let Some(figure) = figure(trial) {
+            sessions.entry(place(trial)).or_default().push(figure);
+        }
+    }
+    let medians: HashMap<_, f64> = sessions
+        .into_iter()
+        .filter_map(|(place, figures)| Some((place, Sample::of(figures)?.median())))
+        .filter(|(_, median)| *median != 0.0)
+        .collect();
+    trials
+        .iter()
+        .filter_map(|(trial, _)| Some((trial.id.as_str(), figure(trial)? / medians.get(&place(trial))?)))
+        .collect()
+}
+
+/// The series of all cells, in the order of the cells.
+pub(super) fn of_cells(
+    over: Over,
+    steps: &[Step],
+    trials: &[(&Trial, String)],
+    figure: impl Fn(&Trial) -> Option<f64>,
+) -> Result<Vec<Series>, HistoryError> {
+    let free: Vec<Factor> = Factor::ALL.into_iter().filter(|factor| Some(*factor) != over.factor()).collect();
+    let places: HashMap<&str, usize> =
+        steps.iter().enumerate().map(|(place, step)| (step.key.as_str(), place)).collect();
+    let mut by_cell: HashMap<Levels, Vec<Vec<&Trial>>> = HashMap::new();
+    for (trial, step) in trials {
+        if let Some(place) = places.get(step.as_str()) {
+            let points =
+                by_cell.entry(key(&trial.cell, &free)).or_insert_with(|| vec![Vec::new(); steps.len()]);
+            points[*place].push(trial);
+        }
+    }
+    let mut series = Vec::new();
+    let all: Vec<&Trial> = trials.iter().map(|(trial, _)| *trial).collect();
+    for cell in in_order(&all) {
+        // A cell of another server comes again, and is the same series.
+        let Some(points) = by_cell.remove(&key(&cell, &free)) else { continue };
+        let levels = shown(&cell, &free);
+        for (step, trials) in steps.iter().zip(&points) {
+            one_server(over, step, &levels, trials)?;
+        }
+        series.push(of_points(levels, &points, &figure));
+    }
+    Ok(series)
+}
+
+/// Of one version or commit there may be two servers, built in two ways: they are not runs of one thing.
+fn one_server(over: Over, step: &Step, cell: &Levels, trials: &[&Trial]) -> Result<(), HistoryError> {
+    if over.factor() != Some(Factor::Server) {
+        return Ok(());
+    }
+    let mut servers = Factor::Server.levels(trials.iter().map(|trial| &trial.cell));
+    // 18 and 18.1 are the same where the server says 18.1.
+    let is_version = |server: &String| server.starts_with(|c: char| c.is_ascii_digit());
+    let mut seen = false;
+    servers.retain(|server| !is_version(server) || !std::mem::replace(&mut seen, true));
+    match servers.len() {
+        0 | 1 => Ok(()),
+        _ => Err(HistoryError::Together {
+            step: step.label.clone(),
+            levels: servers.join(", "),
+            cell: in_words(cell),
+        }),
+    }
+}
+
+fn of_points(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) -> Option<f64>) -> Series {
+    let points: Vec<_> = points.iter().map(|trials| runs(trials, &figure)).collect();
+    let values: Vec<&[f64]> = points.iter().map(|runs| runs.values.as_slice()).collect();
+    // Figures that are not finite are not stored; should one be there, nothing is said of it.
+    let medians = medians(&values).unwrap_or_else(|| vec![None; points.len()]);
+    let known = medians.iter().flatten().count();
+    let usable = points.iter().any(|runs| runs.without > 0 || !runs.values.is_empty());
+    let (tested, changes) = match change_points(&medians) {
+        _ if !usable => (Tested::Invalid, Vec::new()),
+        _ if points.iter().any(|runs| runs.acceleration == Acceleration::Tcg) => {
+            (Tested::Emulated, Vec::new())
+        }
+        _ if known == 0 => (Tested::NoFigure, Vec::new()),
+        None => (Tested::NoRatio, Vec::new()),
+        Some(_) if known < LEAST_VALUES => (Tested::FewPoints, Vec::new()),
+        Some(changes) => (Tested::Yes, changes),
+    };
+    Series { cell, points, medians, tested, accepted: vec![None; changes.len()], changes }
+}

@@ -1,0 +1,259 @@
+//! What a history goes over: the steps that trials belong to, and their order.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use model::factor::Factor;
+use model::record::Trial;
+use model::server::{Build, Source};
+
+use crate::layout::plan;
+use crate::version::Version;
+
+/// What a history goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The server's own version.
+    Version,
+    /// The git ref that the server was built from, as its campaign has it.
+    Commit,
+    /// The kernel that the machine had, else the factor's level.
+    Kernel,
+    /// Time: a step is a run, of imported trials a day.
+    Date,
+}
+
+impl Over {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Commit => "commit",
+            Self::Kernel => "kernel",
+            Self::Date => "date",
+        }
+    }
+
+    /// The factor that says it, which is no part of the cells then.
+    pub(super) const fn factor(self) -> Option<Factor> {
+        match self {
+            Self::Version | Self::Commit => Some(Factor::Server),
+            Self::Kernel => Some(Factor::Kernel),
+            Self::Date => None,
+        }
+    }
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One place of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What tells it from others: the version, ref or kernel, of a date the run's id or the day.
+    pub key: String,
+    /// How it is shown: of a run its date, with the time where that date has several; of a kernel the version that
+    /// campaigns ask for it by, where that is this kernel alone; else the key.
+    pub label: String,
+    /// When its first trial began; none where that is not known of imported ones.
+    pub began: Option<Timestamp>,
+}
+
+/// Why steps have the order that they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By their version numbers.
+    Version,
+    /// By the history of the git repository.
+    Git,
+    /// By date.
+    Time,
+    /// By when they were first measured, or were written down.
+    FirstSeen,
+}
+
+impl Order {
+    /// For people.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Version => "in the order of versions",
+            Self::Git => "in the order of git's history",
+            Self::Time => "in the order of time",
+            Self::FirstSeen => "as they were first measured",
+        }
+    }
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Git => "git",
+            Self::Time => "time",
+            Self::FirstSeen => "first-seen",
+        }
+    }
+}
+
+/// The refs of a git repository, in the order of its history; none where one of them, or the repository, is not there.
+pub type GitOrder<'a> = &'a dyn Fn(&Path, &[String]) -> Option<Vec<String>>;
+
+/// What tells the key of each trial's step.
+pub(super) struct Keys {
+    over: Over,
+    /// Builds by run and server.
+    builds: HashMap<(String, String), Build>,
+    /// Versions by run and server, for trials whose server never answered.
+    versions: HashMap<(String, String), String>,
+}
+
+impl Keys {
+    pub(super) fn of(over: Over, trials: &[&Trial]) -> Self {
+        let mut builds = HashMap::new();
+        if over == Over::Commit {
+            for trials in trials.chunk_by(|a, b| a.run.id == b.run.id) {
+                let servers = plan(trials).map(|plan| plan.servers).unwrap_or_default();
+                builds.extend(servers.into_iter().filter_map(|server| match server.source {
+                    Source::Build(build) => Some(((trials[0].run.id.clone(), server.name), build)),
+                    _ => None,
+                }));
+            }
+        }
+        let versions =
+            trials.iter().filter_map(|trial| Some((Self::server(trial), trial.server_version.clone()?)));
+        Self { over, builds, versions: versions.collect() }
+    }
+
+    fn server(trial: &Trial) -> (String, String) {
+        (trial.run.id.clone(), Factor::Server.level(&trial.cell))
+    }
+
+    fn build(&self, trial: &Trial) -> Option<&Build> {
+        self.builds.get(&Self::server(trial))
+    }
+
+    /// The step that a trial belongs to; none where that is not known. `machine` is the kernel that the trial ran under.
+    pub(super) fn key(&self, trial: &Trial, machine: Option<&str>) -> Option<String> {
+        match self.over {
+            Over::Version => {
+                let known = trial.server_version.as_ref().or_else(|| self.versions.get(&Self::server(trial)));
+                known.cloned().or_else(|| Factor::Server.known_level(&trial.cell))
+            }
+            Over::Commit => self.build(trial)?.git_ref.clone(),
+            Over::Kernel => machine.map(str::to_owned).or_else(|| trial.cell.kernel.clone()),
+            Over::Date if trial.imported.is_some() => day(trial),
+            Over::Date => Some(trial.run.id.clone()),
+        }
+    }
+
+    /// The repository that all these trials' servers were built from; none where there are several.
+    fn repository(&self, trials: &[(&Trial, String)]) -> Option<PathBuf> {
+        let mut all = trials.iter().filter_map(|(trial, _)| Some(&self.build(trial)?.location));
+        let first = all.next()?;
+        all.all(|other| other == first).then(|| first.clone())
+    }
+
+    /// The steps of these trials with their keys, in order. The trials are oldest first.
+    pub(super) fn steps(&self, trials: &[(&Trial, String)], git: GitOrder<'_>) -> (Vec<Step>, Order) {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (trial, key) in trials {
+            let place = *places.entry(key).or_insert_with(|| {
+                steps.push(Step { key: key.clone(), label: key.clone(), began: trial.started });
+                steps.len() - 1
+            });
+            steps[place].began = [steps[place].began, trial.started].into_iter().flatten().min();
+        }
+        match self.over {
+            Over::Version | Over::Kernel => {
+                let versions: Option<Vec<Version>> =
+                    steps.iter().map(|step| Version::of(&step.key)).collect();
+                if versions.is_none() {
+                    return (steps, Order::FirstSeen);
+                }
+                steps.sort_by_cached_key(|step| Version::of(&step.key));
+                if self.over == Over::Kernel {
+                    label_kernels(&mut steps, trials);
+                }
+                (steps, Order::Version)
+            }
+            Over::Commit => {
+                let refs: Vec<String> = steps.iter().map(|step| step.key.clone()).collect();
+                let ordered = self.repository(trials).and_then(|repository| git(&repository, &refs));
+                match ordered.filter(|ordered| refs.iter().all(|one| ordered.contains(one))) {
+                    Some(ordered) => {
+                        steps.sort_by_cached_key(|step| ordered.iter().position(|one| *one == step.key));
+                        (steps, Order::Git)
+                    }
+                    None => {
+                        steps.sort_by_key(|step| step.began);
+                        (steps, Order::FirstSeen)
+                    }
+                }
+            }
+            Over::Date => {
+                steps.sort_by(|a, b| (a.began, &a.key).cmp(&(b.began, &b.key)));
+                let all: Vec<Timestamp> = steps.iter().filter_map(|step| step.began).collect();
+                for step in &mut steps {
+                    step.label = step.began.map_or(step.key.clone(), |began| date(began, &all));
+                }
+                (steps, Order::Time)
+            }
+        }
+    }
+}
+
+/// Shows kernels by the versions that campaigns ask for them by, such as `6.12` for `Linux 6.12.48+deb13-amd64`, where a
+/// version is one kernel and a kernel one version.
+fn label_kernels(steps: &mut [Step], trials: &[(&Trial, String)]) {
+    let mut asked: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
+    asked.extend(trials.iter().map(|(trial, key)| (key.as_str(), trial.cell.kernel.as_deref())));
+    let is_version = |label: &str| label.starts_with(|c: char| c.is_ascii_digit()) && !label.contains('*');
+    for step in steps {
+        let mut of_step = asked.iter().filter(|(key, _)| *key == step.key);
+        let (Some((_, Some(label))), None) = (of_step.next(), of_step.next()) else { continue };
+        let kernels = asked.iter().filter(|(_, other)| *other == Some(label)).count();
+        if kernels == 1 && is_version(label) {
+            step.label = (*label).to_owned();
+        }
+    }
+}
+
+/// The day on which a trial began, UTC; none where that is not known.
+fn day(trial: &Trial) -> Option<String> {
+    Some(trial.started?.strftime("%Y-%m-%d").to_string())
+}
+
+/// What trials were measured in together: their run; an import may be of many years, and then it is the day.
+pub(super) fn session(trial: &Trial) -> (String, Option<String>) {
+    (trial.run.id.clone(), trial.imported.as_ref().and_then(|_| day(trial)))
+}
+
+/// The shortest form that no other moment has: a day, a minute, or all of it; UTC.
+fn date(at: Timestamp, all: &[Timestamp]) -> String {
+    let forms = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"];
+    let alone = |form: &&str| {
+        let said = at.strftime(form).to_string();
+        all.iter().filter(|other| other.strftime(form).to_string() == said).count() == 1
+    };
+    let form = forms.iter().copied().find(|form| alone(form)).unwrap_or("%Y-%m-%dT%H:%M:%S%.f");
+    at.strftime(form).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_as_long_as_it_must_be() {
+        let all: Vec<Timestamp> = ["2026-11-20T08:00:00Z", "2026-11-21T09:30:12Z", "2026-11-21T09:31:00Z"]
+            .map(|text| text.parse().unwrap())
+            .into();
+        let said: Vec<String> = all.iter().map(|at| date(*at, &all)).collect();
+        assert_eq!(said, ["2026-11-20", "2026-11-21T09:30", "2026-11-21T09:31"]);
+    }
+}

@@ -1,0 +1,225 @@
+//! The layout of an overview: which cells are columns, panels and rows, and their order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::cell::{Cell, Pin, SettingsVariant};
+use model::factor::Factor;
+use model::machine::SysctlVariant;
+use model::plan::Plan;
+use model::record::Trial;
+use model::spec::Campaign;
+use model::workload::{Custom, Workloads};
+
+use crate::context::TrialContext;
+use crate::version;
+
+/// The factors that tell columns apart.
+pub(crate) const COLUMN: [Factor; 7] = [
+    Factor::Server,
+    Factor::Settings,
+    Factor::Kernel,
+    Factor::KernelArgs,
+    Factor::Sysctl,
+    Factor::Host,
+    Factor::Pin,
+];
+
+/// What tells panels apart: a cell without its column and its row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PanelKey(pub(crate) Cell);
+
+impl PanelKey {
+    /// Factors that are named in a panel's title only where they are not as usual, or vary.
+    const CONDITIONS: [Factor; 10] = [
+        Factor::Acceleration,
+        Factor::Cpus,
+        Factor::Storage,
+        Factor::Threads,
+        Factor::Rate,
+        Factor::Duration,
+        Factor::Warmup,
+        Factor::Cache,
+        Factor::Memory,
+        Factor::Disk,
+    ];
+
+    pub(crate) fn new(cell: &Cell) -> Self {
+        let mut foreign = cell.foreign.clone();
+        foreign.retain(|factor, _| !COLUMN.contains(factor) && *factor != Factor::Clients);
+        Self(Cell {
+            foreign,
+            server: String::new(),
+            settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
+            kernel: None,
+            kernel_args: String::new(),
+            sysctl: SysctlVariant::none(),
+            host: None,
+            pin: Pin::none(),
+            clients: 0,
+            ..cell.clone()
+        })
+    }
+
+    /// What is not as usual, and what other panels have otherwise.
+    pub(crate) fn conditions(&self, panels: &[Self]) -> Vec<String> {
+        let unusual = self.0.unusual();
+        let says = |factor: Factor| {
+            let level = factor.level(&self.0);
+            let varies = panels.iter().any(|panel| factor.level(&panel.0) != level);
+            let is_unusual = unusual.contains(&factor) && factor.known_level(&self.0).is_some();
+            (varies || is_unusual).then(|| format!("{} {level}", factor.name()))
+        };
+        Self::CONDITIONS.into_iter().filter_map(says).collect()
+    }
+}
+
+/// What tells columns apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnKey(Cell);
+
+impl ColumnKey {
+    pub(crate) fn new(cell: &Cell) -> Self {
+        let foreign = cell.foreign.iter().filter(|(factor, _)| COLUMN.contains(factor));
+        Self(Cell {
+            server: cell.server.clone(),
+            settings: cell.settings.clone(),
+            kernel: cell.kernel.clone(),
+            kernel_args: cell.kernel_args.clone(),
+            sysctl: cell.sysctl.clone(),
+            host: cell.host.clone(),
+            pin: cell.pin.clone(),
+            foreign: foreign.map(|(factor, level)| (*factor, level.clone())).collect(),
+            ..Cell::unknown()
+        })
+    }
+
+    pub(crate) fn level(&self, factor: Factor) -> Option<String> {
+        factor.known_level(&self.0)
+    }
+
+    pub(crate) fn holds(&self, cell: &Cell) -> bool {
+        *self == Self::new(cell)
+    }
+}
+
+/// Panels and columns that have trials, in order.
+pub(crate) struct Layout {
+    pub(crate) panels: Vec<PanelKey>,
+    pub(crate) columns: Vec<ColumnKey>,
+}
+
+impl Layout {
+    pub(crate) fn new(trials: &[&Trial], releases: &BTreeMap<String, String>) -> Self {
+        let mut layout = Self { panels: Vec::new(), columns: Vec::new() };
+        for cell in in_order(trials) {
+            let panel = PanelKey::new(&cell);
+            if !layout.panels.contains(&panel) {
+                layout.panels.push(panel);
+            }
+            if !layout.columns.iter().any(|column| column.holds(&cell)) {
+                layout.columns.push(ColumnKey::new(&cell));
+            }
+        }
+        put_kernels_in_order(&mut layout.columns, releases, |column| &column.0);
+        layout
+    }
+
+    /// Whether the columns differ in a factor.
+    pub(crate) fn vary(&self, factor: Factor) -> bool {
+        self.columns.iter().any(|column| column.level(factor) != self.columns[0].level(factor))
+    }
+}
+
+/// The cells that have trials, each once: those of a plan as the plan has them, those of an imported run as they were
+/// written down, then others by version; but kernels in the order of their versions, after the first one, which is the
+/// baseline.
+pub fn in_order(trials: &[&Trial]) -> Vec<Cell> {
+    let mut others: Vec<&Cell> = trials.iter().map(|trial| &trial.cell).collect();
+    others.sort_by_cached_key(|cell| {
+        let kernel = cell.kernel.as_deref().map(|kernel| version::place(kernel, None));
+        (version::place(&cell.server, None), kernel, (*cell).clone())
+    });
+    others.dedup();
+    let mut ordered: Vec<Cell> = Vec::new();
+    for trials in runs(trials) {
+        let cells = match trials[0].imported {
+            Some(_) => trials.iter().map(|trial| trial.cell.clone()).collect(),
+            None => plan(&trials).map(|plan| plan.cells).unwrap_or_default(),
+        };
+        ordered.extend(cells.into_iter().filter(|cell| others.contains(&cell)));
+    }
+    ordered.extend(others.into_iter().cloned());
+    let mut known: BTreeSet<Cell> = BTreeSet::new();
+    ordered.retain(|cell| known.insert(cell.clone()));
+    put_kernels_in_order(&mut ordered, &BTreeMap::new(), |cell| cell);
+    ordered
+}
+
+/// Among what differs in the kernel alone, puts kernels in their order; everything else stays where it is, and so does the
+/// first kernel before all others. `releases` are those of kernels by their levels, as far as they are known.
+fn put_kernels_in_order<T: Clone>(
+    all: &mut [T],
+    releases: &BTreeMap<String, String>,
+    cell: impl Fn(&T) -> &Cell,
+) {
+    let level = |one: &T| Factor::Kernel.level(cell(one));
+    let Some(baseline) = all.first().map(level) else { return };
+    let mut alike: BTreeMap<Cell, Vec<usize>> = BTreeMap::new();
+    for (at, one) in all.iter().enumerate() {
+        let mut without = Cell { kernel: None, ..cell(one).clone() };
+        without.foreign.remove(&Factor::Kernel);
+        alike.entry(without).or_default().push(at);
+    }
+    for places in alike.into_values() {
+        let mut sorted: Vec<T> = places.iter().map(|at| all[*at].clone()).collect();
+        sorted.sort_by_cached_key(|one| {
+            let level = level(one);
+            let place = version::place(&level, releases.get(&level).map(String::as_str));
+            (level != baseline, place)
+        });
+        for (at, one) in places.into_iter().zip(sorted) {
+            all[at] = one;
+        }
+    }
+}
+
+/// The kernels that trials ran under, by the level of `kernel`; where a level was several kernels, one of them.
+pub(crate) fn releases(
+    trials: &[&Trial],
+    contexts: &BTreeMap<String, TrialContext>,
+) -> BTreeMap<String, String> {
+    let release = |trial: &&Trial| {
+        let kernel = contexts.get(&trial.id)?.environment.kernel.clone()?;
+        Some((Factor::Kernel.known_level(&trial.cell)?, kernel))
+    };
+    trials.iter().filter_map(release).collect()
+}
+
+/// The trials by run; `trials` are sorted by run.
+pub(crate) fn runs<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
+    trials.chunk_by(|a, b| a.run.id == b.run.id).map(<[_]>::to_vec).collect()
+}
+
+/// The plan that the run of some trials followed; none where this release can't read its campaign any more. Of a workload
+/// that is not pgbench's it knows what the trials say.
+pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
+    let run = &trials.first()?.run;
+    let campaign = Campaign::parse(&run.campaign_toml).ok()?;
+    let mut workloads = Workloads::default();
+    workloads.learn(trials.iter().map(|trial| &trial.cell.workload));
+    let levels = campaign.workload_levels().map(|level| level.get_ref());
+    for name in levels.chain(campaign.workloads.keys().map(|name| name.get_ref())) {
+        workloads.0.entry(name.clone()).or_insert_with(|| Arc::new(Custom::unknown(name)));
+    }
+    Plan::with(&campaign, run.seed?, &workloads).ok()
+}
+
+/// What tells which server a trial has, and under which kernel.
+pub(crate) fn place(cell: &Cell) -> [String; COLUMN.len()] {
+    COLUMN.map(|factor| factor.level(cell))
+}
+
+pub(crate) fn clients_of(trial: &Trial) -> Option<u32> {
+    Factor::Clients.known_level(&trial.cell).map(|_| trial.cell.clients)
+}

@@ -1,0 +1,393 @@
+//! What is compared: one figure of a trial, by its name on the command line.
+
+mod blocks;
+
+use std::fmt;
+use std::str::FromStr;
+
+use model::message::Phase;
+use model::metrics::{Kind, Series};
+use model::record::{Latency, Trial, TrialRecord};
+
+pub use blocks::BlockFigure;
+
+/// A figure that each trial has one of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Transactions per second.
+    Tps,
+    /// Latency of the window's transactions from their intended start, in microseconds.
+    Latency(LatencyFigure),
+    /// Instructions of driver, server and kernel together for each transaction, where they were counted.
+    Instructions,
+    /// Processor time of all processes of the server but those that answer pgdyno, in microseconds for each transaction.
+    CpuPerTransaction,
+    /// WAL that was inserted, in bytes for each transaction.
+    WalBytesPerTransaction,
+    /// Of a workload that ran beside the measured one.
+    Beside {
+        /// The workload's name.
+        workload: String,
+        /// A latency; none for its transactions per second.
+        latency: Option<LatencyFigure>,
+    },
+    /// What was done to blocks.
+    Blocks(BlockFigure),
+    /// What a collector read: the growth of a counter in the window, per second, or the mean of a gauge in it.
+    Collected {
+        /// The metric's name, as docs/metrics.md has it.
+        name: String,
+        /// Of this subject; none for the sum over all there are.
+        of: Option<String>,
+    },
+}
+
+/// One figure of the distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyFigure {
+    /// Arithmetic mean.
+    Mean,
+    /// Median.
+    P50,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+}
+
+/// What of a metric is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// As much as can be.
+    Higher,
+    /// As little as can be.
+    Lower,
+    /// Nobody can say: more may be good or bad.
+    Neither,
+}
+
+impl Better {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Higher => "higher",
+            Self::Lower => "lower",
+            Self::Neither => "neither",
+        }
+    }
+}
+
+/// Why a text names no metric.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
+     instructions, cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
+     blocks.writes, blocks.visited, each of the first five of a workload beside the measured one, such as \
+     beside.latency.p99{{scans}}, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
+     disk.write_bytes{{vda}}"
+)]
+pub struct MetricError(String);
+
+/// The metrics that are not collected under their own name.
+const NAMED: [(&str, Metric); 13] = [
+    ("tps", Metric::Tps),
+    ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
+    ("latency.p50", Metric::Latency(LatencyFigure::P50)),
+    ("latency.p95", Metric::Latency(LatencyFigure::P95)),
+    ("latency.p99", Metric::Latency(LatencyFigure::P99)),
+    ("instructions", Metric::Instructions),
+    ("cpu_per_transaction", Metric::CpuPerTransaction),
+    ("wal_bytes_per_transaction", Metric::WalBytesPerTransaction),
+    ("blocks.logical_reads", Metric::Blocks(BlockFigure::LogicalReads)),
+    ("blocks.physical_reads", Metric::Blocks(BlockFigure::PhysicalReads)),
+    ("blocks.hit_ratio", Metric::Blocks(BlockFigure::HitRatio)),
+    ("blocks.writes", Metric::Blocks(BlockFigure::Writes)),
+    ("blocks.visited", Metric::Blocks(BlockFigure::Visited)),
+];
+
+/// What figures of a workload beside the measured one begin with.
+const BESIDE: &str = "beside.";
+
+impl FromStr for Metric {
+    type Err = MetricError;
+
+    fn from_str(text: &str) -> Result<Self, MetricError> {
+        let text = text.trim();
+        if let Some((_, metric)) = NAMED.into_iter().find(|(name, _)| *name == text) {
+            return Ok(metric);
+        }
+        let (name, of) = match text.strip_suffix('}').and_then(|text| text.split_once('{')) {
+            Some((name, of)) => (name, Some(of.to_owned())),
+            None => (text, None),
+        };
+        if let Some(figure) = name.strip_prefix(BESIDE) {
+            let figure = NAMED.into_iter().find(|(known, _)| *known == figure).map(|(_, metric)| metric);
+            return match (figure, of) {
+                (Some(Self::Tps), Some(workload)) => Ok(Self::Beside { workload, latency: None }),
+                (Some(Self::Latency(latency)), Some(workload)) => {
+                    Ok(Self::Beside { workload, latency: Some(latency) })
+                }
+                _ => Err(MetricError(text.to_owned())),
+            };
+        }
+        // Every collected metric is `<source>.<what>`.
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+        if !name.contains('.')
+            || name.starts_with("latency.")
+            || name.starts_with("blocks.")
+            || !name.chars().all(is_name)
+        {
+            return Err(MetricError(text.to_owned()));
+        }
+        Ok(Self::Collected { name: name.to_owned(), of })
+    }
+}
+
+/// As the command line has it.
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, NAMED.into_iter().find(|(_, metric)| metric == self)) {
+            (_, Some((name, _))) => f.pad(name),
+            (Self::Beside { workload, latency }, _) => {
+                let figure = latency.map_or(Self::Tps, Self::Latency);
+                f.pad(&format!("{BESIDE}{figure}{{{workload}}}"))
+            }
+            (Self::Collected { name, of: Some(of) }, _) => f.pad(&format!("{name}{{{of}}}")),
+            (Self::Collected { name, .. }, _) => f.pad(name),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Metric {
+    /// What of it is wanted.
+    pub const fn better(&self) -> Better {
+        match self {
+            Self::Tps | Self::Beside { latency: None, .. } => Better::Higher,
+            Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
+                Better::Higher
+            }
+            Self::Blocks(BlockFigure::PhysicalReads | BlockFigure::Writes) => Better::Neither,
+            Self::Latency(_)
+            | Self::Beside { .. }
+            | Self::Instructions
+            | Self::CpuPerTransaction
+            | Self::WalBytesPerTransaction => Better::Lower,
+            Self::Collected { .. } => Better::Neither,
+        }
+    }
+
+    /// What its figures are, for people; of a collected one, by the kind that it was found to be.
+    pub fn in_words(&self, kind: Option<Kind>) -> String {
+        match self {
+            Self::Tps => "transactions per second".to_owned(),
+            Self::Latency(LatencyFigure::Mean) => "mean latency, µs".to_owned(),
+            Self::Latency(LatencyFigure::P50) => "median latency, µs".to_owned(),
+            Self::Latency(LatencyFigure::P95) => "95th percentile of latency, µs".to_owned(),
+            Self::Latency(LatencyFigure::P99) => "99th percentile of latency, µs".to_owned(),
+            Self::Instructions => "instructions per transaction".to_owned(),
+            Self::CpuPerTransaction => "server CPU time per transaction, µs".to_owned(),
+            Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
+            Self::Beside { workload, latency } => {
+                let figure = latency.map_or(Self::Tps, Self::Latency);
+                format!("{} of {workload}, beside it", figure.in_words(None))
+            }
+            Self::Blocks(figure) => figure.in_words().to_owned(),
+            Self::Collected { .. } => match kind {
+                Some(Kind::Counter) => format!("{self}, growth per second"),
+                Some(Kind::Gauge) => format!("{self}, mean over the window"),
+                None => self.to_string(),
+            },
+        }
+    }
+
+    /// Whether it is a counter or a gauge, as a trial has it; none of what is not collected, or was not.
+    pub(crate) fn kind(&self, record: &TrialRecord) -> Option<Kind> {
+        let Self::Collected { name, .. } = self else { return None };
+        record.metrics.all(name).next().map(|series| series.kind)
+    }
+
+    /// Whether a trial's head does not have it.
+    pub(crate) const fn needs_record(&self) -> bool {
+        !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. })
+    }
+
+    /// Figure in the head of a trial; none where it does not have it.
+    pub fn of_head(&self, trial: &Trial) -> Option<f64> {
+        let summary = trial.summary.as_ref()?;
+        match self {
+            Self::Tps => Some(summary.tps),
+            Self::Instructions => summary.instructions_per_transaction,
+            Self::Latency(figure) => figure.of(summary.latency.as_ref()?),
+            Self::Beside { workload, latency } => {
+                let beside = summary.beside.iter().find(|beside| beside.workload == *workload)?;
+                match latency {
+                    None => Some(beside.tps),
+                    Some(figure) => figure.of(beside.latency.as_ref()?),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Its figure of a trial; none where that can't be known.
+    pub fn of(&self, record: &TrialRecord) -> Option<f64> {
+        let window = Window::of(record)?;
+        match self {
+            Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. } => {
+                self.of_head(&record.trial)
+            }
+            Self::CpuPerTransaction => window.for_each_transaction(server_cpu_us(record, &window)?),
+            Self::WalBytesPerTransaction => {
+                let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;
+                window.for_each_transaction(bytes)
+            }
+            Self::Blocks(figure) => figure.of(record, window.from_us, window.to_us),
+            Self::Collected { name, of } => match of {
+                Some(of) => rate_or_mean(record.metrics.get(name, Some(of))?, &window),
+                None => over_all(record, name, &window),
+            },
+        }
+    }
+}
+
+impl LatencyFigure {
+    fn of(self, latency: &Latency) -> Option<f64> {
+        match self {
+            Self::Mean => latency.mean_us,
+            Self::P50 => latency.p50_us,
+            Self::P95 => latency.p95_us,
+            Self::P99 => latency.p99_us,
+        }
+    }
+}
+
+/// The measured window of a trial whose load ran, in microseconds after the load's start.
+struct Window {
+    from_us: i64,
+    to_us: i64,
+    /// None where an imported trial does not say it.
+    transactions: Option<f64>,
+}
+
+impl Window {
+    fn of(record: &TrialRecord) -> Option<Self> {
+        let transactions = record.trial.summary.as_ref()?.transactions.map(|count| count as f64);
+        let measured = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+        let ends = measured().next().zip(measured().next_back());
+        // An imported trial may have no intervals, and then nothing was collected in them.
+        let (from_us, to_us) = ends.map_or((0, 0), |(first, last)| {
+            (signed(first.start_us), signed(last.start_us.saturating_add(last.width_us)))
+        });
+        Some(Self { from_us, to_us, transactions })
+    }
+
+    fn seconds(&self) -> f64 {
+        (self.to_us - self.from_us) as f64 / 1e6
+    }
+
+    fn for_each_transaction(&self, amount: f64) -> Option<f64> {
+        self.transactions.filter(|transactions| *transactions > 0.0).map(|transactions| amount / transactions)
+    }
+}
+
+/// Roles of processes that are not the server's, or there for pgdyno alone.
+const NOT_THE_SERVER: [&str; 5] = ["driver", "pgdyno", "collector", "kernel", "foreign"];
+
+fn server_cpu_us(record: &TrialRecord, window: &Window) -> Option<f64> {
+    let of_server = |series: &&Series| {
+        series.of.as_deref().is_some_and(|role| !NOT_THE_SERVER.contains(&role))
+            && series.metric == "role.run_us"
+    };
+    let mut roles = record.metrics.0.iter().filter(of_server).peekable();
+    roles.peek()?;
+    roles.map(|role| role.growth(window.from_us, window.to_us)).sum()
+}
+
+/// Of all subjects together: the one that is all of them (`all` processors), where there is one, else their sum. A
+/// subject that was not there in the window adds nothing; one whose figure can't be known makes the sum unknown.
+fn over_all(record: &TrialRecord, name: &str, window: &Window) -> Option<f64> {
+    if let Some(all) = record.metrics.get(name, Some("all")) {
+        return rate_or_mean(all, window);
+    }
+    let was_read = |series: &&Series| {
+        series.points.iter().any(|point| (window.from_us..=window.to_us).contains(&point.at_us))
+    };
+    let mut subjects = record.metrics.all(name).filter(was_read).peekable();
+    subjects.peek()?;
+    subjects.map(|series| rate_or_mean(series, window)).sum()
+}
+
+fn rate_or_mean(series: &Series, window: &Window) -> Option<f64> {
+    match series.kind {
+        Kind::Counter if window.seconds() > 0.0 => {
+            Some(series.growth(window.from_us, window.to_us)? / window.seconds())
+        }
+        Kind::Counter => None,
+        Kind::Gauge => series.mean(window.from_us, window.to_us),
+    }
+}
+
+fn signed(us: u64) -> i64 {
+    i64::try_from(us).unwrap_or(i64::MAX)
+}
+
+/// What to take instead of a metric that no trial has.
+pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let Metric::Collected { name, of } = metric else {
+        return match metric.needs_record() && collected.is_empty() {
+            true => "nothing was collected beside their loads".to_owned(),
+            false => "what it is made of was not measured".to_owned(),
+        };
+    };
+    if collected.contains(name) {
+        let of = of.as_ref().map(|of| format!(" of \"{of}\"")).unwrap_or_default();
+        return format!("it was collected, but not{of} over the whole window, or it was reset in it");
+    }
+    let source = name.split('.').next().unwrap_or_default();
+    let like: Vec<&str> = collected
+        .iter()
+        .filter(|known| known.split('.').next() == Some(source))
+        .map(String::as_str)
+        .collect();
+    match (like.as_slice(), collected) {
+        (_, []) => "nothing was collected beside their loads".to_owned(),
+        ([], _) => format!("{} others were collected, as docs/metrics.md has them", collected.len()),
+        (like, _) => {
+            let more = if like.len() > SHOWN { ", …" } else { "" };
+            format!("of {source} there are {}{more}", like[..like.len().min(SHOWN)].join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_written_as_it_is_read() {
+        for text in [
+            "tps",
+            "latency.p95",
+            "instructions",
+            "cpu_per_transaction",
+            "blocks.hit_ratio",
+            "pg.wal.bytes",
+            "disk.write_bytes{vda}",
+            "beside.tps{queue}",
+            "beside.latency.p99{a b.sql}",
+        ] {
+            assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "role.run_us{io worker}".parse(),
+            Ok(Metric::Collected { name: "role.run_us".to_owned(), of: Some("io worker".to_owned()) })
+        );
+        for text in ["", "tsp", "latency.p42", "blocks.reads", "a b.c", "disk.write_bytes{vda"] {
+            let error = text.parse::<Metric>().unwrap_err().to_string();
+            assert!(!error.contains('\n'), "{error}");
+            assert!(error.contains("there are tps, latency.mean"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The overview of some trials: which cells are shown next to each other, and what their trials come to.
+
+mod environment;
+mod read;
+mod scalability;
+mod verdicts;
+pub mod view;
+
+use std::collections::{BTreeMap, HashMap};
+
+use diagnose::{Confound, Facts};
+use model::cell::Cell;
+use model::factor::Factor;
+use model::record::{Status, Trial};
+use model::units::Rate;
+use stats::Sample;
+
+use crate::context::TrialContext;
+use crate::emulation::notes;
+use crate::facts::{facts_of, facts_of_machine};
+use crate::judgement::runs as figures_of;
+use crate::layout::{COLUMN, ColumnKey, Layout, PanelKey, clients_of, place, plan, releases, runs};
+use crate::metric::Metric;
+use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, tree};
+use crate::spans::{Spans, lone_us};
+use verdicts::judge_columns;
+use view::View;
+
+pub use read::{read, read_run};
+
+/// Makes the view of some trials; `contexts` are by the trial's id, and may lack some.
+///
+/// Panels are the combinations of workload, scale, protocol and transport; columns those of server and settings; rows
+/// the numbers of clients; all in the order of the campaign. Every trial is shown, and only those that are not invalid
+/// are used. Cells that have no trial are gaps: nothing is averaged over cells.
+pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> View {
+    let mut trials: Vec<&Trial> = trials.iter().collect();
+    trials.sort_by(|a, b| (&a.run.id, a.position, &a.id).cmp(&(&b.run.id, b.position, &b.id)));
+    let runs = runs(&trials);
+    let layout = Layout::new(&trials, &releases(&trials, contexts));
+    let confounds = find_confounds(&runs, contexts);
+    let columns = layout.columns.iter().map(|key| column(key, &layout, &trials, contexts)).collect();
+    let mut panels: Vec<view::Panel> =
+        layout.panels.iter().map(|key| panel(key, &layout, &trials, contexts)).collect();
+    add_spans(&mut panels, &trials, contexts);
+    let cells: Vec<Cell> = layout.panels.iter().map(|key| key.0.clone()).collect();
+    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
+    View {
+        schema: view::SCHEMA,
+        runs: runs.into_iter().map(|trials| run(&trials)).collect(),
+        columns: unique_labels(columns),
+        comparisons,
+        profiles: profiles(&panels, contexts),
+        notes: notes(cells.iter().map(|cell| cell.acceleration)),
+        panels,
+        environment: view::Environment {
+            confounds,
+            ..environment::describe(&layout.columns, &trials, contexts)
+        },
+    }
+}
+
+/// Puts to each trial its transactions one by one, and what a lone one takes.
+fn add_spans(panels: &mut [view::Panel], trials: &[&Trial], contexts: &BTreeMap<String, TrialContext>) {
+    let of = |trial: &Trial| contexts.get(&trial.id)?.spans.as_ref();
+    let points = panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points);
+    for shown in points.flatten().flat_map(|point| &mut point.runs) {
+        let Some(trial) = trials.iter().find(|trial| trial.id == shown.id) else { continue };
+        shown.spans = of(trial)
+            .cloned()
+            .map(|spans| Spans { lone_us: lone_us(&trial.cell, trials.iter().copied(), of), ..spans });
+    }
+}
+
+fn run(trials: &[&Trial]) -> view::Run {
+    let run = &trials[0].run;
+    view::Run {
+        id: run.id.clone(),
+        campaign: run.campaign.clone(),
+        campaign_toml: run.campaign_toml.clone(),
+        seed: run.seed.map(|seed| seed.to_string()),
+        imported: trials[0]
+            .imported
+            .as_ref()
+            .map(|imported| imported.files.iter().map(|file| file.name.clone()).collect()),
+        pgdyno_version: run.pgdyno_version.clone(),
+        started: trials.iter().filter_map(|trial| trial.started).min(),
+        ended: trials.iter().filter_map(|trial| trial.ended).max(),
+        trials: trials.len(),
+        plan: plan(trials).map(|plan| view::PlanFacts {
+            trials: plan.trials.len(),
+            duration: Factor::Duration.levels(&plan.cells).join(", "),
+            warmup: Factor::Warmup.levels(&plan.cells).join(", "),
+            repeats: plan.run.repeats.to_string(),
+            order: plan.run.order,
+        }),
+    }
+}
+
+/// What differs between the levels that the runs compare, and is no factor of theirs.
+fn find_confounds(runs: &[Vec<&Trial>], contexts: &BTreeMap<String, TrialContext>) -> Vec<view::Confound> {
+    let mut found: Vec<view::Confound> = Vec::new();
+    for trials in runs {
+        let Some(plan) = plan(trials) else { continue };
+        let mut facts: HashMap<[String; COLUMN.len()], Facts> = HashMap::new();
+        for trial in trials {
+            let Some(known) = contexts.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
+                continue;
+            };
+            facts.entry(place(&trial.cell)).or_insert_with(|| {
+                let mut facts = facts_of_machine(&known.environment);
+                facts.retain(|what, _| diagnose::comes_of_kernel(what));
+                facts.extend(facts_of(trial, known));
+                facts
+            });
+        }
+        let confounds = diagnose::confounds(&plan, |cell| facts.get(&place(cell)));
+        for Confound { factor, baseline, level, what, before, after } in confounds {
+            let confound = view::Confound { factor: factor.name(), baseline, level, what, before, after };
+            if !found.contains(&confound) {
+                found.push(confound);
+            }
+        }
+    }
+    found
+}
+
+fn column(
+    key: &ColumnKey,
+    layout: &Layout,
+    trials: &[&Trial],
+    contexts: &BTreeMap<String, TrialContext>,
+) -> view::Column {
+    let mut versions: Vec<String> = Vec::new();
+    let mut banners: Vec<String> = Vec::new();
+    let mut kernels: Vec<String> = Vec::new();
+    for trial in trials.iter().filter(|trial| key.holds(&trial.cell)) {
+        let kernel = contexts.get(&trial.id).and_then(|known| known.environment.kernel.clone());
+        let known = [
+            (&trial.server_version, &mut versions),
+            (&trial.server_banner, &mut banners),
+            (&kernel, &mut kernels),
+        ];
+        for (answer, answers) in known {
+            if let Some(answer) = answer.as_ref().filter(|answer| !answers.contains(answer)) {
+                answers.push(answer.clone());
+            }
+        }
+    }
+    let (server, settings) = (key.level(Factor::Server), key.level(Factor::Settings));
+    let version = versions.join(", ");
+    let named = |name: &String| match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true if versions.is_empty() => format!("PostgreSQL {name}"),
+        true => format!("PostgreSQL {version}"),
+        false if versions.is_empty() => name.clone(),
+        false => format!("{name} (PostgreSQL {version})"),
+    };
+    let mut label = server.as_ref().map(named).unwrap_or_default();
+    let mut add = |factor: Factor, before: &str| {
+        // Where nothing is known of the server, the rest is all there is to tell.
+        if let Some(level) = key.level(factor).filter(|_| layout.vary(factor) || server.is_none()) {
+            label += &format!("{before}{level}");
+        }
+    };
+    add(Factor::Settings, " ");
+    add(Factor::Kernel, ", kernel ");
+    add(Factor::KernelArgs, ", kernel_args ");
+    add(Factor::Sysctl, ", sysctl ");
+    add(Factor::Host, ", on ");
+    add(Factor::Pin, ", pin ");
+    let label = match label.trim_start_matches([',', ' ']) {
+        "" => "imported".to_owned(),
+        label => label.to_owned(),
+    };
+    let levels = COLUMN.into_iter().filter_map(|factor| Some((factor.name(), key.level(factor)?))).collect();
+    view::Column { label, server, settings, levels, versions, banners, kernels }
+}
+
+/// Numbers the columns that would have an earlier one's label: `18` and `18.1` may be the same server.
+fn unique_labels(mut columns: Vec<view::Column>) -> Vec<view::Column> {
+    for later in 1..columns.len() {
+        let label = columns[later].label.clone();
+        let earlier = columns[..later].iter().filter(|column| column.label == label).count();
+        if earlier > 0 {
+            columns[later].label = match &columns[later].server {
+                Some(server) => format!("{label} (as {server})"),
+                None => format!("{label} ({})", earlier + 1),
+            };
+        }
+    }
+    columns
+}
+
+fn panel(
+    key: &PanelKey,
+    layout: &Layout,
+    trials: &[&Trial],
+    contexts: &BTreeMap<String, TrialContext>,
+) -> view::Panel {
+    let trials: Vec<&Trial> =
+        trials.iter().copied().filter(|trial| PanelKey::new(&trial.cell) == *key).collect();
+    let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let rows: Vec<view::Row> = clients.into_iter().map(|clients| row(clients, layout, &trials)).collect();
+    // With a rate, throughput is the schedule's.
+    let sweep = |column: usize| if key.0.rate == Rate::MAX { scalability::of(&rows, column) } else { None };
+    view::Panel {
+        workload: Factor::Workload.known_level(&key.0),
+        scale: Factor::Scale.known_level(&key.0).map(|_| key.0.scale),
+        protocol: Factor::Protocol.known_level(&key.0),
+        transport: Factor::Transport.known_level(&key.0),
+        conditions: key.conditions(&layout.panels),
+        database_bytes: trials.iter().filter_map(|trial| trial.database_bytes).max(),
+        memory_bytes: memory_bytes(&trials, contexts),
+        scalability: (0..layout.columns.len()).map(sweep).collect(),
+        rows,
+    }
+}
+
+/// The memory that the servers of some trials could have, where it was the same for all.
+fn memory_bytes(trials: &[&Trial], contexts: &BTreeMap<String, TrialContext>) -> Option<u64> {
+    let of = |trial: &&Trial| {
+        let machine = contexts.get(&trial.id)?.environment.memory_bytes?;
+        let limit = trial.limits.as_ref().and_then(|limits| limits.memory_bytes);
+        Some(limit.map_or(machine, |limit| limit.min(machine)))
+    };
+    let first = trials.first().and_then(of)?;
+    trials.iter().all(|trial| of(trial) == Some(first)).then_some(first)
+}
+
+fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -> Vec<view::Profile> {
+    let mut profiles = Vec::new();
+    for (panel, rows) in panels.iter().map(|panel| &panel.rows).enumerate() {
+        for row in rows {
+            for (column, point) in row.points.iter().enumerate() {
+                for kind in Kind::ALL {
+                    let parts: Vec<TrialProfile> = point
+                        .iter()
+                        .flat_map(|point| &point.runs)
+                        .filter(|run| run.validity != Status::Invalid.name())
+                        .filter_map(|run| contexts.get(&run.id))
+                        .flat_map(|known| known.profiles.iter().filter(|profile| profile.kind == kind))
+                        .cloned()
+                        .collect();
+                    let Some(profile) = Profile::of(&parts) else { continue };
+                    let first = profile.taken.first();
+                    let taken = match kind {
+                        Kind::OnCpu => first.map(|taken| description(taken, taken.lost)),
+                        Kind::OffCpu => first.and_then(off_cpu_description),
+                    };
+                    profiles.push(view::Profile {
+                        kind: kind.name(),
+                        panel,
+                        clients: row.clients,
+                        column,
+                        taken: taken.unwrap_or_default(),
+                        us_per_sample: profile.us_per_sample,
+                        transactions: profile.transactions,
+                        reservations: profile.reservations(),
+                        roles: profile.stacks.iter().map(tree).collect(),
+                        trials: profile.trials,
+                    });
+                }
+            }
+        }
+    }
+    profiles
+}
+
+fn row(clients: Option<u32>, layout: &Layout, trials: &[&Trial]) -> view::Row {
+    let points = layout
+        .columns
+        .iter()
+        .map(|column| {
+            let of_cell = |trial: &&&Trial| clients_of(trial) == clients && column.holds(&trial.cell);
+            point(trials.iter().filter(of_cell).copied().collect())
+        })
+        .collect();
+    view::Row { clients, points }
+}
+
+fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
+    if trials.is_empty() {
+        return None;
+    }
+    trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
+    let tps = figures_of(&trials, |trial| Metric::Tps.of_head(trial)).values;
+    let instructions = figures_of(&trials, |trial| Metric::Instructions.of_head(trial)).values;
+    let class = stats::Cell::of(&tps).and_then(|cell| cell.class());
+    let first_run_apart = stats::first_run_apart(&tps);
+    let n = tps.len();
+    let sample = Sample::of(tps);
+    Some(view::Point {
+        n,
+        median: sample.as_ref().map(Sample::median),
+        min: sample.as_ref().map(Sample::minimum),
+        max: sample.as_ref().map(Sample::maximum),
+        instructions: Sample::of(instructions).as_ref().map(Sample::median),
+        class: class.map(|class| class.to_string()),
+        first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
+        verdict: None,
+        runs: trials.into_iter().map(trial).collect(),
+    })
+}
+
+fn trial(trial: &Trial) -> view::Trial {
+    let summary = trial.summary.as_ref();
+    view::Trial {
+        id: trial.id.clone(),
+        run: trial.run.id.clone(),
+        repeat: trial.repeat,
+        attempt: trial.attempt,
+        position: trial.position,
+        started: trial.started,
+        validity: trial.validity.status.name(),
+        findings: trial.validity.findings.iter().map(view::Finding::new).collect(),
+        tps: summary.map(|summary| summary.tps),
+        instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
+        transactions: summary.and_then(|summary| summary.transactions),
+        failed: summary.and_then(|summary| summary.failed),
+        latency: summary.and_then(|summary| summary.latency.as_ref()).map(view::Latency::new),
+        beside: summary
+            .map(|summary| summary.beside.iter().map(view::Beside::new).collect())
+            .unwrap_or_default(),
+        commit_surplus: trial.accounting.surplus(),
+        raw_read: trial.raw_read.as_ref().map(view::RawRead::new),
+        spans: None,
+    }
+}

@@ -1,0 +1,44 @@
+//! How throughput grows with the clients, in a few figures.
+
+use stats::{Cell, Sweep};
+
+use super::view::{Row, Scalability, Step, Usl};
+
+/// The fewest numbers of clients that are a sweep.
+const LEAST_LEVELS: usize = 3;
+
+/// What the rows of a panel tell of this column: of medians, as the rows show them. None of fewer than three numbers of
+/// clients that have one.
+pub(crate) fn of(rows: &[Row], column: usize) -> Option<Scalability> {
+    let medians: Vec<(u32, f64)> =
+        rows.iter().filter_map(|row| Some((row.clients?, row.points[column].as_ref()?.median?))).collect();
+    if medians.len() < LEAST_LEVELS {
+        return None;
+    }
+    let sweep = Sweep::of(medians)?;
+    let (peak_clients, peak) = sweep.peak();
+    Some(Scalability {
+        knee: sweep.knee(),
+        peak_clients,
+        peak,
+        steepest: sweep.steepest_step().map(|step| Step {
+            from: step.from,
+            to: step.to,
+            change: step.ratio - 1.0,
+        }),
+        usl: sweep.usl().filter(stats::Usl::fits).map(|law| Usl {
+            lambda: law.lambda,
+            sigma: law.sigma,
+            kappa: law.kappa,
+            peak_clients: law.peak_clients(),
+            rms: law.rms,
+        }),
+        unstable: rows.iter().filter(|row| is_unstable(row, column)).filter_map(|row| row.clients).collect(),
+    })
+}
+
+fn is_unstable(row: &Row, column: usize) -> bool {
+    let runs = row.points[column].iter().flat_map(|point| &point.runs);
+    let tps: Vec<f64> = runs.filter(|run| run.validity != "invalid").filter_map(|run| run.tps).collect();
+    Cell::of(&tps).is_some_and(|cell| cell.is_unstable())
+}

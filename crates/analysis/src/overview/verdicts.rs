@@ -1,0 +1,105 @@
+//! The verdicts on a report's columns: each against the first one, over all panels and numbers of clients.
+
+use model::cell::Cell;
+use model::factor::{Factor, UNKNOWN};
+use model::machine::Acceleration;
+use stats::MARGIN;
+
+use super::view;
+use crate::compare::{Differences, MetricRows, Pair, sentence};
+use crate::judgement::{Row, Runs, judged};
+use crate::layout::COLUMN;
+use crate::levels::Levels;
+use crate::metric::{Better, Metric};
+
+/// Puts a verdict to every point, and says what each column comes to. `cells` are the panels', whose clients are
+/// anything. A cell that only one of two columns has is in no comparison.
+pub(crate) fn judge_columns(
+    panels: &mut [view::Panel],
+    cells: &[Cell],
+    columns: usize,
+) -> Vec<view::Comparison> {
+    let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    for column in 1..columns {
+        let mut pair = Pair {
+            variant: column,
+            fixed: Vec::new(),
+            cells: Vec::new(),
+            only_baseline: Vec::new(),
+            only_variant: Vec::new(),
+            differences: Differences::default(),
+        };
+        for (at_panel, panel) in panels.iter().enumerate() {
+            for (at_row, row) in panel.rows.iter().enumerate() {
+                let levels = levels(&cells[at_panel], row.clients);
+                match (&row.points[0], &row.points[column]) {
+                    (Some(a), Some(b)) => {
+                        let acceleration = cells[at_panel].acceleration;
+                        cells_of_pairs.push((
+                            pairs.len(),
+                            pair.cells.len(),
+                            runs(a, acceleration),
+                            runs(b, acceleration),
+                        ));
+                        places.push([at_panel, at_row, column]);
+                        pair.cells.push(levels);
+                    }
+                    (Some(_), None) => pair.only_baseline.push(levels),
+                    (None, Some(_)) => pair.only_variant.push(levels),
+                    (None, None) => {}
+                }
+            }
+        }
+        pairs.push(pair);
+    }
+    let rows = judged(cells_of_pairs);
+    for (row, [panel, at, column]) in rows.iter().zip(places) {
+        if let Some(point) = &mut panels[panel].rows[at].points[column] {
+            point.verdict = Some(verdict(row));
+        }
+    }
+    let rows = MetricRows { metric: Metric::Tps, kind: None, rows };
+    pairs
+        .iter()
+        .enumerate()
+        .filter(|(_, pair)| !pair.cells.is_empty())
+        .map(|(at, pair)| view::Comparison {
+            column: pair.variant,
+            sentence: sentence(&rows, at, &pairs),
+            unshared: pair.only_baseline.len() + pair.only_variant.len(),
+        })
+        .collect()
+}
+
+fn levels(cell: &Cell, clients: Option<u32>) -> Levels {
+    let level = |factor: Factor| match factor {
+        Factor::Clients => clients.map_or_else(|| UNKNOWN.to_owned(), |clients| clients.to_string()),
+        factor => factor.level(cell),
+    };
+    Factor::ALL
+        .into_iter()
+        .filter(|factor| !COLUMN.contains(factor))
+        .map(|factor| (factor, level(factor)))
+        .collect()
+}
+
+/// The throughputs of the trials that may be used.
+fn runs(point: &view::Point, acceleration: Acceleration) -> Runs {
+    let usable: Vec<Option<f64>> =
+        point.runs.iter().filter(|trial| trial.validity != "invalid").map(|trial| trial.tps).collect();
+    let values: Vec<f64> = usable.iter().copied().flatten().collect();
+    Runs { acceleration, without: usable.len() - values.len(), values, ..Runs::default() }
+}
+
+fn verdict(row: &Row) -> view::Verdict {
+    let welch = row.judged.comparison.as_ref().and_then(|comparison| comparison.welch);
+    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    view::Verdict {
+        verdict: row.judged.outcome.name(Better::Higher),
+        change: row.ratio().map(|ratio| ratio - 1.0),
+        ci95_low: interval.map(|interval| interval.low - 1.0),
+        ci95_high: interval.map(|interval| interval.high - 1.0),
+        p_holm: row.judged.p_holm,
+        margin: row.judged.comparison.as_ref().map_or(MARGIN, |comparison| comparison.margin),
+    }
+}

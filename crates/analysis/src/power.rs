@@ -1,0 +1,164 @@
+//! Statistical power: runs needed to find a change at a noise, and changes that runs find.
+
+mod noise;
+mod power_check;
+
+use serde::Serialize;
+use stats::TwoStages;
+
+pub use noise::{CellNoise, median_noise, noise_of, noise_on};
+pub use power_check::{ALPHA, POWER, PowerCheck, power_check};
+
+/// Numbers of runs a side for which an answer has the smallest change.
+pub const RUNS: [usize; 4] = [3, 5, 10, 20];
+/// Default changes, as shares.
+pub const DEFAULT_EFFECTS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
+
+/// Question on power.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Changes of throughput to be found, as shares: 0.05 is 5%, up or down.
+    pub effects: Vec<f64>,
+    /// The share of changes that is to be found.
+    pub power: f64,
+    /// The level of a comparison: the share of false alarms.
+    pub alpha: f64,
+}
+
+/// The answer: `pgdyno power --format json`, schema 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// Version of the document.
+    pub schema: u32,
+    /// Level of a comparison: the share of false alarms.
+    pub alpha: f64,
+    /// Share of changes that is found.
+    pub power: f64,
+    /// Source of the noise, in words.
+    pub source: String,
+    /// The median and the worst noise of the cells that are not unstable, or the one that was given.
+    pub noises: Vec<NoiseAnswer>,
+    /// Answers for each cell.
+    pub cells: Vec<CellAnswer>,
+}
+
+/// Answers at one noise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoiseAnswer {
+    /// `median`, `worst` or `given`; of a cell, its name.
+    pub of: String,
+    /// Standard deviation of the logarithms of throughputs.
+    pub noise: f64,
+    /// Runs needed for each effect.
+    pub effects: Vec<EffectAnswer>,
+    /// The smallest change for each of [`RUNS`].
+    pub detectable: Vec<Detectable>,
+    /// The smallest change that a comparison in two stages finds; null where none is.
+    pub two_stages_find: Option<f64>,
+}
+
+/// Runs that find a change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EffectAnswer {
+    /// Change of throughput, as a share.
+    pub effect: f64,
+    /// Runs a side of one comparison; null where it takes more than a million.
+    pub runs: Option<usize>,
+    /// Runs a side that two stages take on average: 5, and 5 more where these tell p below 0.10; null where ten runs are
+    /// not sure to be enough.
+    pub two_stages_runs: Option<f64>,
+}
+
+/// The smallest change that a number of runs finds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Detectable {
+    /// Runs a side.
+    pub runs: usize,
+    /// Smallest change, as a share; null where none is found.
+    pub effect: Option<f64>,
+}
+
+/// Answers for a measured cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellAnswer {
+    /// The cell, for people.
+    pub cell: String,
+    /// Id of its run.
+    pub run: String,
+    /// Number of its runs.
+    pub runs: usize,
+    /// Standard deviation of the logarithms of their throughputs.
+    pub noise: f64,
+    /// Class of the cell, such as `WIDE`.
+    pub class: Option<String>,
+    /// Reason why no number of runs helps; null where one does.
+    pub unstable: Option<String>,
+    /// Runs a side for each effect; null where no number helps.
+    pub effects: Option<Vec<EffectAnswer>>,
+}
+
+impl Answer {
+    /// Whether there is a noise at which a number of runs helps.
+    pub fn has_figures(&self) -> bool {
+        !self.noises.is_empty()
+    }
+}
+
+impl Question {
+    /// The answer at this noise, given by the user.
+    pub fn at(&self, noise: f64) -> Answer {
+        self.answer("given".to_owned(), vec![self.of_noise("given".to_owned(), noise)], Vec::new())
+    }
+
+    /// The answer at the noise of these cells, which are from `source`.
+    pub fn of_cells(&self, source: String, cells: &[CellNoise]) -> Answer {
+        let stable = cells.iter().filter(|cell| cell.unstable().is_none());
+        let worst = stable.max_by(|a, b| a.log_sd.total_cmp(&b.log_sd)).map(|cell| cell.log_sd);
+        let noises = [("median", median_noise(cells)), ("worst", worst)];
+        let noises =
+            noises.into_iter().filter_map(|(of, noise)| Some(self.of_noise(of.to_owned(), noise?))).collect();
+        self.answer(source, noises, cells.iter().map(|cell| self.of_cell(cell)).collect())
+    }
+
+    fn answer(&self, source: String, noises: Vec<NoiseAnswer>, cells: Vec<CellAnswer>) -> Answer {
+        Answer { schema: 1, alpha: self.alpha, power: self.power, source, noises, cells }
+    }
+
+    fn of_noise(&self, of: String, noise: f64) -> NoiseAnswer {
+        let detectable =
+            |runs| Detectable { runs, effect: stats::smallest_effect(noise, runs, self.alpha, self.power) };
+        NoiseAnswer {
+            of,
+            noise,
+            effects: self.effects(noise),
+            detectable: RUNS.map(detectable).to_vec(),
+            two_stages_find: TwoStages::smallest_effect(noise, self.alpha, self.power),
+        }
+    }
+
+    fn effects(&self, noise: f64) -> Vec<EffectAnswer> {
+        let of = |&effect: &f64| {
+            let two_stages = TwoStages::of(noise, effect, self.alpha);
+            let enough = two_stages.filter(|found| found.least_power >= self.power);
+            EffectAnswer {
+                effect,
+                runs: stats::runs_for_effect(noise, effect, self.alpha, self.power),
+                two_stages_runs: enough.map(|found| found.mean_runs),
+            }
+        };
+        self.effects.iter().map(of).collect()
+    }
+
+    fn of_cell(&self, cell: &CellNoise) -> CellAnswer {
+        let unstable = cell.unstable();
+        CellAnswer {
+            cell: cell.cell.to_string(),
+            run: cell.run.clone(),
+            runs: cell.figures.n,
+            noise: cell.log_sd,
+            class: cell.figures.class().map(|class| class.to_string()),
+            effects: unstable.is_none().then(|| self.effects(cell.log_sd)),
+            unstable,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! How much the runs of a cell spread on a machine: what a comparison has to see through.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use model::cell::Cell;
+use model::record::Trial;
+use stats::{Class, Sample};
+use store::{Store, StoreError};
+
+use crate::judgement::is_usable;
+
+/// The noise of one cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellNoise {
+    /// Which.
+    pub cell: Cell,
+    /// The run that it is of: the latest with three usable trials of the cell.
+    pub run: String,
+    /// What its trials say.
+    pub figures: stats::Cell,
+    /// The standard deviation of the logarithms of their throughputs: 0.02 is 2%.
+    pub log_sd: f64,
+}
+
+impl CellNoise {
+    /// Why no number of runs helps: their spread, or their modes. None of a cell that is not unstable.
+    pub fn unstable(&self) -> Option<String> {
+        match self.figures.class()? {
+            Class::Modes => {
+                let apart = self.figures.mode_ratio().unwrap_or(1.0) - 1.0;
+                Some(format!("two modes, {:.1}% apart", apart * 100.0))
+            }
+            Class::Wide => Some(format!("a spread of {:.1}%", self.log_sd * 100.0)),
+            Class::Stable | Class::Noisy => None,
+        }
+    }
+}
+
+/// The noise of cells, each from its latest run with at least three usable trials; suspect ones are used. Cells without
+/// such a run are not there.
+pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
+    let mut by_cell: BTreeMap<&Cell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| is_usable(trial)) {
+        let Some(summary) = &trial.summary else { continue };
+        by_cell.entry(&trial.cell).or_default().entry(&trial.run.id).or_default().push(summary.tps);
+    }
+    let noise = |(cell, runs): (&Cell, BTreeMap<&str, Vec<f64>>)| {
+        // Ids sort by time.
+        let (run, tps) = runs.into_iter().rfind(|(_, tps)| tps.len() >= stats::LEAST_RUNS)?;
+        let figures = stats::Cell::of(&tps)?;
+        Some(CellNoise { cell: cell.clone(), run: run.to_owned(), log_sd: figures.log_sd?, figures })
+    };
+    by_cell.into_iter().filter_map(noise).collect()
+}
+
+/// The noise of all cells of a store that were measured on the host of this name.
+///
+/// # Errors
+/// The store or one of the bundles can't be read.
+pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError> {
+    let trials = store.trials()?;
+    // A run is of one host, unless a factor of it says otherwise.
+    let mut hosts: BTreeMap<(&str, Option<&str>), bool> = BTreeMap::new();
+    for trial in &trials {
+        if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), trial.cell.host.as_deref())) {
+            let hostname = store.environment(&trial.id)?.hostname;
+            vacant.insert(hostname.as_deref() == Some(host));
+        }
+    }
+    let is_here =
+        |trial: &&Trial| hosts.get(&(trial.run.id.as_str(), trial.cell.host.as_deref())) == Some(&true);
+    Ok(noise_of(&trials.iter().filter(is_here).collect::<Vec<_>>()))
+}
+
+/// The median noise of the cells that are not unstable; none where there are none.
+pub fn median_noise<'a>(cells: impl IntoIterator<Item = &'a CellNoise>) -> Option<f64> {
+    let stable = cells.into_iter().filter(|cell| cell.unstable().is_none());
+    Sample::of(stable.map(|cell| cell.log_sd)).map(|sample| sample.median())
+}

@@ -1,0 +1,138 @@
+//! Whether a campaign can show what it was written for, at the noise that is known.
+
+use model::cell::Cell;
+use model::plan::{Plan, Repeats};
+use serde::Serialize;
+use stats::TwoStages;
+
+use super::noise::{CellNoise, median_noise};
+use plaintext::figures::counted;
+
+/// The level of a single comparison, and the share of changes that it is to find.
+pub const ALPHA: f64 = 0.01;
+/// See [`ALPHA`].
+pub const POWER: f64 = 0.95;
+
+/// What the comparisons of a plan will be able to show in the cell that is the noisiest, of those that are not unstable.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PowerCheck {
+    /// The change that the campaign is to show, as a share.
+    pub effect: f64,
+    /// Runs that each side of a comparison gets, at most.
+    pub runs: u32,
+    /// Whether these are in two stages, the second only where the first one tells it to be.
+    pub in_two_stages: bool,
+    /// The noise of that cell, the standard deviation of logarithms; null where all are unstable.
+    pub noise: Option<f64>,
+    /// The smallest change that is found there; null of fewer than three runs, which have no verdict.
+    pub smallest_effect: Option<f64>,
+    /// Runs a side for `effect` there; null where it takes more than a million.
+    pub runs_needed: Option<usize>,
+    /// Cells of the plan.
+    pub cells: usize,
+    /// Those that can't show `effect`.
+    pub short: usize,
+    /// Those that were unstable when they were last measured: no number of runs helps.
+    pub unstable: Vec<String>,
+}
+
+/// What a plan can show, by the noise of cells of the same workload and number of clients, else by the median; none where it
+/// compares nothing or no noise is known.
+pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
+    plan.run.compare?;
+    let all = median_noise(known);
+    let effect = plan.run.effect;
+    let mut worst: Option<f64> = None;
+    let (mut short, mut unstable) = (0, Vec::new());
+    let runs = Runs::of(&plan.run.repeats);
+    for cell in &plan.cells {
+        let like: Vec<&CellNoise> = known.iter().filter(|known| is_like(&known.cell, cell)).collect();
+        let of_like = median_noise(like.iter().copied());
+        if of_like.is_none() && !like.is_empty() {
+            unstable.push(cell.to_string());
+            continue;
+        }
+        let Some(noise) = of_like.or(all) else { continue };
+        short += usize::from(!runs.smallest_effect(noise).is_some_and(|smallest| smallest <= effect));
+        worst = Some(worst.map_or(noise, |worst| worst.max(noise)));
+    }
+    if worst.is_none() && unstable.is_empty() {
+        return None;
+    }
+    Some(PowerCheck {
+        effect,
+        runs: runs.most,
+        in_two_stages: runs.in_two_stages,
+        noise: worst,
+        smallest_effect: worst.and_then(|noise| runs.smallest_effect(noise)),
+        runs_needed: worst.and_then(|noise| stats::runs_for_effect(noise, effect, ALPHA, POWER)),
+        cells: plan.cells.len(),
+        short,
+        unstable,
+    })
+}
+
+fn is_like(known: &Cell, cell: &Cell) -> bool {
+    (&known.workload, known.clients) == (&cell.workload, cell.clients)
+}
+
+/// How many runs a side a comparison gets.
+struct Runs {
+    most: u32,
+    in_two_stages: bool,
+}
+
+impl Runs {
+    fn of(repeats: &Repeats) -> Self {
+        let stage = stats::STAGE as u32;
+        // The second stage ends at ten; what goes beyond is for single cells.
+        let most = repeats.max.min(2 * stage).max(repeats.min);
+        Self { most, in_two_stages: repeats.min <= stage && most == 2 * stage && repeats.min != repeats.max }
+    }
+
+    fn smallest_effect(&self, noise: f64) -> Option<f64> {
+        match self.in_two_stages {
+            true => TwoStages::smallest_effect(noise, ALPHA, POWER),
+            false => stats::smallest_effect(noise, self.most as usize, ALPHA, POWER),
+        }
+    }
+}
+
+impl PowerCheck {
+    /// What to warn of; none where the campaign can show what it is to show.
+    pub fn warning(&self) -> Option<String> {
+        let mut lines = Vec::new();
+        if let Some(noise) = self.noise.filter(|_| self.short > 0) {
+            let percent = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
+            let effect = percent(self.effect);
+            let up_to = if self.in_two_stages { "up to " } else { "" };
+            let finds = match self.smallest_effect {
+                Some(smallest) => format!("only changes beyond {} are found", percent(smallest)),
+                None => "there is no verdict".to_owned(),
+            };
+            let takes = match self.runs_needed {
+                Some(runs) => format!("for {effect} it takes {runs}"),
+                None => format!("{effect} can't be found"),
+            };
+            let cells = match self.cells {
+                1 => String::new(),
+                cells if cells == self.short => format!(" (in the noisiest of {cells} cells)"),
+                cells => format!(" (in the noisiest cell; {} of {cells} fall short)", self.short),
+            };
+            lines.push(format!(
+                "with {up_to}{} a side and {} noise {finds}; {takes}{cells}",
+                counted(self.runs as usize, "run"),
+                percent(noise)
+            ));
+        }
+        if let Some(first) = self.unstable.first() {
+            let more = match self.unstable.len() {
+                1 => String::new(),
+                n => format!(" and {} more", n - 1),
+            };
+            lines
+                .push(format!("unstable when last measured, so that no number of runs helps: {first}{more}"));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}

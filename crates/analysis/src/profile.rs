@@ -1,0 +1,349 @@
+//! Profiles of stored trials: which functions processors were in, or threads waited in, and where two profiles differ.
+
+mod description;
+mod difference;
+mod groups_file;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use diagnose::profile::plainly;
+use model::message::{Interval, Phase};
+use model::profile::{Profiled, Stacks};
+use model::record::TrialRecord;
+use store::{Store, StoreError};
+
+use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
+
+pub use description::{description, off_cpu_description};
+pub use difference::{Change, Difference};
+pub use groups_file::groups_of;
+pub use tree::{Frame, tree};
+
+/// Why a profile can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Nothing is selected.
+    #[error(transparent)]
+    Select(#[from] OneCellError),
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is none.
+    #[error(
+        "{trials} no profile: the campaign had no [profile], or it could not be taken (`pgdyno store show {id}` has \
+         notes of that)"
+    )]
+    None {
+        /// Whose.
+        trials: String,
+        /// The last of them.
+        id: String,
+    },
+    /// There is none of what waited.
+    #[error(
+        "{trials} no off-CPU stacks: [profile] had no off_cpu, or they could not be had (`pgdyno store show {id}` has notes \
+         of that)"
+    )]
+    NoneWaiting {
+        /// Whose.
+        trials: String,
+        /// The last of them.
+        id: String,
+    },
+    /// Trials that can't be added up.
+    #[error("the trials of {selector} were sampled at different rates: name one of them by its id")]
+    Rates {
+        /// What was asked for.
+        selector: String,
+    },
+    /// No such role.
+    #[error("the profile has no samples of \"{wanted}\"; it has those of {known}")]
+    Role {
+        /// What was asked for.
+        wanted: String,
+        /// The roles that there are.
+        known: String,
+    },
+    /// No such function.
+    #[error("{function} is in none of the samples of {role}{known}")]
+    Function {
+        /// What was asked for.
+        function: String,
+        /// Where.
+        role: String,
+        /// Functions with similar names.
+        known: String,
+    },
+    /// A difference of what can't be normalised.
+    #[error(
+        "trial {id} has no transactions while it was profiled: there is nothing to compare its samples by"
+    )]
+    NoTransactions {
+        /// Of the trial.
+        id: String,
+    },
+    /// A file of groups that can't be used.
+    #[error("{0}")]
+    Groups(String),
+}
+
+/// The role that is shown where none is asked for: the backends that serve the load.
+pub const DEFAULT_ROLE: &str = "load";
+
+/// Less of a window says nothing of its throughput.
+const LEAST_BESIDE_S: f64 = 1.0;
+
+/// What a profile is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// What ran: samples of processors.
+    #[default]
+    OnCpu,
+    /// What waited: time without a processor, in microseconds in place of samples.
+    OffCpu,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::OnCpu, Self::OffCpu];
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OnCpu => "on-cpu",
+            Self::OffCpu => "off-cpu",
+        }
+    }
+}
+
+/// The profile of a trial, or of several of one cell together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Of what.
+    pub kind: Kind,
+    /// The cell, for people.
+    pub cell: String,
+    /// Ids of the trials.
+    pub trials: Vec<String>,
+    /// How each was taken.
+    pub taken: Vec<Profiled>,
+    /// Transactions that ended while it was taken; none where that is not known.
+    pub transactions: Option<f64>,
+    /// Throughput in the rest of the measured window, in transactions per second: what it was without such a recording;
+    /// none where there is next to no rest.
+    pub tps_beside: Option<f64>,
+    /// Time that a sample stands for, in microseconds; 1 of what waited.
+    pub us_per_sample: f64,
+    /// By role, the most samples first; functions as `plainly` names them.
+    pub stacks: Vec<Stacks>,
+}
+
+/// The profile of trials of a store; of the run `default` where the selector does not say where they are from.
+///
+/// # Errors
+/// They are not there, or have none.
+pub fn profile(
+    store: &Store,
+    default: &RunSelection,
+    what: &Selector,
+    kind: Kind,
+) -> Result<Profile, ProfileError> {
+    let ids = trials_of_one_cell(store, default, what)?;
+    let mut parts = Vec::new();
+    for id in &ids {
+        parts.extend(TrialProfile::of(&store.load(id)?, kind));
+    }
+    let Some(profile) = Profile::of(&parts) else {
+        let id = ids.last().cloned().unwrap_or_default();
+        let trials = match ids.len() {
+            1 => format!("trial {id} has"),
+            _ => format!("the trials of {what} have"),
+        };
+        return Err(match kind {
+            Kind::OnCpu => ProfileError::None { trials, id },
+            Kind::OffCpu => ProfileError::NoneWaiting { trials, id },
+        });
+    };
+    let hz = |taken: &Profiled| taken.hz;
+    let is_one_rate = profile.taken.iter().map(hz).min() == profile.taken.iter().map(hz).max();
+    if kind == Kind::OnCpu && !is_one_rate {
+        return Err(ProfileError::Rates { selector: what.to_string() });
+    }
+    Ok(profile)
+}
+
+/// The profile of one trial, as it is in its bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialProfile {
+    /// Of what.
+    pub kind: Kind,
+    /// The trial.
+    pub id: String,
+    /// Its cell, for people.
+    pub cell: String,
+    /// How it was taken.
+    pub taken: Profiled,
+    /// Transactions that ended while it was taken; none where that is not known.
+    pub transactions: Option<f64>,
+    /// Transactions in the rest of the measured window, and its length in seconds.
+    pub beside: (f64, f64),
+    /// By role.
+    pub stacks: Vec<Stacks>,
+}
+
+impl TrialProfile {
+    /// Of a trial that has one.
+    pub fn of(record: &TrialRecord, kind: Kind) -> Option<Self> {
+        let taken = record.trial.profile.as_ref()?;
+        let running = (taken.from_us, taken.to_us);
+        let waiting = taken.off_cpu.as_ref().map(|off_cpu| (off_cpu.from_us, off_cpu.to_us));
+        let ((from_us, to_us), stacks) = match kind {
+            Kind::OnCpu => (running, &record.stacks),
+            Kind::OffCpu => (waiting?, &record.off_cpu),
+        };
+        let recorded = match kind {
+            Kind::OnCpu => [Some(running), waiting],
+            Kind::OffCpu => [None, waiting],
+        };
+        Some(Self {
+            kind,
+            cell: record.trial.cell.to_string(),
+            id: record.trial.id.clone(),
+            transactions: ended_between(&record.intervals, from_us, to_us),
+            beside: beside(&record.intervals, recorded.into_iter().flatten()),
+            taken: taken.clone(),
+            stacks: stacks.clone(),
+        })
+    }
+}
+
+/// Transactions and seconds of what is measured, without these spans.
+fn beside(intervals: &[Interval], recorded: impl Iterator<Item = (i64, i64)>) -> (f64, f64) {
+    let measured = || intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+    let ends_us = measured().map(|interval| interval.start_us + interval.width_us);
+    let (Some(from), Some(to_us)) = (measured().next(), ends_us.max()) else { return (0.0, 0.0) };
+    let (from_us, to_us) = (from.start_us as i64, to_us as i64);
+    let mut rest =
+        (ended_between(intervals, from_us, to_us).unwrap_or_default(), (to_us - from_us) as f64 / 1e6);
+    for (start_us, end_us) in recorded {
+        let (start_us, end_us) = (start_us.max(from_us), end_us.min(to_us));
+        rest.0 -= ended_between(intervals, start_us, end_us).unwrap_or_default();
+        rest.1 -= (end_us - start_us).max(0) as f64 / 1e6;
+    }
+    rest
+}
+
+/// Transactions that ended in a span of the load, those of an interval that is only partly in it in proportion.
+fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64> {
+    let within = |interval: &Interval| {
+        let (start_us, width_us) = (interval.start_us as i64, interval.width_us as i64);
+        let common_us = (start_us + width_us).min(to_us) - start_us.max(from_us);
+        let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
+        (common_us > 0).then(|| transactions as f64 * common_us as f64 / width_us as f64)
+    };
+    let sum: f64 = intervals.iter().filter_map(within).sum();
+    (sum > 0.0).then_some(sum)
+}
+
+impl Profile {
+    /// Of trials of one cell, of one kind and sampled at one rate, together; none of no trial.
+    pub fn of(parts: &[TrialProfile]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut by_role: BTreeMap<&str, Stacks> = BTreeMap::new();
+        for stacks in parts.iter().flat_map(|part| &part.stacks) {
+            let sum = by_role
+                .entry(stacks.role.as_str())
+                .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
+            for (stack, samples) in plainly(stacks).samples {
+                *sum.samples.entry(stack).or_default() += samples;
+            }
+        }
+        let mut stacks: Vec<Stacks> = by_role.into_values().collect();
+        stacks.sort_by(|a, b| (b.total(), &a.role).cmp(&(a.total(), &b.role)));
+        Some(Self {
+            kind: first.kind,
+            cell: first.cell.clone(),
+            trials: parts.iter().map(|part| part.id.clone()).collect(),
+            taken: parts.iter().map(|part| part.taken.clone()).collect(),
+            transactions: parts.iter().map(|part| part.transactions).sum(),
+            tps_beside: {
+                let (transactions, seconds) =
+                    parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.beside.0, sum.1 + part.beside.1));
+                (seconds >= LEAST_BESIDE_S * parts.len() as f64).then(|| transactions / seconds)
+            },
+            us_per_sample: match first.kind {
+                Kind::OnCpu => first.taken.us_per_sample(),
+                Kind::OffCpu => 1.0,
+            },
+            stacks,
+        })
+    }
+
+    /// Samples of all roles.
+    pub fn samples(&self) -> u64 {
+        self.stacks.iter().map(Stacks::total).sum()
+    }
+
+    /// Processor time that so many samples are of one transaction, in microseconds; none without transactions.
+    pub fn us_per_transaction(&self, samples: u64) -> Option<f64> {
+        Some(samples as f64 * self.us_per_sample / self.transactions?)
+    }
+
+    /// The samples of a role.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn role(&self, role: &str) -> Result<&Stacks, ProfileError> {
+        let known = || self.stacks.iter().map(|stacks| stacks.role.as_str()).collect::<Vec<_>>().join(", ");
+        self.stacks
+            .iter()
+            .find(|stacks| stacks.role == role)
+            .ok_or_else(|| ProfileError::Role { wanted: role.to_owned(), known: known() })
+    }
+
+    /// Only a role's samples.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn only(mut self, role: &str) -> Result<Self, ProfileError> {
+        self.role(role)?;
+        self.stacks.retain(|stacks| stacks.role == role);
+        Ok(self)
+    }
+
+    /// The role that is looked into where none is asked for: that of the load's backends, else the one with most samples.
+    pub fn usual(&self) -> Option<&Stacks> {
+        self.stacks.iter().find(|stacks| stacks.role == DEFAULT_ROLE).or(self.stacks.first())
+    }
+
+    /// All stacks as text; with several roles, the role is the outermost function of each.
+    pub fn folded(&self) -> String {
+        self.each(self.stacks.len() > 1).map(|(stack, samples)| format!("{stack} {samples}\n")).collect()
+    }
+
+    /// Each stack with its samples; with roles, the role is the outermost function.
+    pub fn each(&self, with_roles: bool) -> impl Iterator<Item = (String, u64)> {
+        self.stacks.iter().flat_map(move |stacks| {
+            stacks.samples.iter().map(move |(stack, &samples)| match with_roles {
+                true => (format!("{};{stack}", stacks.role), samples),
+                false => (stack.clone(), samples),
+            })
+        })
+    }
+
+    /// What is to be kept in mind, each once.
+    pub fn reservations(&self) -> Vec<String> {
+        let mut said: Vec<String> = Vec::new();
+        // They are told from samples of what ran.
+        if self.kind == Kind::OffCpu {
+            return said;
+        }
+        for reservation in self.taken.iter().flat_map(diagnose::profile::reservations) {
+            if !said.contains(&reservation) {
+                said.push(reservation);
+            }
+        }
+        said
+    }
+}

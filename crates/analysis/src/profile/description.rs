@@ -1,0 +1,38 @@
+//! How a profile was taken, in a sentence.
+
+use model::profile::{Profiled, Scope, Unwinding};
+
+/// How it was recorded what waited; none where it was not.
+pub fn off_cpu_description(taken: &Profiled) -> Option<String> {
+    let off_cpu = taken.off_cpu.as_ref()?;
+    let seconds = (off_cpu.to_us - off_cpu.from_us) as f64 / 1e6;
+    let cpu = off_cpu
+        .perf_cpu_us
+        .map(|us| format!("; perf itself took {:.2}% of a processor", us as f64 / seconds.max(1e-6) / 1e4));
+    Some(format!(
+        "{} switches in {seconds:.1} s, {} with a stack, {}{}",
+        off_cpu.switches,
+        off_cpu.sampled,
+        if off_cpu.lost == 0 { "none lost".to_owned() } else { format!("{} records lost", off_cpu.lost) },
+        cpu.unwrap_or_default()
+    ))
+}
+
+/// How a profile was taken that lost so many samples.
+pub fn description(taken: &Profiled, lost: u64) -> String {
+    let scope = match taken.scope {
+        Scope::Machine => "the whole machine",
+        Scope::Processes => "the driver and the server",
+    };
+    let callers = match taken.callgraph {
+        Unwinding::FramePointers => "frame pointers",
+        Unwinding::Dwarf => "DWARF",
+    };
+    format!(
+        "of {scope}, {} at {} Hz, {}; callers by {callers} ({})",
+        taken.event.as_deref().unwrap_or("no event"),
+        taken.hz,
+        if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
+        taken.callgraph_reason
+    )
+}

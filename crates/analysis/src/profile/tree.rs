@@ -1,0 +1,100 @@
+//! Stacks as a tree of functions, for the page's flame graphs.
+
+use std::collections::BTreeMap;
+
+use model::profile::Stacks;
+use serde::Serialize;
+
+/// Functions with less of their role than this are taken together: they would be too narrow to be seen.
+const LEAST_SHARE: f64 = 0.001;
+/// What such functions are called.
+const FOLDED: &str = "(smaller)";
+
+/// The role of processes that have none.
+const FOREIGN: &str = "foreign";
+
+#[derive(Default)]
+struct Node<'a> {
+    own: u64,
+    total: u64,
+    children: BTreeMap<&'a str, Node<'a>>,
+}
+
+/// The samples of a role as a tree: what is outermost is the role, below it are processes' names and then functions, those
+/// with most samples first.
+pub fn tree(stacks: &Stacks) -> Frame {
+    let mut root = Node::default();
+    for (stack, &samples) in &stacks.samples {
+        root.total += samples;
+        let mut node = &mut root;
+        // What others' programs do within them is nothing to a report.
+        let depth = if stacks.role == FOREIGN { 1 } else { usize::MAX };
+        for frame in stack.split(';').take(depth) {
+            node = node.children.entry(frame).or_default();
+            node.total += samples;
+        }
+        node.own += samples;
+    }
+    let least = (root.total as f64 * LEAST_SHARE).ceil() as u64;
+    root.frame(&stacks.role, least)
+}
+
+impl Node<'_> {
+    fn frame(self, name: &str, least: u64) -> Frame {
+        let mut children = Vec::new();
+        let mut folded = 0;
+        for (name, child) in self.children {
+            match child.total < least {
+                true => folded += child.total,
+                false => children.push(child.frame(name, least)),
+            }
+        }
+        children.sort_by(|a, b| (b.total, &a.name).cmp(&(a.total, &b.name)));
+        if folded > 0 {
+            children.push(Frame {
+                name: FOLDED.to_owned(),
+                own: folded,
+                total: folded,
+                children: Vec::new(),
+            });
+        }
+        Frame { name: name.to_owned(), own: self.own, total: self.total, children }
+    }
+}
+
+/// A function where it was called, or what stands above all functions: a process's name, and above that a role.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Frame {
+    /// Its name; the kernel's end in `_[k]`.
+    pub name: String,
+    /// Samples in which it was running.
+    #[serde(rename = "self")]
+    pub own: u64,
+    /// Samples in which it was running, or waiting for what it had called.
+    pub total: u64,
+    /// What it called, the most samples first. Those with less than 0.1 % of the role are together in the last one.
+    pub children: Vec<Frame>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_narrow_to_be_seen_is_taken_together() {
+        let text = "p;main;a;b 1500\np;main;a;c 1\np;main;d;e 1\np;main 498\n";
+        let foreign = tree(&Stacks::of_folded("foreign", text).unwrap());
+        assert_eq!((foreign.children.len(), foreign.children[0].own), (1, 2000), "by process alone");
+        let tree = tree(&Stacks::of_folded("load", text).unwrap());
+        assert_eq!(
+            serde_json::to_string(&tree).unwrap(),
+            "{\"name\":\"load\",\"self\":0,\"total\":2000,\"children\":[\
+             {\"name\":\"p\",\"self\":0,\"total\":2000,\"children\":[\
+             {\"name\":\"main\",\"self\":498,\"total\":2000,\"children\":[\
+             {\"name\":\"a\",\"self\":0,\"total\":1501,\"children\":[\
+             {\"name\":\"b\",\"self\":1500,\"total\":1500,\"children\":[]},\
+             {\"name\":\"(smaller)\",\"self\":1,\"total\":1,\"children\":[]}]},\
+             {\"name\":\"(smaller)\",\"self\":1,\"total\":1,\"children\":[]}]}]}]}"
+        );
+    }
+}

@@ -1,0 +1,348 @@
+//! Which trials a person means: one grammar for every command that takes trials or cells.
+//!
+//! A selector is a list of terms with commas between them. It narrows with each: `FACTOR=LEVEL` to the trials of that
+//! level, `run:ID`, `campaign:NAME` (its latest run), `tag:NAME` and `latest` (the latest run) to where they are from.
+//! A term of another form is a trial's id, or the beginning of it; several of them are all meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use model::factor::Factor;
+use model::record::Trial;
+use store::{Store, StoreError};
+
+use super::runs::{ReadError, RunSelection, select_run};
+
+/// Some trials of a store, as they are named on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    text: String,
+    from: Option<Origin>,
+    levels: BTreeMap<Factor, String>,
+    ids: BTreeSet<String>,
+}
+
+/// Where trials are from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Origin {
+    /// One run.
+    Run(RunSelection),
+    /// All trials that have this tag.
+    Tag(String),
+}
+
+/// Why a text is no selector. It is what a usage error has to say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(String);
+
+/// Why a selector selects nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectError {
+    /// No such run.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store can't be read, or has no such trial.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No trial has the tag.
+    #[error("no trial is tagged \"{wanted}\"; {known}")]
+    NoTag {
+        /// What was asked for.
+        wanted: String,
+        /// The tags that there are.
+        known: String,
+    },
+    /// No trial has the levels.
+    #[error("no trial of {place} has {levels}; {known}")]
+    NoTrial {
+        /// Where it was looked.
+        place: String,
+        /// What was asked for.
+        levels: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+impl Selector {
+    /// All trials of a campaign's runs, or of its latest.
+    pub(crate) fn of_campaign(name: &str) -> Self {
+        let from = Some(Origin::Run(RunSelection::Campaign(name.to_owned())));
+        Self { text: format!("campaign:{name}"), from, ..Self::default() }
+    }
+
+    /// All trials of a run.
+    pub(crate) fn of_run(id: &str) -> Self {
+        let from = Some(Origin::Run(RunSelection::Run(id.to_owned())));
+        Self { text: format!("run:{id}"), from, ..Self::default() }
+    }
+
+    /// The levels that it names.
+    pub fn levels(&self) -> &BTreeMap<Factor, String> {
+        &self.levels
+    }
+
+    /// Whether it names single trials.
+    pub fn is_by_id(&self) -> bool {
+        !self.ids.is_empty()
+    }
+
+    /// Whether it means the same trials, however the terms are ordered.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.from, &self.levels, &self.ids) == (&other.from, &other.levels, &other.ids)
+    }
+
+    /// The trials of the store that it selects, of which `all` are the heads, oldest first; of the run `default` where
+    /// it does not say where they are from. At least one; invalid ones are among them.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn trials<'a>(
+        &self,
+        store: &Store,
+        all: &'a [Trial],
+        default: &RunSelection,
+    ) -> Result<Vec<&'a Trial>, SelectError> {
+        if self.is_by_id() {
+            return self.by_id(store, all);
+        }
+        let (known, place) = match &self.from {
+            Some(Origin::Tag(tag)) => (tagged(all, tag)?, format!("those tagged \"{tag}\"")),
+            Some(Origin::Run(run)) => of_run(all, run)?,
+            None => of_run(all, default)?,
+        };
+        self.narrowed(known, place)
+    }
+
+    /// As [`Selector::trials`], for what goes through time: all of the store where it does not say where its trials are
+    /// from, and of a campaign all its runs.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn trials_of_all_runs<'a>(
+        &self,
+        store: &Store,
+        all: &'a [Trial],
+    ) -> Result<Vec<&'a Trial>, SelectError> {
+        let (known, place): (Vec<&Trial>, String) = match &self.from {
+            None if self.is_by_id() => return self.by_id(store, all),
+            None if all.is_empty() => return Err(ReadError::Empty.into()),
+            None => (all.iter().collect(), "the store".to_owned()),
+            Some(Origin::Run(run @ RunSelection::Campaign(name))) => {
+                select_run(all.iter().map(|trial| &trial.run), run)?;
+                let of_campaign = all.iter().filter(|trial| trial.run.campaign == *name);
+                (of_campaign.collect(), format!("campaign \"{name}\""))
+            }
+            Some(_) => return self.trials(store, all, &RunSelection::Latest),
+        };
+        self.narrowed(known, place)
+    }
+
+    fn narrowed<'a>(&self, known: Vec<&'a Trial>, place: String) -> Result<Vec<&'a Trial>, SelectError> {
+        let trials: Vec<&Trial> = known.iter().copied().filter(|trial| self.has_levels_of(trial)).collect();
+        match trials.is_empty() {
+            false => Ok(trials),
+            true => {
+                Err(SelectError::NoTrial { place, levels: self.named_levels(), known: self.known(&known) })
+            }
+        }
+    }
+
+    /// Whether a trial has all the levels that it names.
+    pub(crate) fn has_levels_of(&self, trial: &Trial) -> bool {
+        self.levels.iter().all(|(factor, level)| factor.level(&trial.cell) == *level)
+    }
+
+    /// Whether it names levels and nothing else.
+    pub(crate) fn is_levels_alone(&self) -> bool {
+        self.from.is_none() && !self.is_by_id() && !self.levels.is_empty()
+    }
+
+    fn by_id<'a>(&self, store: &Store, all: &'a [Trial]) -> Result<Vec<&'a Trial>, SelectError> {
+        let mut found: Vec<&Trial> = Vec::new();
+        for prefix in &self.ids {
+            let wanted = prefix.to_ascii_uppercase();
+            let mut fitting = all.iter().filter(|trial| trial.id.starts_with(&wanted));
+            match (fitting.next(), fitting.next()) {
+                (Some(trial), None) => found.push(trial),
+                // The store knows best what is wrong with it: none, several, or one that can't be read.
+                _ => {
+                    let id = store.load(prefix)?.trial.id;
+                    found.extend(all.iter().find(|trial| trial.id == id));
+                }
+            }
+        }
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        found.dedup_by(|a, b| a.id == b.id);
+        Ok(found)
+    }
+
+    /// Its levels as a sentence needs them.
+    fn named_levels(&self) -> String {
+        let levels: Vec<String> =
+            self.levels.iter().map(|(factor, level)| format!("{}={level}", factor.name())).collect();
+        levels.join(",")
+    }
+
+    /// The levels that there are of the factors that are named; where each level is there but never together, of those
+    /// that vary.
+    fn known(&self, trials: &[&Trial]) -> String {
+        let cells: Vec<_> = trials.iter().map(|trial| &trial.cell).collect();
+        let missing: Vec<Factor> = self
+            .levels
+            .iter()
+            .filter(|(factor, level)| !factor.levels(cells.iter().copied()).contains(*level))
+            .map(|(factor, _)| *factor)
+            .collect();
+        match missing.is_empty() {
+            true => format!("these levels are there, but not together. There are{}", varied(trials)),
+            false => format!("there are{}", levels_of(trials, &missing)),
+        }
+    }
+}
+
+/// The factors in which trials differ, with their levels, one a line.
+pub(crate) fn varied(trials: &[&Trial]) -> String {
+    levels_of(trials, &Factor::varied(trials.iter().map(|trial| &trial.cell)))
+}
+
+fn levels_of(trials: &[&Trial], factors: &[Factor]) -> String {
+    factors.iter().fold(String::new(), |mut out, factor| {
+        // Trials are in the order of their run, which is random.
+        let mut levels = factor.levels(trials.iter().map(|trial| &trial.cell));
+        levels.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) => a.total_cmp(&b),
+            _ => a.cmp(b),
+        });
+        let _ = write!(out, "\n  {}: {}", factor.name(), levels.join(", "));
+        out
+    })
+}
+
+fn of_run<'a>(all: &'a [Trial], run: &RunSelection) -> Result<(Vec<&'a Trial>, String), ReadError> {
+    let id = select_run(all.iter().map(|trial| &trial.run), run)?;
+    let trials: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == id).collect();
+    let campaign = trials.first().map(|trial| trial.run.campaign.as_str()).unwrap_or_default();
+    let place = format!("run {id} of campaign \"{campaign}\"");
+    Ok((trials, place))
+}
+
+fn tagged<'a>(all: &'a [Trial], tag: &str) -> Result<Vec<&'a Trial>, SelectError> {
+    let found: Vec<&Trial> = all.iter().filter(|trial| tags(trial).any(|one| one == tag)).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let known: BTreeSet<&str> = all.iter().flat_map(tags).collect();
+    let known = match known.is_empty() {
+        true => "no trial has a tag: a campaign gives them by `tags = [\"…\"]`".to_owned(),
+        false => format!("there are {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Err(SelectError::NoTag { wanted: tag.to_owned(), known })
+}
+
+/// The words that a trial can be found by: those of its run.
+fn tags(trial: &Trial) -> impl Iterator<Item = &str> {
+    trial.run.tags.iter().map(String::as_str)
+}
+
+impl FromStr for Selector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        let mut selector = Self { text: text.trim().to_owned(), ..Self::default() };
+        for term in text.split(',').map(str::trim) {
+            selector.add(term)?;
+        }
+        if selector.is_by_id() && (selector.from.is_some() || !selector.levels.is_empty()) {
+            return Err(SelectorError(format!(
+                "\"{text}\" has trials' ids beside other terms: an id says it all, so name ids alone"
+            )));
+        }
+        Ok(selector)
+    }
+}
+
+impl Selector {
+    fn add(&mut self, term: &str) -> Result<(), SelectorError> {
+        if let Some((name, level)) = term.split_once('=') {
+            return self.add_level(name.trim(), level.trim());
+        }
+        let from = match term.split_once(':') {
+            None if term == "latest" => Origin::Run(RunSelection::Latest),
+            None if !term.is_empty() && term.chars().all(|c| c.is_ascii_alphanumeric()) => {
+                self.ids.insert(term.to_ascii_uppercase());
+                return Ok(());
+            }
+            Some(("run", id)) if !id.is_empty() => Origin::Run(RunSelection::Run(id.to_owned())),
+            Some(("campaign", name)) if !name.is_empty() => {
+                Origin::Run(RunSelection::Campaign(name.to_owned()))
+            }
+            Some(("tag", name)) if !name.is_empty() => Origin::Tag(name.to_owned()),
+            _ => {
+                return Err(SelectorError(format!(
+                    "\"{term}\" is none of FACTOR=LEVEL (such as clients=8), run:ID, campaign:NAME, tag:NAME, \
+                     latest, or a trial's id"
+                )));
+            }
+        };
+        match self.from.replace(from) {
+            None => Ok(()),
+            Some(_) => Err(SelectorError(format!(
+                "\"{}\" says twice where trials are from: name one run, campaign or tag",
+                self.text
+            ))),
+        }
+    }
+
+    fn add_level(&mut self, name: &str, level: &str) -> Result<(), SelectorError> {
+        let factor = Factor::by_name(name).ok_or_else(|| {
+            let known: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
+            SelectorError(format!("there is no factor \"{name}\"; there are {}", known.join(", ")))
+        })?;
+        match self.levels.insert(factor, level.to_owned()) {
+            None => Ok(()),
+            Some(other) => Err(SelectorError(format!(
+                "{name} can't be {other} and {level}: a selector names one level of a factor"
+            ))),
+        }
+    }
+}
+
+/// As it was written.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Selector, String> {
+        text.parse().map_err(|error: SelectorError| error.to_string())
+    }
+
+    #[test]
+    fn the_order_of_terms_does_not_matter() {
+        let one = parsed("server=17, clients=8,run:01K").unwrap();
+        assert!(one.is_same(&parsed("run:01K,clients=8,server=17").unwrap()));
+        assert!(!one.is_same(&parsed("run:01K,clients=8").unwrap()));
+        assert!(parsed("01ka,01KB").unwrap().is_same(&parsed("01kb,01ka,01ka").unwrap()));
+        assert_eq!(one.to_string(), "server=17, clients=8,run:01K");
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_said() {
+        let error = |text: &str| parsed(text).unwrap_err();
+        assert!(error("client=8").starts_with("there is no factor \"client\"; there are server, settings"));
+        assert!(error("clients=8,clients=9").contains("can't be 8 and 9"));
+        assert!(error("run:1,tag:x").contains("twice"));
+        assert!(error("01KA,clients=8").contains("ids alone"));
+        for text in ["", "run:", "what:x", "clients=8,", "a b"] {
+            assert!(error(text).contains("is none of FACTOR=LEVEL"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The command that measures a trial's cell again: its campaign, narrowed to that cell.
+
+use model::factor::Factor;
+use model::record::Trial;
+use model::spec::{Campaign, Matrix};
+
+use crate::layout::plan;
+
+/// `pgdyno run CAMPAIGN.toml --set FACTOR=LEVEL …` with each factor that the campaign varies; none where the trial was
+/// imported, and of a campaign that can't be narrowed so.
+pub(super) fn rerun(trial: &Trial) -> Option<String> {
+    if trial.imported.is_some() {
+        return None;
+    }
+    let campaign = Campaign::parse(&trial.run.campaign_toml).ok()?;
+    let plan = plan(&[trial])?;
+    let matrices: Vec<&Matrix> = campaign.matrix.iter().map(|matrix| matrix.get_ref()).collect();
+    // `--set` reaches into no matrix but for the levels of a factor.
+    if matrices.iter().any(|matrix| !matrix.include.is_empty() || !matrix.exclude.is_empty()) {
+        return None;
+    }
+    let mut factors = Factor::varied(&plan.cells);
+    // Lists that go together stay equally long.
+    let zips =
+        std::iter::once(&campaign.factors).chain(matrices.iter().copied()).flat_map(|matrix| &matrix.zip);
+    for zipped in zips.flat_map(|zip| zip.get_ref()).filter_map(|name| Factor::by_name(name.get_ref())) {
+        if !factors.contains(&zipped) {
+            factors.push(zipped);
+        }
+    }
+    let mut settings = Vec::new();
+    for factor in factors {
+        let level = factor.known_level(&trial.cell).filter(|level| !level.contains(','))?;
+        settings.push(format!("{}={level}", factor.name()));
+        // What some matrices have, the others take from all of them.
+        let those_with = matrices.iter().filter(|matrix| has(matrix, factor)).count();
+        if (1..matrices.len()).contains(&those_with) && !has(&campaign.factors, factor) {
+            let is_number = factor.is_number() && level.parse::<f64>().is_ok();
+            let level = if is_number { level } else { format!("{level:?}") };
+            settings.push(format!("factors.{}=[{level}]", factor.name()));
+        }
+    }
+    let common = &campaign.factors;
+    for (name, is_empty) in [("include", common.include.is_empty()), ("exclude", common.exclude.is_empty())] {
+        if !is_empty {
+            settings.push(format!("factors.{name}=[]"));
+        }
+    }
+    let mut command = format!("pgdyno run {}", quoted(&format!("{}.toml", trial.run.campaign)));
+    for setting in settings {
+        command += &format!(" --set {}", quoted(&setting));
+    }
+    Some(command)
+}
+
+/// Whether a matrix has an axis of this factor.
+fn has(matrix: &Matrix, factor: Factor) -> bool {
+    match factor {
+        Factor::Server => matrix.server.is_some(),
+        Factor::Settings => matrix.settings.is_some(),
+        Factor::Kernel => matrix.kernel.is_some(),
+        Factor::Acceleration => matrix.acceleration.is_some(),
+        Factor::KernelArgs => matrix.kernel_args.is_some(),
+        Factor::Sysctl => matrix.sysctl.is_some(),
+        Factor::Cpus => matrix.cpus.is_some(),
+        Factor::Storage => matrix.storage.is_some(),
+        Factor::Host => matrix.host.is_some(),
+        Factor::Workload => matrix.workload.is_some(),
+        Factor::Scale => matrix.scale.is_some(),
+        Factor::Clients => matrix.clients.is_some(),
+        Factor::Threads => matrix.threads.is_some(),
+        Factor::Protocol => matrix.protocol.is_some(),
+        Factor::Transport => matrix.transport.is_some(),
+        Factor::Rate => matrix.rate.is_some(),
+        Factor::Duration => matrix.duration.is_some(),
+        Factor::Warmup => matrix.warmup.is_some(),
+        Factor::Pin => matrix.pin.is_some(),
+        Factor::Cache => matrix.cache.is_some(),
+        Factor::Memory => matrix.memory.is_some(),
+        Factor::Disk => matrix.disk.is_some(),
+    }
+}
+
+/// As a shell needs it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,+-@%".contains(c);
+    match word.chars().all(is_plain) && !word.starts_with('-') {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,75 @@
+//! Figures in text: grouped thousands, per cent with a sign, binary units.
+
+/// Throughput: grouped by thousands; decimals only where they are needed for three significant digits.
+pub fn tps(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    grouped(&format!("{value:.decimals$}"))
+}
+
+/// A relative change in per cent, with its sign: `+4.2%`.
+pub fn change(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    let decimals = if percent.abs() >= 99.95 { 0 } else { 1 };
+    let text = format!("{percent:+.decimals$}%");
+    // Nothing rises or falls by less than the last digit shown.
+    if matches!(text.as_str(), "+0.0%" | "-0.0%") { "0.0%".to_owned() } else { text }
+}
+
+/// Bytes in the largest binary unit that gives at least 1: `23.4 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if unit == 0 || value >= 99.95 { 0 } else { 1 };
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// `1 trial`, `2 trials`.
+pub fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A number with its thousands in groups: `12,346.5`.
+pub fn grouped(number: &str) -> String {
+    let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let mut out = String::from(sign);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_has_at_least_three_digits_and_no_needless_ones() {
+        let shown = [0.0, 1.234, 9.999, 47.06, 99.96, 999.6, 12_345.6, 1_234_567.0].map(tps);
+        assert_eq!(shown, ["0.00", "1.23", "10.0", "47.1", "100", "1,000", "12,346", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_change_has_its_sign_unless_there_is_none() {
+        let shown = [0.042, -0.5, 0.0, -0.0001, 0.0001, 1.5].map(change);
+        assert_eq!(shown, ["+4.2%", "-50.0%", "0.0%", "0.0%", "0.0%", "+150%"]);
+    }
+
+    #[test]
+    fn bytes_are_in_binary_units() {
+        let shown = [0, 1023, 1024, 25_165_824, 8_589_934_592].map(bytes);
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "24.0 MiB", "8.0 GiB"]);
+    }
+}

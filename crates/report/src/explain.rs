@@ -1,0 +1,193 @@
+//! Explanations as text and JSON.
+
+use analysis::explain::{CellExplanation, ExplanationView};
+use diagnose::{Difference, Place};
+use model::record::Status;
+use plaintext::table::{self, Column, Format, Table};
+use plaintext::wrap;
+use serde::Serialize;
+
+use crate::chart::{self, Terminal};
+
+/// What is shown of one; its bars are as long as a terminal has room for.
+pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Terminal>) -> String {
+    let parts = parts(explained, terminal);
+    if format != Format::Table {
+        return parts.render(format);
+    }
+    let mut out = fitted(&format!("{}\n{}\n\n", heading(explained), explained.verdict), terminal);
+    out += &parts.render(Format::Table);
+    for cause in &explained.causes {
+        let text = format!(
+            "\n{}: {:.0}% of {} (confidence: {})\n  {}\n  next: {}\n",
+            cause.name,
+            100.0 * cause.share,
+            cause.of.name(),
+            cause.confidence.name(),
+            cause.evidence.join("\n  "),
+            cause.next
+        );
+        out += &fitted(&text, terminal);
+    }
+    out
+}
+
+/// Lines as wide as a terminal has room for; in a file they are as long as they are.
+fn fitted(text: &str, terminal: Option<Terminal>) -> String {
+    match terminal {
+        Some(terminal) => text.lines().map(|line| wrap(line, terminal.width)).collect(),
+        None => text.to_owned(),
+    }
+}
+
+fn heading(explained: &CellExplanation) -> String {
+    let trials = match explained.trials.as_slice() {
+        [one] => format!("trial {one}"),
+        several => format!("{} trials", several.len()),
+    };
+    let status = match explained.status {
+        Status::Valid => String::new(),
+        status => format!(", {}: `pgdyno store show` says why", status.name()),
+    };
+    format!(
+        "{} ({trials}{status})\n{:.1} transactions/s, {:.3} ms each; the server's sessions were looked at {} times",
+        explained.cell,
+        explained.tps,
+        explained.budget.latency_us / 1e3,
+        explained.budget.looks
+    )
+}
+
+/// Parts smaller than this are shown as one.
+pub(crate) const SMALL: f64 = 0.005;
+
+fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
+    let mut table = Table::new(["where the time goes", "#ms", "#%", ""]);
+    let mut shares = Vec::new();
+    let budget = &explained.budget;
+    let mut row = |name: String, us: f64| {
+        let share = us / budget.latency_us;
+        table.push(vec![name, format!("{:.4}", us / 1e3), format!("{:.1}", 100.0 * share), String::new()]);
+        shares.push(share);
+    };
+    let is_small = |us: f64| us / budget.latency_us < SMALL;
+    let (mut small_us, mut small) = (0.0, 0);
+    for part in budget.parts.iter().filter(|part| part.place != Place::Unexplained) {
+        match is_small(part.us) {
+            true => {
+                small_us += part.us;
+                small += 1;
+            }
+            false => row(part.name(), part.us),
+        }
+    }
+    if small > 0 {
+        row(format!("{small} smaller parts"), small_us);
+    }
+    row(Place::Unexplained.name().to_owned(), budget.us(Place::Unexplained));
+    row("mean latency".to_owned(), budget.latency_us);
+    let room = terminal.and_then(|terminal| terminal.beside(table.width()));
+    for (row, share) in table.rows.iter_mut().zip(shares) {
+        row[3] = match room {
+            Some(width) => chart::bar(share, width),
+            // In a file, whole characters.
+            None => "█".repeat((25.0 * share.clamp(0.0, 1.0)).round() as usize),
+        };
+    }
+    table
+}
+
+/// What is shown of two: where the time of the second went.
+pub fn difference_text(
+    before: &CellExplanation,
+    after: &CellExplanation,
+    format: Format,
+    terminal: Option<Terminal>,
+) -> String {
+    let difference = Difference::of(&before.budget, &after.budget);
+    let mut table = Table::new(["where the time goes", "#A ms", "#B ms", "#B − A ms", "#% of A"]);
+    let mut row = |name: String, a: f64, b: f64| {
+        table.push(vec![
+            name,
+            format!("{:.4}", a / 1e3),
+            format!("{:.4}", b / 1e3),
+            format!("{:+.4}", (b - a) / 1e3),
+            format!("{:+.1}", 100.0 * (b - a) / difference.before_us),
+        ]);
+    };
+    for change in &difference.changes {
+        row(change.name(), change.before_us, change.after_us);
+    }
+    row("mean latency".to_owned(), difference.before_us, difference.after_us);
+    if format != Format::Table {
+        return table.render(format);
+    }
+    if let Some(width) = terminal.and_then(|terminal| terminal.beside(table.width() + table::BETWEEN)) {
+        let more: Vec<f64> =
+            difference.changes.iter().map(|change| change.after_us - change.before_us).collect();
+        let largest = more.iter().copied().map(f64::abs).fold(0.0, f64::max);
+        table.columns.push(Column { name: String::new(), numeric: false });
+        let all = more.into_iter().chain([difference.more_us()]);
+        for (row, more) in table.rows.iter_mut().zip(all) {
+            row.push(chart::signed_bar(if largest > 0.0 { more / largest } else { 0.0 }, width));
+        }
+    }
+    let text = format!(
+        "A: {}\n   {}\n\nB: {}\n   {}\n\n{}\n\n",
+        heading(before).replace('\n', "\n   "),
+        before.verdict,
+        heading(after).replace('\n', "\n   "),
+        after.verdict,
+        difference.verdict(),
+    );
+    fitted(&text, terminal) + &table.render(Format::Table)
+}
+
+/// `explain --format json`, schema 1.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    schema: u32,
+    explained: Vec<ExplanationView>,
+    /// Of the second against the first; null of one.
+    difference: Option<DifferenceDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceDocument {
+    verdict: String,
+    more_us: f64,
+    parts: Vec<ChangeDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangeDocument {
+    place: &'static str,
+    of: Option<String>,
+    before_us: f64,
+    after_us: f64,
+}
+
+impl Document {
+    /// Of one, or of two.
+    pub fn of(first: &CellExplanation, second: Option<&CellExplanation>) -> Self {
+        let difference = second.map(|second| {
+            let difference = Difference::of(&first.budget, &second.budget);
+            DifferenceDocument {
+                verdict: difference.verdict(),
+                more_us: difference.more_us(),
+                parts: difference
+                    .changes
+                    .iter()
+                    .map(|change| ChangeDocument {
+                        place: change.place.name(),
+                        of: change.of.clone(),
+                        before_us: change.before_us,
+                        after_us: change.after_us,
+                    })
+                    .collect(),
+            }
+        });
+        let explained = std::iter::once(first).chain(second).map(ExplanationView::new).collect();
+        Self { schema: 1, explained, difference }
+    }
+}

@@ -1,0 +1,408 @@
+//! Runs, trials and cells.
+
+use std::fmt::Write as _;
+
+use model::cell::Cell;
+use model::factor::Factor;
+use model::record::{Finding, Latency, Run, Status, Summary, Trial, TrialRecord};
+use serde::Serialize;
+
+use super::Kind::{Json, Real, Text, Time, Whole};
+use super::{Field, Value, field, json};
+use analysis::in_order;
+use analysis::judgement;
+use analysis::metric::Metric;
+
+/// A run by its trials.
+pub(super) struct OfRun<'r> {
+    run: &'r Run,
+    trials: Vec<&'r Trial>,
+}
+
+pub(super) fn all_runs<'r>(trials: &[&'r Trial]) -> Vec<OfRun<'r>> {
+    let of = |trials: &[&'r Trial]| OfRun { run: &trials[0].run, trials: trials.to_vec() };
+    by_run(trials).iter().map(|trials| of(trials)).collect()
+}
+
+/// Trials by run, oldest first.
+fn by_run<'r>(trials: &[&'r Trial]) -> Vec<Vec<&'r Trial>> {
+    let mut sorted = trials.to_vec();
+    sorted.sort_by(|a, b| (&a.run.id, &a.id).cmp(&(&b.run.id, &b.id)));
+    sorted.chunk_by(|a, b| a.run.id == b.run.id).map(<[_]>::to_vec).collect()
+}
+
+pub(super) fn runs<'r>() -> Vec<Field<OfRun<'r>>> {
+    vec![
+        field("run", Text, "id of the run", |row| Value::from(row.run.id.as_str())),
+        field("campaign", Text, "name of its campaign", |row| Value::from(row.run.campaign.as_str())),
+        field("campaign_toml", Text, "text of the campaign, to the letter", |row| {
+            Value::from(row.run.campaign_toml.as_str())
+        }),
+        field("seed", Text, "seed of order and random numbers; null where it was imported", |row| {
+            Value::from(row.run.seed.map(|seed| seed.to_string()))
+        }),
+        field("pgdyno_version", Text, "release of pgdyno that ran it", |row| {
+            Value::from(row.run.pgdyno_version.as_str())
+        }),
+        field("tags", Json, "words to find it by", |row| json(&row.run.tags)),
+        field("notes", Text, "what somebody wanted to be remembered", |row| {
+            Value::from(row.run.notes.as_deref())
+        }),
+        field("started", Time, "when its first trial began", |row| {
+            Value::from(row.trials.iter().filter_map(|trial| trial.started).min())
+        }),
+        field("ended", Time, "when its last trial ended", |row| {
+            Value::from(row.trials.iter().filter_map(|trial| trial.ended).max())
+        }),
+        field("trials", Whole, "how many trials it has", |row| Value::from(row.trials.len())),
+    ]
+}
+
+/// What has a cell.
+trait HasCell {
+    fn cell(&self) -> &Cell;
+}
+
+impl HasCell for &TrialRecord {
+    fn cell(&self) -> &Cell {
+        &self.trial.cell
+    }
+}
+
+impl HasCell for OfCell<'_> {
+    fn cell(&self) -> &Cell {
+        &self.cell
+    }
+}
+
+fn level<R: HasCell>(row: &R, factor: Factor) -> Value<'static> {
+    Value::from(factor.known_level(row.cell()))
+}
+
+/// A factor whose levels are figures.
+fn figure<'v, R: HasCell>(row: &R, factor: Factor, of: impl Fn(&Cell) -> Value<'v>) -> Value<'v> {
+    match row.cell().foreign.contains_key(&factor) {
+        true => Value::Null,
+        false => of(row.cell()),
+    }
+}
+
+/// The levels of all factors.
+fn factors<R: HasCell>() -> [Field<R>; 22] {
+    [
+        field("server", Text, "factor server: its name in the campaign", |row| level(row, Factor::Server)),
+        field("settings", Text, "factor settings: their name in the campaign", |row| {
+            level(row, Factor::Settings)
+        }),
+        field("kernel", Text, "factor kernel: under which it was to run; host", |row| {
+            level(row, Factor::Kernel)
+        }),
+        field("acceleration", Text, "factor acceleration: none, kvm, tcg, icount", |row| {
+            level(row, Factor::Acceleration)
+        }),
+        field("kernel_args", Text, "factor kernel_args: on the kernel's command line; none", |row| {
+            level(row, Factor::KernelArgs)
+        }),
+        field("sysctl", Text, "factor sysctl: their name in the campaign", |row| level(row, Factor::Sysctl)),
+        field(
+            "cpus",
+            Whole,
+            "factor cpus: processors of the virtual machine; null for as many as the machine has",
+            |row| figure(row, Factor::Cpus, |cell| Value::from(cell.cpus)),
+        ),
+        field("storage", Text, "factor storage: host, memory, virtio-CACHE-AIO", |row| {
+            level(row, Factor::Storage)
+        }),
+        field("host", Text, "factor host: on which it was to run; any", |row| level(row, Factor::Host)),
+        field("workload", Text, "factor workload", |row| level(row, Factor::Workload)),
+        field("scale", Whole, "factor scale: pgbench's scale factor", |row| {
+            figure(row, Factor::Scale, |cell| Value::from(cell.scale))
+        }),
+        field("clients", Whole, "factor clients: their number", |row| {
+            figure(row, Factor::Clients, |cell| Value::from(cell.clients))
+        }),
+        field("threads", Whole, "factor threads: those of the driver", |row| {
+            figure(row, Factor::Threads, |cell| Value::from(cell.threads))
+        }),
+        field("protocol", Text, "factor protocol: simple, extended, prepared", |row| {
+            level(row, Factor::Protocol)
+        }),
+        field("transport", Text, "factor transport: unix, tcp", |row| level(row, Factor::Transport)),
+        field(
+            "rate_per_s",
+            Real,
+            "factor rate: transactions begun in a second; null for as many as could be",
+            |row| figure(row, Factor::Rate, |cell| Value::from(cell.rate.get())),
+        ),
+        field("duration_us", Whole, "factor duration: the window that was asked for", |row| {
+            figure(row, Factor::Duration, |cell| Value::from(cell.duration.us()))
+        }),
+        field("warmup_us", Whole, "factor warmup: load before the window", |row| {
+            figure(row, Factor::Warmup, |cell| Value::from(cell.warmup.us()))
+        }),
+        field("pin", Text, "factor pin: its name in the campaign", |row| level(row, Factor::Pin)),
+        field("cache", Text, "factor cache: warm, cold, as-is", |row| level(row, Factor::Cache)),
+        field("memory_bytes", Whole, "factor memory: the server's limit; null for none", |row| {
+            figure(row, Factor::Memory, |cell| Value::from(cell.memory.bytes()))
+        }),
+        field("disk", Text, "factor disk: its name in the campaign", |row| level(row, Factor::Disk)),
+    ]
+}
+
+/// All known levels in words of a selector: unique within a run.
+fn selector(cell: &Cell) -> String {
+    Factor::ALL.into_iter().fold(String::new(), |mut out, factor| {
+        if let Some(level) = factor.known_level(cell) {
+            let comma = if out.is_empty() { "" } else { "," };
+            let _ = write!(out, "{comma}{}={level}", factor.name());
+        }
+        out
+    })
+}
+
+fn summary<'s>(record: &&'s TrialRecord) -> Option<&'s Summary> {
+    record.trial.summary.as_ref()
+}
+
+fn latency(record: &&TrialRecord, of: fn(&Latency) -> Option<f64>) -> Value<'static> {
+    Value::from(summary(record).and_then(|summary| of(summary.latency.as_ref()?)))
+}
+
+fn service(record: &&TrialRecord, of: fn(&Latency) -> Option<f64>) -> Value<'static> {
+    Value::from(summary(record).and_then(|summary| of(summary.service.as_ref()?)))
+}
+
+/// A finding as JSON.
+#[derive(Serialize)]
+struct Found<'r> {
+    gate: &'r str,
+    status: &'static str,
+    evidence: &'r str,
+}
+
+fn found(finding: &Finding) -> Found<'_> {
+    Found { gate: &finding.gate, status: finding.status.name(), evidence: &finding.evidence }
+}
+
+pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
+    let mut fields = vec![
+        field("trial", Text, "id of the trial, which sorts by time", |row: &&'r TrialRecord| {
+            Value::from(row.trial.id.as_str())
+        }),
+        field("run", Text, "id of its run", |row| Value::from(row.trial.run.id.as_str())),
+        field("campaign", Text, "name of its campaign", |row| Value::from(row.trial.run.campaign.as_str())),
+        field("cell", Text, "its levels as a selector; unique within a run", |row| {
+            Value::from(selector(&row.trial.cell))
+        }),
+        field("repeat", Whole, "which repeat of the cell, from 1", |row| Value::from(row.trial.repeat)),
+        field("attempt", Whole, "which try at this repeat, from 1", |row| Value::from(row.trial.attempt)),
+        field("position", Whole, "place in the run's order, from 1", |row| Value::from(row.trial.position)),
+        field("reason", Text, "why it was run beyond what was planned", |row| {
+            Value::from(row.trial.reason.as_deref())
+        }),
+        field("imported", Text, "format that it was imported from; null where pgdyno measured it", |row| {
+            Value::from(row.trial.imported.as_ref().map(|imported| imported.format.as_str()))
+        }),
+        field("started", Time, "when it began, server start included", |row| Value::from(row.trial.started)),
+        field("load_started", Time, "when its load began", |row| Value::from(row.trial.load_started)),
+        field("ended", Time, "when it ended", |row| Value::from(row.trial.ended)),
+    ];
+    fields.extend(factors());
+    fields.extend([
+        field(
+            "validity",
+            Text,
+            "valid, suspect (used with care) or invalid (never used)",
+            |row: &&'r TrialRecord| Value::from(row.trial.validity.status.name()),
+        ),
+        field("findings", Json, "what the gates found: gate, status, evidence of each", |row| {
+            json(&row.trial.validity.findings.iter().map(found).collect::<Vec<_>>())
+        }),
+        field("window_us", Whole, "length of the measured window", |row| {
+            Value::from(summary(row).and_then(|summary| summary.window_us))
+        }),
+        field("transactions", Whole, "transactions that ended in the window and succeeded", |row| {
+            Value::from(summary(row).and_then(|summary| summary.transactions))
+        }),
+        field("failed", Whole, "transactions that failed, in any phase", |row| {
+            Value::from(summary(row).and_then(|summary| summary.failed))
+        }),
+        field("tps", Real, "transactions per second in the window", |row| {
+            Value::from(summary(row).map(|summary| summary.tps))
+        }),
+        field(
+            "instructions_per_transaction",
+            Real,
+            "instructions of driver, server and kernel together for each transaction; null where they were not counted",
+            |row| {
+                Value::from(summary(row).and_then(|summary| summary.instructions_per_transaction))
+            },
+        ),
+        field("tps_ci95_low", Real, "lower end of its 95% interval, by this trial alone", |row| {
+            Value::from(interval(row).map(|(low, _)| low))
+        }),
+        field("tps_ci95_high", Real, "upper end", |row| Value::from(interval(row).map(|(_, high)| high))),
+        field("latency_mean_us", Real, "mean latency from the intended start, in the window", |row| {
+            latency(row, |latency| latency.mean_us)
+        }),
+        field("latency_stddev_us", Real, "standard deviation of latency", |row| {
+            latency(row, |latency| latency.stddev_us)
+        }),
+        field("latency_min_us", Real, "smallest latency", |row| latency(row, |latency| latency.min_us)),
+        field("latency_p50_us", Real, "median latency", |row| latency(row, |latency| latency.p50_us)),
+        field("latency_p90_us", Real, "90th percentile of latency", |row| {
+            latency(row, |latency| latency.p90_us)
+        }),
+        field("latency_p95_us", Real, "95th percentile of latency", |row| {
+            latency(row, |latency| latency.p95_us)
+        }),
+        field("latency_p99_us", Real, "99th percentile of latency", |row| {
+            latency(row, |latency| latency.p99_us)
+        }),
+        field("latency_p999_us", Real, "99.9th percentile of latency", |row| {
+            latency(row, |latency| latency.p999_us)
+        }),
+        field("latency_max_us", Real, "largest latency", |row| latency(row, |latency| latency.max_us)),
+        field(
+            "service_mean_us",
+            Real,
+            "mean service time; null in a closed loop, where it is the latency",
+            |row| service(row, |latency| latency.mean_us),
+        ),
+        field("service_p50_us", Real, "median service time", |row| service(row, |latency| latency.p50_us)),
+        field("service_p99_us", Real, "99th percentile of service time", |row| {
+            service(row, |latency| latency.p99_us)
+        }),
+        field("cpu_us_per_transaction", Real, "server CPU time per transaction", |row| {
+            Value::from(Metric::CpuPerTransaction.of(row))
+        }),
+        field("wal_bytes_per_transaction", Real, "WAL per transaction", |row| {
+            Value::from(Metric::WalBytesPerTransaction.of(row))
+        }),
+        field("driver_cpu_us", Whole, "CPU time of the driver during the load", |row| {
+            Value::from(summary(row).and_then(|summary| summary.driver_cpu_us))
+        }),
+        field(
+            "driver_busy_max_share",
+            Real,
+            "largest busy share of a driver thread in the window, 0 to 1",
+            |row| Value::from(summary(row).and_then(|summary| summary.driver_busy_max)),
+        ),
+        field("driver_lag_max_us", Real, "largest driver lag in the window", |row| {
+            Value::from(summary(row).and_then(|summary| summary.driver_lag_max_us))
+        }),
+        field(
+            "commit_surplus",
+            Whole,
+            "commits that the server counted beyond what the driver explains",
+            |row| Value::from(row.trial.accounting.surplus()),
+        ),
+        field("database_bytes", Whole, "size of the tested database when the load began", |row| {
+            Value::from(row.trial.database_bytes)
+        }),
+        field("server_version", Text, "the server's own version", |row| {
+            Value::from(row.trial.server_version.as_deref())
+        }),
+        field(
+            "server_build",
+            Text,
+            "which programs the server is; null where they are not pgdyno's",
+            |row| Value::from(row.trial.server_build.as_deref()),
+        ),
+        field("machine_hostname", Text, "name of the machine", |row| {
+            Value::from(row.environment.hostname.as_deref())
+        }),
+        field("machine_kernel", Text, "its kernel", |row| Value::from(row.environment.kernel.as_deref())),
+        field("machine_cpu_model", Text, "its processors", |row| {
+            Value::from(row.environment.cpu_model.as_deref())
+        }),
+        field("machine_cpus", Whole, "logical processors that pgdyno could use", |row| {
+            Value::from(row.environment.cpus)
+        }),
+        field("machine_memory_bytes", Whole, "main memory", |row| Value::from(row.environment.memory_bytes)),
+    ]);
+    fields
+}
+
+fn interval(record: &&TrialRecord) -> Option<(f64, f64)> {
+    summary(record)?.statistics.as_ref()?.tps_interval
+}
+
+/// A cell of a run.
+pub(super) struct OfCell<'r> {
+    run: &'r Run,
+    cell: Cell,
+    trials: Vec<&'r Trial>,
+    figures: Option<stats::Cell>,
+}
+
+/// The cells of each run, as a report has them.
+pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<OfCell<'r>> {
+    let mut cells = Vec::new();
+    for trials in by_run(trials) {
+        let mut seen: Vec<Cell> = Vec::new();
+        for cell in in_order(&trials) {
+            if seen.contains(&cell) {
+                continue;
+            }
+            seen.push(cell.clone());
+            let of_cell: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.cell == cell).collect();
+            let tps = judgement::runs(&of_cell, |trial| Metric::Tps.of_head(trial)).values;
+            cells.push(OfCell { run: &trials[0].run, cell, figures: stats::Cell::of(&tps), trials: of_cell });
+        }
+    }
+    cells
+}
+
+impl OfCell<'_> {
+    fn count(&self, status: Status) -> usize {
+        self.trials.iter().filter(|trial| trial.validity.status == status).count()
+    }
+}
+
+pub(super) fn cells<'r>() -> Vec<Field<OfCell<'r>>> {
+    let mut fields = vec![
+        field("run", Text, "id of the run", |row: &OfCell<'r>| Value::from(row.run.id.as_str())),
+        field("campaign", Text, "name of its campaign", |row| Value::from(row.run.campaign.as_str())),
+        field("cell", Text, "its levels as a selector; unique within a run", |row| {
+            Value::from(selector(&row.cell))
+        }),
+    ];
+    fields.extend(factors());
+    fields.extend([
+        field("trials", Whole, "how many trials it has", |row: &OfCell<'r>| Value::from(row.trials.len())),
+        field("suspect", Whole, "how many of them are suspect, and used", |row| {
+            Value::from(row.count(Status::Suspect))
+        }),
+        field("invalid", Whole, "how many of them are invalid, and not used", |row| {
+            Value::from(row.count(Status::Invalid))
+        }),
+        field("n", Whole, "how many the figures are made of", |row| {
+            Value::from(row.figures.as_ref().map_or(0, |figures| figures.n))
+        }),
+        field("tps_median", Real, "median of their transactions per second", |row| {
+            Value::from(row.figures.as_ref().map(|figures| figures.median))
+        }),
+        field("tps_geometric_mean", Real, "geometric mean: verdicts are on its ratio", |row| {
+            Value::from(row.figures.as_ref().map(|figures| figures.geometric_mean))
+        }),
+        field("tps_min", Real, "the smallest", |row| {
+            Value::from(row.figures.as_ref().map(|figures| figures.minimum))
+        }),
+        field("tps_max", Real, "the largest", |row| {
+            Value::from(row.figures.as_ref().map(|figures| figures.maximum))
+        }),
+        field(
+            "tps_log_sd",
+            Real,
+            "standard deviation of their natural logarithms: 0.02 is about 2%",
+            |row| Value::from(row.figures.as_ref().and_then(|figures| figures.log_sd)),
+        ),
+        field("class", Text, "STABLE, NOISY, UNSTABLE-WIDE, UNSTABLE-MODES; null with fewer than 3", |row| {
+            Value::from(
+                row.figures.as_ref().and_then(|figures| figures.class()).map(|class| class.to_string()),
+            )
+        }),
+    ]);
+    fields
+}
