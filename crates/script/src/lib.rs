@@ -65,7 +65,7 @@ mod value;
 mod variables;
 
 pub use builtin::{Builtin, BuiltinError, builtin, builtin_by_prefix, builtins};
-pub use command::{Command, CommandKind, Fetch};
+pub use command::{Command, CommandKind};
 pub use error::{EvalError, ScriptError};
 pub use expr::{Binary, Expr, Extremum, Ternary, Unary};
 pub use names::{Names, Slot, is_valid_variable_name};
@@ -74,6 +74,6 @@ pub use script::Script;
 pub use seeds::{Seeds, ThreadSeeds};
 pub use shell::{ShellWord, ShellWords};
 pub use sleep::{Amount, Sleep, TimeUnit};
-pub use sql::{MAX_PARAMS, Sql, SqlPart};
+pub use sql::{Fetch, MAX_PARAMS, Sql, SqlPart};
 pub use value::Value;
 pub use variables::Variables;

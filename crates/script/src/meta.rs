@@ -1,12 +1,13 @@
 //! Backslash commands.
 
-use crate::command::{Command, CommandKind, Fetch};
+use crate::command::{Command, CommandKind};
 use crate::lexer::{blank, continuation};
 use crate::names::Names;
 use crate::parse::parse_expression;
 use crate::shell::{ShellWord, ShellWords};
 use crate::sleep::{Amount, Sleep, TimeUnit, leading_int};
 use crate::source::{Complaint, LineCounter, Source};
+use crate::sql::Fetch;
 use crate::{Expr, ScriptError, Slot};
 
 /// What a backslash begins.

@@ -1,12 +1,13 @@
 //! Scripts: a text, parsed into commands.
 
 use crate::ScriptError;
-use crate::command::{Command, CommandKind, Fetch};
+use crate::command::{Command, CommandKind};
 use crate::conditions;
 use crate::meta::{Meta, parse_meta};
 use crate::names::Names;
 use crate::source::{Complaint, LineCounter, Source};
 use crate::split::{Splitter, Statement, Stop};
+use crate::sql::Fetch;
 use crate::sql::{MAX_PARAMS, Sql};
 
 /// A parsed script, to be shared by all clients that run it.

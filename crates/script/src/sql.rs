@@ -1,6 +1,5 @@
 //! SQL commands and the variables in them.
 
-use crate::command::Fetch;
 use crate::names::{self, Names};
 use crate::source::Source;
 use crate::split::Statement;
@@ -104,5 +103,36 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
             return Some((&text[..at], &text[start..start + length], &text[start + length..]));
         }
         at = start;
+    }
+}
+
+/// Destination of the rows that an SQL command returns. A value becomes the text of a variable
+/// ([`Variables::set_text`](crate::Variables::set_text)), null an empty text;
+/// [`Names::find_column`](crate::Names::find_column) says of which.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Fetch {
+    /// Nothing.
+    #[default]
+    Discard,
+    /// `\gset`: the last result must be one row, whose columns become variables.
+    Gset {
+        /// What their names begin with; may be empty.
+        prefix: String,
+    },
+    /// `\aset`: the columns of each result's last row, where there is one, become variables.
+    Aset {
+        /// What their names begin with; may be empty.
+        prefix: String,
+    },
+}
+
+impl Fetch {
+    /// `gset` or `aset`.
+    pub fn name(&self) -> Option<&'static str> {
+        match self {
+            Fetch::Discard => None,
+            Fetch::Gset { .. } => Some("gset"),
+            Fetch::Aset { .. } => Some("aset"),
+        }
     }
 }

@@ -6,16 +6,7 @@ use crate::login_error::{LoginError, Unsuitable};
 use crate::params::{ConnectParams, Host, SslMode, SslNegotiation, TargetSessionAttrs, Transport};
 use crate::reader::Reader;
 use crate::session::Session;
-use crate::tls::{Tls, TlsContext, TlsError, TlsFlow};
-
-/// Whether a connection is encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encryption {
-    /// It is not.
-    Plain,
-    /// By TLS.
-    Tls,
-}
+use crate::tls::{Encryption, Tls, TlsContext, TlsError, TlsFlow};
 
 /// A session, and the TLS that its bytes go through.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ mod handshake;
 mod login;
 mod login_error;
 mod params;
+mod protocol_error;
 mod reader;
 mod results;
 mod scram;
@@ -23,16 +24,17 @@ mod server_error;
 mod session;
 mod tls;
 
-pub use handshake::{Encryption, Established, Handshake};
+pub use handshake::{Established, Handshake};
 pub use login_error::{AuthMethod, LoginError, Unsuitable};
 pub use params::{
     ChannelBinding, ConnectParams, Given, Host, Keepalives, ParamError, ProtocolVersion, RequireAuth,
     Resolved, RootCert, SslMode, SslNegotiation, SslParams, TargetSessionAttrs, TlsVersion, Transport,
     shuffle, without_secrets,
 };
-pub use reader::{Answer, CopyKind, Event, ProtocolError, Reader, TransactionStatus};
+pub use protocol_error::ProtocolError;
+pub use reader::{Answer, CopyKind, Event, Reader, TransactionStatus};
 pub use results::{Columns, KeptRows, ResultKind, ResultSet, Values};
 pub use scram::ScramError;
 pub use server_error::ServerError;
 pub use session::Session;
-pub use tls::{Tls, TlsContext, TlsError, TlsFlow};
+pub use tls::{Encryption, Tls, TlsContext, TlsError, TlsFlow};

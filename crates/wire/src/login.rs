@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use nix::unistd::{Uid, User};
 use postgres_protocol::authentication::md5_hash;
 
 use crate::login_error::{AuthMethod, LoginError};
@@ -316,4 +317,21 @@ fn malformed() -> LoginError {
 
 fn out_of_order() -> LoginError {
     LoginError::Protocol("a message out of its order".to_owned())
+}
+
+impl ConnectParams {
+    /// Checks by `requirepeer` who runs the server behind a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// If it is somebody else.
+    pub fn check_peer(&self, uid: u32) -> Result<(), LoginError> {
+        let Some(required) = &self.require_peer else { return Ok(()) };
+        let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+        let actual = user.map_or_else(|| uid.to_string(), |user| user.name);
+        if actual == *required {
+            return Ok(());
+        }
+        Err(LoginError::WrongPeer { required: required.clone(), actual })
+    }
 }

@@ -1,9 +1,9 @@
 //! Why a connection did not become a session.
 
-use crate::handshake::Encryption;
+use crate::ServerError;
+use crate::protocol_error::ProtocolError;
 use crate::scram::ScramError;
-use crate::tls::TlsError;
-use crate::{ProtocolError, ServerError};
+use crate::tls::{Encryption, TlsError};
 
 /// Why there is no session. Texts are libpq's, where it has them.
 #[derive(Debug, thiserror::Error)]

@@ -18,13 +18,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::unistd::{Uid, User};
-
 pub use conninfo::without_secrets;
 pub use error::ParamError;
 pub use resolve::{Given, Resolved};
 
-use crate::login_error::LoginError;
 use crate::scram::KeyCache;
 
 /// The application name of sessions that give themselves none.
@@ -355,21 +352,6 @@ impl ConnectParams {
     pub fn second_pass(&self) -> Option<Self> {
         let prefers = self.target_session_attrs == TargetSessionAttrs::PreferStandby;
         prefers.then(|| Self { target_session_attrs: TargetSessionAttrs::Any, ..self.clone() })
-    }
-
-    /// Checks by `requirepeer` who runs the server behind a Unix socket.
-    ///
-    /// # Errors
-    ///
-    /// If it is somebody else.
-    pub fn check_peer(&self, uid: u32) -> Result<(), LoginError> {
-        let Some(required) = &self.require_peer else { return Ok(()) };
-        let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
-        let actual = user.map_or_else(|| uid.to_string(), |user| user.name);
-        if actual == *required {
-            return Ok(());
-        }
-        Err(LoginError::WrongPeer { required: required.clone(), actual })
     }
 
     /// The places of [`ConnectParams::hosts`] in the order in which to try them. `below` draws a number from 0 up to

@@ -1,6 +1,6 @@
 //! The results within one answer, kept for who asks for them.
 
-use crate::ProtocolError;
+use crate::protocol_error::ProtocolError;
 
 /// What a statement's result is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,6 +29,15 @@ const RECORD_CONTENT: usize = 16 * 1024;
 /// The name of the protocol inside, by which servers from version 17 know whom they speak to.
 const ALPN: &[u8] = b"postgresql";
 
+/// Whether a connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// It is not.
+    Plain,
+    /// By TLS.
+    Tls,
+}
+
 /// TLS of one connection. It holds keys, and what has come of a record that is not whole yet.
 pub struct Tls {
     connection: UnbufferedClientConnection,
