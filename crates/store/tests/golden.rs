@@ -1,0 +1,118 @@
+//! Bundles of an earlier release are read as that release read them, and written again to the byte.
+//!
+//! `golden/README.md` says how they were made. `BLESS=1` writes `golden/read.json` anew.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::factor::Factor;
+use model::record::TrialRecord;
+use serde_json::{Value, json};
+use store::Store;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+/// The files of a directory by their paths within it.
+fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                files.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+/// A copy of the golden store: opening a store writes into it.
+fn golden() -> (tempfile::TempDir, Store) {
+    let root = tempfile::tempdir().unwrap();
+    for (path, content) in files(Path::new(GOLDEN)) {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let store = Store::existing(root.path()).unwrap();
+    (root, store)
+}
+
+/// What was read of a trial, by what every release can say of it.
+fn rendered(record: &TrialRecord) -> Value {
+    let trial = &record.trial;
+    let levels: BTreeMap<&str, Option<String>> =
+        Factor::ALL.into_iter().map(|factor| (factor.name(), factor.known_level(&trial.cell))).collect();
+    let summary = trial.summary.as_ref().map(|summary| {
+        let background = summary.beside.iter().map(|one| json!([one.workload, one.transactions, one.tps]));
+        json!({
+            "tps": summary.tps,
+            "transactions": summary.transactions,
+            "instructions_per_transaction": summary.instructions_per_transaction,
+            "latency": summary.latency,
+            "background": background.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "campaign": trial.run.campaign,
+        "tags": trial.run.tags,
+        "cell": trial.cell,
+        "cell in words": trial.cell.to_string(),
+        "levels": levels,
+        "workload is custom": trial.cell.workload.custom().is_some(),
+        "repeat": trial.repeat,
+        "server_version": trial.server_version,
+        "validity": trial.validity.status.name(),
+        "summary": summary,
+        "imported": trial.imported.as_ref().map(|imported| &imported.format),
+        "limited memory": trial.limits.as_ref().map(|limits| limits.memory_bytes),
+        "settings": record.settings.len(),
+        "intervals": record.intervals.len(),
+        "spans": record.spans.len(),
+        "waits": record.waits.len(),
+        "metrics": record.metrics.0.len(),
+        "events": record.events.iter().map(|event| &event.kind).collect::<Vec<_>>(),
+    })
+}
+
+#[test]
+fn bundles_of_before_are_read_as_they_were() {
+    let (_root, store) = golden();
+    let read: BTreeMap<String, Value> = store
+        .trials()
+        .unwrap()
+        .into_iter()
+        .map(|trial| (trial.id.clone(), rendered(&store.load(&trial.id).unwrap())))
+        .collect();
+    let read = serde_json::to_string_pretty(&read).unwrap() + "\n";
+    let path = Path::new(GOLDEN).join("read.json");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &read).unwrap();
+    }
+    assert_eq!(read, fs::read_to_string(path).unwrap());
+}
+
+#[test]
+fn bundles_of_before_are_written_again_to_the_byte() {
+    let (root, store) = golden();
+    let again = tempfile::tempdir().unwrap();
+    let copy = Store::open(again.path()).unwrap();
+    let trials = store.trials().unwrap();
+    assert_eq!(trials.len(), 7);
+    for trial in trials {
+        let written = copy.write(&store.load(&trial.id).unwrap()).unwrap();
+        let (before, after) = (files(&root.path().join("trials").join(&trial.id)), files(&written));
+        assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+        for (path, before) in before {
+            let text = |content: &[u8]| String::from_utf8_lossy(content).into_owned();
+            if path.extension().is_some_and(|ending| ending != "parquet" && ending != "zst") {
+                assert_eq!(text(&before), text(&after[&path]), "{} of {}", path.display(), trial.id);
+            }
+        }
+    }
+}
