@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use host::{Cache, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use target::{Cache, Progress};
 
 use round::{Round, Setup};
 
@@ -56,8 +56,8 @@ fn main() -> Result<()> {
     let told = Told::by_signals()?;
     let (version, major) = pgbench_version(&options.pgbench)?;
     let cache = Cache::open()?;
-    target::sweep(&cache)?;
-    let installation = target::install(&cache, options.postgres.as_deref().unwrap_or(&major), &told)?;
+    server::sweep(&cache)?;
+    let installation = server::install(&cache, options.postgres.as_deref().unwrap_or(&major), &told)?;
     let settings: BTreeMap<String, String> = options.settings.into_iter().collect();
 
     let mut out = stdout();

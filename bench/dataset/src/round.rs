@@ -7,9 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
-use target::{Cache, Cluster, Copied, Installation, Progress, Server, StopMode};
+use server::{Cluster, Copied, Installation, Server, StopMode};
 
 use crate::Told;
 
@@ -53,7 +54,7 @@ impl Round {
         let begun = Instant::now();
         let initdb = [OF_OUR_OWN.to_owned()];
         let template =
-            target::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.told)?;
+            server::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.told)?;
         let whole = begun.elapsed().as_secs_f64();
         let copies = setup.copies(&template);
         template.remove(setup.cache)?;
@@ -85,11 +86,11 @@ impl Setup<'_> {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    fn copies(&self, template: &target::Template) -> Result<(Copied, Copied)> {
+    fn copies(&self, template: &server::Template) -> Result<(Copied, Copied)> {
         let cluster = template.clone_cluster(self.cache, self.told)?;
         let clone = cluster.copied();
         let server = cluster.start(self.settings)?;
-        self.pgbench(&server, target::DATABASE, &["-n", "-t", WRITES])?;
+        self.pgbench(&server, server::DATABASE, &["-n", "-t", WRITES])?;
         let mut cluster = server.stop(StopMode::Immediate)?;
         template.restore(&mut cluster, self.told)?;
         Ok((clone, cluster.copied()))
@@ -101,7 +102,7 @@ impl Setup<'_> {
         };
         let mut child = Command::new(self.pgbench)
             .args(arguments)
-            .args(["-h", &directory, "-p", &port.to_string(), "-U", target::USER, database])
+            .args(["-h", &directory, "-p", &port.to_string(), "-U", server::USER, database])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -5,9 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result};
+use host::{Cache, Progress};
 use model::message::{Connection, Endpoint};
 use model::workload::Transport;
-use target::{Cache, Progress, Server};
+use server::Server;
 use tempfile::TempDir;
 
 use crate::interrupt::Interrupt;
@@ -61,10 +62,10 @@ impl Loaded {
 /// Starts a server of this version on a copy of the template of this scale.
 fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> Result<Server> {
     let cache = Cache::open()?;
-    target::sweep(&cache)?;
+    server::sweep(&cache)?;
     let progress = Told { interrupt, last: Mutex::default() };
-    let installation = target::install(&cache, version, &progress)?;
-    let template = target::template(&cache, &installation, &[], &scale.into(), &progress)?;
+    let installation = server::install(&cache, version, &progress)?;
+    let template = server::template(&cache, &installation, &[], &scale.into(), &progress)?;
     let settings = [
         ("max_connections", (most_clients + 20).to_string()),
         // The data set of the default scale fits, and nothing is done beside the load.
@@ -109,8 +110,8 @@ impl NullServer {
             Transport::Unix => Endpoint::Unix { directory: self.sockets.path().display().to_string(), port },
             Transport::Tcp => Endpoint::Tcp { host: "127.0.0.1".to_owned(), port },
         };
-        let user = target::USER.to_owned();
-        Connection { endpoint, user, database: target::DATABASE.to_owned(), password: None }
+        let user = server::USER.to_owned();
+        Connection { endpoint, user, database: server::DATABASE.to_owned(), password: None }
     }
 }
 

@@ -11,10 +11,11 @@
 use std::collections::BTreeMap;
 
 use collect::{Machine, Processes, Reading, Source, Watched};
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use rustix::time::{ClockId, clock_gettime};
-use target::{Cache, Cluster, Progress, Server};
+use server::{Cluster, Server};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -28,7 +29,7 @@ fn main() {
     let mut numbers = std::env::args().skip(1).map(|number| number.parse::<usize>().unwrap());
     let (backends, readings) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(500));
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, "18", &Quiet).unwrap();
+    let installation = server::install(&cache, "18", &Quiet).unwrap();
     let connections = ("max_connections".to_owned(), (backends + 10).to_string());
     let server =
         Cluster::empty(&cache, &installation, &[]).unwrap().start(&BTreeMap::from([connections])).unwrap();
@@ -66,7 +67,7 @@ fn time(source: &mut dyn Source, readings: usize) -> f64 {
 
 fn connect(server: &Server) -> Session {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
-    Session::connect(&ConnectParams::new(directory, port, target::USER, "postgres", None)).unwrap()
+    Session::connect(&ConnectParams::new(directory, port, server::USER, "postgres", None)).unwrap()
 }
 
 fn processes() -> usize {

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use collect::{Backends, Processes, Reading, Source, Watched};
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::metrics::Kind;
 use model::workload::Transport;
-use target::{Cache, Cluster, Progress, Server};
+use server::{Cluster, Server};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -29,7 +30,7 @@ impl Progress for Quiet {
 
 fn start(major: &str, settings: &[(&str, &str)]) -> Server {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, major, &Quiet).unwrap();
+    let installation = server::install(&cache, major, &Quiet).unwrap();
     let settings: BTreeMap<String, String> =
         settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap()
@@ -37,7 +38,7 @@ fn start(major: &str, settings: &[(&str, &str)]) -> Server {
 
 fn connect(server: &Server) -> (Session, i32) {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
-    let params = ConnectParams::new(directory, port, target::USER, "postgres", None);
+    let params = ConnectParams::new(directory, port, server::USER, "postgres", None);
     let session = Session::connect(&params).unwrap();
     let pid = session.begun().process_id;
     (session, pid)

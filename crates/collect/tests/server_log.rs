@@ -1,4 +1,4 @@
-//! The logs of real servers of every major, made by `cargo run -p target --example server_logs`.
+//! The logs of real servers of every major, made by `cargo run -p server --example server_logs`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use host::Cache;
 use model::machine::Acceleration;
-use target::Cache;
 
 use crate::campaign_file::CampaignFile;
 use crate::output::note;
@@ -22,10 +22,10 @@ pub(crate) fn decide(file: CampaignFile) -> anyhow::Result<CampaignFile> {
     let cache = Cache::open()?;
     let bar = PreparationProgress::new();
     let label = first.path.as_ref().map_or_else(|| first.name.clone(), |path| path.display().to_string());
-    let kernel = target::kernel(&cache, &label, Path::new(""), &bar);
+    let kernel = machine::kernel(&cache, &label, Path::new(""), &bar);
     bar.clear();
     let program = std::env::current_exe()?;
-    let acceleration = match target::vm::works_here(&cache, &kernel?.image, &program)? {
+    let acceleration = match machine::vm::works_here(&cache, &kernel?.image, &program)? {
         Ok(()) => Acceleration::Kvm,
         Err(why) => {
             let why = why.lines().next().unwrap_or_default().to_owned();

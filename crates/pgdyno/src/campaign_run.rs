@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use host::Cache;
+use machine::reboot::Machine;
 use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::server::Source;
@@ -13,8 +15,6 @@ use runner::campaign::{Campaign, Executed};
 use runner::{BootedFor, Here, RunError, Standing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
-use target::reboot::Machine;
-use target::{Cache, TargetError};
 
 use crate::campaign_file::CampaignFile;
 use crate::exit::{Exit, Usage};
@@ -52,9 +52,9 @@ pub(crate) fn has_servers(file: &CampaignFile) -> anyhow::Result<()> {
     let cache = Cache::open()?;
     for server in &file.plan.servers {
         let Source::Embedded(version) = &server.source else { continue };
-        match target::resolve(&cache, version) {
+        match server::resolve(&cache, version) {
             Ok(_) => {}
-            Err(TargetError::NoSuchVersion { available, .. }) => {
+            Err(server::Error::NoSuchVersion { available, .. }) => {
                 let message = format!("there is no PostgreSQL {version} to be had");
                 let help = format!("expected a major or one of: {}", available.join(", "));
                 return Err(file.refuse_server(&server.name, message, help).into());

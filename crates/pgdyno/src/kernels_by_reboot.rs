@@ -1,5 +1,5 @@
 //! `--kernels-by-reboot`: the kernels of a campaign on the machine itself, one after the other. What a boot came to is in
-//! the store as trials are; what is only of the machine is in its journal ([`target::reboot`]).
+//! the store as trials are; what is only of the machine is in its journal ([`machine::reboot`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use host::Cache;
+use machine::reboot::{
+    Asked, Boot, Campaign, Journal, Loader, Machine, Prepared, Remains, Step, Sysctl, carry_out,
+};
 use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Run, Trial};
@@ -17,10 +21,6 @@ use runner::campaign::Executed;
 use runner::is_release;
 use runner::without_kernel::{OpenTrial, open_trials};
 use store::Store;
-use target::Cache;
-use target::reboot::{
-    Asked, Boot, Campaign, Journal, Loader, Machine, Prepared, Remains, Step, Sysctl, carry_out,
-};
 
 use crate::campaign_run::{CampaignRun, Outcome, here};
 use crate::exit::{Exit, Usage};

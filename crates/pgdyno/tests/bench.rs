@@ -16,12 +16,13 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use postgres::NoTls;
 use serde_json::Value;
+use server::Server;
 use support::signal;
-use target::{Cache, Progress, Server};
 use tempfile::TempDir;
 
 /// A directory for scripts and files, and the server that the tests of this process share while any of them runs.
@@ -49,8 +50,8 @@ impl Bench {
         let mut shared = SERVER.lock().unwrap();
         let server = shared.upgrade().unwrap_or_else(|| {
             let cache = Cache::open().unwrap();
-            let installation = target::install(&cache, "18", &Quiet).unwrap();
-            let template = target::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
+            let installation = server::install(&cache, "18", &Quiet).unwrap();
+            let template = server::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
             let settings = [("fsync", "off"), ("autovacuum", "off")];
             let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let cluster = template.clone_cluster(&cache, &Quiet).unwrap();
@@ -85,8 +86,8 @@ impl Bench {
             .current_dir(self.directory.path())
             .env("PGHOST", directory)
             .env("PGPORT", port.to_string())
-            .env("PGUSER", target::USER)
-            .env("PGDATABASE", target::DATABASE);
+            .env("PGUSER", server::USER)
+            .env("PGDATABASE", server::DATABASE);
         command
     }
 
@@ -107,7 +108,7 @@ impl Bench {
             panic!("not a socket")
         };
         let mut config = postgres::Config::new();
-        config.host_path(directory).port(port).user(target::USER).dbname(target::DATABASE);
+        config.host_path(directory).port(port).user(server::USER).dbname(server::DATABASE);
         config.connect(NoTls).unwrap()
     }
 

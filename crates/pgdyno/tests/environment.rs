@@ -58,15 +58,15 @@ fn a_bundle_has_its_environment_and_no_secret() {
     }
     fs::remove_file(machine.path().join("proc/config.gz")).unwrap();
     let host = collect::Host::look_at(machine.path());
-    let cache = target::Cache::open().unwrap();
-    let installation = target::install_newest(&cache, "18", &Quiet).unwrap();
+    let cache = host::Cache::open().unwrap();
+    let installation = server::install_newest(&cache, "18", &Quiet).unwrap();
     let settings = [
         ("primary_conninfo", format!("host=h password={SECRET}")),
         ("restore_command", format!("fetch {SECRET}")),
         ("ssl_passphrase_command", format!("echo {SECRET}")),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).into();
-    let server = target::Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
+    let server = server::Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
     let mut planted = record.clone();
     planted.trial.id = store::new_id();
     planted.environment = host.environment(Some(Path::new("/")));
@@ -98,7 +98,7 @@ fn a_bundle_has_its_environment_and_no_secret() {
 /// Says nothing.
 struct Quiet;
 
-impl target::Progress for Quiet {
+impl host::Progress for Quiet {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 

@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use host::Cache;
 use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
 use postgres::{Client, NoTls};
 use serde_json::Value;
 use support::{Bench, text, wait_until};
-use target::Cache;
 
 /// Something that is done to a trial, and what is to be said of it.
 struct Case {
@@ -170,7 +170,7 @@ fn can_limit() -> bool {
         memory: MemoryLimit::of(Size::from_bytes(64 << 20)),
         disk: DiskLimit { name: "slow".to_owned(), read_iops: Some(1000), ..DiskLimit::none() },
     };
-    let tried = Cache::open().and_then(|cache| target::check_limits(&cache, &limits));
+    let tried = server::check_limits(&Cache::open().unwrap(), &limits);
     tried.map_err(|why| eprintln!("without limits: {why}")).is_ok()
 }
 

@@ -7,12 +7,13 @@ mod support;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::record::{Status, Trial};
 use model::waits::Session;
 use model::workload::Transport;
+use server::Cluster;
 use support::{Bench, bundle, text};
-use target::{Cache, Cluster, Progress};
 
 struct Quiet;
 
@@ -59,7 +60,7 @@ fn a_rate_pins_threads_and_a_cold_cache_are_measured_as_asked() {
 #[test]
 fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, "18", &Quiet).unwrap();
+    let installation = server::install(&cache, "18", &Quiet).unwrap();
     let settings = [("shared_buffers".to_owned(), "16MB".to_owned())].into();
     let theirs = Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
     let Endpoint::Unix { directory, port } = theirs.endpoint(Transport::Unix) else {
@@ -97,7 +98,7 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
 #[test]
 fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, "18", &Quiet).unwrap();
+    let installation = server::install(&cache, "18", &Quiet).unwrap();
     let cluster = Cluster::empty(&cache, &installation, &[]).unwrap();
     let data = cluster.data_directory();
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

@@ -9,20 +9,29 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the house, its floor, and what it may use.
-const HOUSE: [(&str, u8, &[&str]); 18] = [
+const HOUSE: [(&str, u8, &[&str]); 20] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
     ("wire", 0, &[]),
     ("plaintext", 0, &[]),
+    ("host", 0, &[]),
     ("driver", 1, &["model", "script", "wire"]),
-    ("target", 1, &["model", "wire"]),
+    ("server", 1, &["model", "wire", "host"]),
+    ("machine", 1, &["model", "host"]),
     ("collect", 1, &["model", "wire"]),
     ("store", 1, &["model"]),
     ("diagnose", 1, &["model", "stats"]),
     ("import", 1, &["model"]),
     ("workload", 1, &["model", "script"]),
-    ("runner", 2, &["model", "stats", "driver", "target", "collect", "store", "diagnose", "workload"]),
+    (
+        "runner",
+        2,
+        &[
+            "model", "stats", "driver", "host", "server", "machine", "collect", "store", "diagnose",
+            "workload",
+        ],
+    ),
     ("analysis", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
     ("report", 3, &["model", "stats", "plaintext", "diagnose", "store", "analysis"]),
     ("bench", 3, &["model", "script", "wire", "plaintext", "driver", "store"]),
@@ -36,7 +45,9 @@ const HOUSE: [(&str, u8, &[&str]); 18] = [
             "script",
             "wire",
             "driver",
-            "target",
+            "host",
+            "server",
+            "machine",
             "collect",
             "store",
             "diagnose",

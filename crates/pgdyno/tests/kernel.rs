@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use host::{Cache, Progress};
 use serde_json::Value;
-use target::{Cache, Progress};
 use tempfile::TempDir;
 
 struct Quiet;
@@ -170,13 +170,13 @@ fn a_version_stays_the_kernel_it_was_until_it_is_fetched_again() {
 
     // What a campaign asks for.
     let cache = Cache::at(&machine.path("cache")).unwrap();
-    let kernel = target::kernel(&cache, "6.12", Path::new("/"), &Quiet).unwrap();
+    let kernel = machine::kernel(&cache, "6.12", Path::new("/"), &Quiet).unwrap();
     assert_eq!(
         (&*kernel.release, fs::read_to_string(&kernel.image).unwrap()),
         ("6.12.9", "6.12.9".to_owned())
     );
-    assert_eq!(target::modules(&kernel, &["ext4"]).unwrap(), []);
-    let by_name = target::kernel(&cache, &cloud("6.12.9"), Path::new("/"), &Quiet).unwrap();
+    assert_eq!(machine::modules(&kernel, &["ext4"]).unwrap(), []);
+    let by_name = machine::kernel(&cache, &cloud("6.12.9"), Path::new("/"), &Quiet).unwrap();
     assert_eq!(by_name.identity, kernel.identity);
     assert_eq!(machine.log(), "", "apt was asked");
 

@@ -7,10 +7,10 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use host::Cache;
 use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::record::Status;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
-use target::Cache;
 
 const MB: u64 = 1 << 20;
 
@@ -20,7 +20,7 @@ fn can_limit() -> bool {
         memory: MemoryLimit::of(model::units::Size::from_bytes(64 * MB)),
         disk: DiskLimit { name: "slow".to_owned(), read_bytes_s: Some(MB), ..DiskLimit::none() },
     };
-    target::check_limits(&Cache::open().unwrap(), &limits)
+    server::check_limits(&Cache::open().unwrap(), &limits)
         .map_err(|why| eprintln!("not tried: {why}"))
         .is_ok()
 }

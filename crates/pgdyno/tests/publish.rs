@@ -9,12 +9,13 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use bundles::{Bundles, cell, judged, record, ten_minutes};
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::record::{Status, TrialRecord};
 use model::workload::Transport;
 use postgres::{Client, NoTls};
 use report::export_tables::Table;
-use target::{Cache, Progress, Server};
+use server::Server;
 
 const MAJORS: [&str; 2] = ["9.6", "18"];
 const SCHEMA: &str = "pgdyno";
@@ -34,9 +35,9 @@ struct Ground {
 impl Ground {
     fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
-        let installation = target::install_newest(&cache, major, &Quiet).unwrap();
+        let installation = server::install_newest(&cache, major, &Quiet).unwrap();
         let settings: BTreeMap<String, String> = [("fsync".to_owned(), "off".to_owned())].into();
-        let server = target::Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
+        let server = server::Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
         let mut bundles = Bundles::new();
         bundles.write(full());
         bundles.runs(&cell("17", 8), &[500.5, 510.25]);
@@ -52,7 +53,7 @@ impl Ground {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        self.command_as(target::USER, args)
+        self.command_as(server::USER, args)
     }
 
     fn command_as(&self, user: &str, args: &[&str]) -> Command {
@@ -72,7 +73,7 @@ impl Ground {
     fn client(&self) -> Client {
         let (host, port) = self.place();
         let mut config = postgres::Config::new();
-        config.host_path(host).port(port).user(target::USER).dbname("postgres");
+        config.host_path(host).port(port).user(server::USER).dbname("postgres");
         config.connect(NoTls).unwrap()
     }
 

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use host::Cache;
 use model::record::{Status, Trial};
 use store::Store;
-use target::Cache;
 use tempfile::TempDir;
 
 /// Where the machine's file system begins on its disk.
@@ -56,7 +56,7 @@ fn base_image() -> &'static Path {
 /// The programs of PostgreSQL 18.
 fn server() -> PathBuf {
     let find = || {
-        let installed = Cache::open().unwrap().installed().unwrap();
+        let installed = server::installed(&Cache::open().unwrap()).unwrap();
         installed.into_iter().map(|server| server.directory().to_owned()).find(|directory| {
             let name = directory.file_name().unwrap().to_string_lossy().into_owned();
             name.strip_prefix("18.").is_some_and(|minor| minor.parse::<u32>().is_ok())

@@ -6,10 +6,10 @@ mod support;
 
 use std::fs;
 
+use host::Cache;
 use model::limits::{DiskLimit, Limits};
 use model::record::Status;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
-use target::Cache;
 
 #[test]
 fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
@@ -51,7 +51,7 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
 fn reading_past_the_server_is_held_to_its_limits_and_ends_when_the_user_wants_to_stop() {
     let disk = DiskLimit { name: "slow".to_owned(), read_bytes_s: Some(4 << 20), ..DiskLimit::none() };
     let limits = Limits { disk, ..Limits::none() };
-    if let Err(why) = target::check_limits(&Cache::open().unwrap(), &limits) {
+    if let Err(why) = server::check_limits(&Cache::open().unwrap(), &limits) {
         eprintln!("not tried: {why}");
         return;
     }

@@ -85,7 +85,7 @@ impl Beside {
         }
         if what.statements {
             let begun = for_statements(serving)
-                .and_then(|mut session| Statements::before(&mut session, target::DATABASE));
+                .and_then(|mut session| Statements::before(&mut session, server::DATABASE));
             beside.statements = beside.noted("statements", begun).flatten();
         }
         if what.buffers {
@@ -94,7 +94,7 @@ impl Beside {
         }
         if what.waits_hz > 0.0 {
             let load = LoadSessions {
-                database: target::DATABASE.to_owned(),
+                database: server::DATABASE.to_owned(),
                 application_name: Some(driver::APPLICATION_NAME.to_owned()),
                 beside: mixed.then(|| driver::BESIDE_NAME.to_owned()),
             };
@@ -114,13 +114,13 @@ impl Beside {
     fn sources(&mut self, serving: &Serving, watched: Watched) -> Vec<Box<dyn Source>> {
         let mut sources: Vec<Box<dyn Source>> = Vec::new();
         let backends = &Arc::clone(&watched.backends);
-        let tables = beside_load(serving, target::DATABASE, "tables", backends).and_then(Tables::new);
+        let tables = beside_load(serving, server::DATABASE, "tables", backends).and_then(Tables::new);
         if let Some(tables) = self.noted("tables", tables) {
             self.counted.push(tables.commits());
             sources.push(Box::new(tables));
         }
         let statistics = beside_load(serving, CONTROL, "statistics", backends)
-            .and_then(|session| Statistics::new(session, target::DATABASE));
+            .and_then(|session| Statistics::new(session, server::DATABASE));
         if let Some(statistics) = self.noted("statistics", statistics) {
             sources.push(Box::new(statistics));
         }
@@ -131,7 +131,7 @@ impl Beside {
 
     /// A session in the tested database, before or after the load.
     fn for_buffers(&mut self, serving: &Serving) -> Result<Session, String> {
-        let session = open(serving, target::DATABASE, "buffers", LONG_PATIENCE)?;
+        let session = open(serving, server::DATABASE, "buffers", LONG_PATIENCE)?;
         self.counted.push(session.commits());
         Ok(session)
     }

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use collect::{Host, Perf};
 use diagnose::confounds;
+use host::Cache;
 use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::units::Span;
 use store::Store;
-use target::{Cache, TargetError};
 
 use crate::error::RunError;
 use crate::hooks::{self, Told};
@@ -89,11 +89,11 @@ impl Campaign<'_> {
         let preparation = Preparation(self);
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.here.runs(cell)).collect();
         let machines = match Machines::prepare(self.cache, self.plan, &cells, &preparation) {
-            Err(RunError::Target(TargetError::Interrupted)) => return Err(RunError::Interrupted),
+            Err(error) if error.is_interrupted() => return Err(RunError::Interrupted),
             machines => machines?,
         };
         let mut servers = match Servers::prepare(self.cache, self.plan, &cells, &preparation) {
-            Err(TargetError::Interrupted) => return Err(RunError::Interrupted),
+            Err(error) if error.is_interrupted() => return Err(RunError::Interrupted),
             servers => servers?,
         };
         self.guard(&servers)?;
@@ -193,7 +193,7 @@ impl Pace {
 /// Hands the target's progress on, and tells it when to stop.
 struct Preparation<'a>(&'a Campaign<'a>);
 
-impl target::Progress for Preparation<'_> {
+impl host::Progress for Preparation<'_> {
     fn step(&self, what: &str, done: u64, total: Option<u64>) {
         self.0.observer.see(&Event::Preparing { what, done, total });
     }

@@ -5,10 +5,16 @@
 pub enum RunError {
     /// A server could not be got, filled or started.
     #[error(transparent)]
-    Target(#[from] target::TargetError),
+    Server(#[from] server::Error),
+    /// A kernel could not be got.
+    #[error(transparent)]
+    Kernel(#[from] machine::Error),
+    /// Work on this host failed.
+    #[error(transparent)]
+    Host(#[from] host::Error),
     /// A virtual machine could not be made ready.
     #[error(transparent)]
-    Machine(#[from] target::vm::VmError),
+    Machine(#[from] machine::vm::VmError),
     /// A cell has a kernel that the campaign does not.
     #[error("the kernel {name} is not one of the campaign's")]
     NoKernel {
@@ -55,4 +61,16 @@ pub enum RunError {
     /// The user ended the campaign before its first trial.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl RunError {
+    /// Whether the user ended it.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        match self {
+            Self::Interrupted | Self::Host(host::Error::Interrupted) => true,
+            Self::Server(error) => error.is_interrupted(),
+            Self::Kernel(error) => error.is_interrupted(),
+            _ => false,
+        }
+    }
 }

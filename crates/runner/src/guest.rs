@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use collect::Host;
+use host::Cache;
 use model::message::Interval;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Trial, TrialRecord};
-use target::Cache;
 
 use crate::error::RunError;
 use crate::schedule::Next;
@@ -36,7 +36,7 @@ impl Order<'_> {
         // What the cells of the campaign come to on other processors is not asked: this is the one.
         self.plan.cells = vec![cell.clone()];
         let progress = Quiet;
-        let server = target::vm::server::unpack(self.cache)?;
+        let server = server::guest::unpack(self.cache)?;
         let mut servers = Servers::of_guest(self.cache, cell, server, &progress);
         let host = Host::look();
         let setup = Setup {
@@ -57,7 +57,7 @@ impl Order<'_> {
 /// There is nothing to prepare that somebody would want to hear of.
 struct Quiet;
 
-impl target::Progress for Quiet {
+impl host::Progress for Quiet {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 
     fn interrupted(&self) -> bool {

@@ -8,7 +8,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use host::Cache;
 use jiff::Timestamp;
+use machine::Kernel;
+use machine::vm::guest::{Job, Orders};
+use machine::vm::{Frame, Hardware, Root, Vm, VmError};
 use model::cell::Cell;
 use model::environment::{Environment, VirtualMachine};
 use model::machine::Storage;
@@ -16,10 +20,8 @@ use model::message::Interval;
 use model::plan::Plan;
 use model::record::{Log, TrialRecord};
 use model::waits::Waits;
+use server::guest::{guest_server, is_for_running};
 use store::Store;
-use target::vm::guest::{Job, Orders};
-use target::vm::{Frame, Hardware, Root, Vm, VmError};
-use target::{Cache, Kernel, TargetError};
 
 use crate::error::RunError;
 use crate::schedule::Next;
@@ -59,14 +61,18 @@ impl Machines {
         cache: &Cache,
         plan: &Plan,
         cells: &[&Cell],
-        progress: &dyn target::Progress,
+        progress: &dyn host::Progress,
     ) -> Result<Option<Self>, RunError> {
         let virtual_ones: Vec<&Cell> =
             cells.iter().copied().filter(|cell| cell.acceleration.is_virtual()).collect();
         if virtual_ones.is_empty() {
             return Ok(None);
         }
-        let emulator = target::vm::emulator()?;
+        let left = machine::sweep(cache)?.len();
+        if left > 0 {
+            progress.notice(&format!("removed {left} kernels that a killed pgdyno had fetched in part"));
+        }
+        let emulator = machine::vm::emulator()?;
         let mut kernels = BTreeMap::new();
         for spec in virtual_ones.iter().filter_map(|cell| plan.kernel(cell)) {
             if kernels.contains_key(&spec.name) {
@@ -74,10 +80,10 @@ impl Machines {
             }
             let path = spec.path.as_ref().map(|path| path.to_string_lossy().into_owned());
             let label = path.unwrap_or_else(|| spec.name.clone());
-            let kernel = target::kernel(cache, &label, Path::new(""), progress)?;
+            let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
             if virtual_ones.iter().any(|cell| cell.kernel.as_deref() == Some(&*spec.name) && has_disk(cell)) {
                 // That a driver is missing is known before the first trial.
-                target::modules(&kernel, &DISK_MODULES)?;
+                machine::modules(&kernel, &DISK_MODULES)?;
             }
             kernels.insert(spec.name.clone(), kernel);
         }
@@ -117,7 +123,7 @@ impl Machines {
             emulator: self.emulator.clone(),
             cpus: cpus(cell),
             storage: cell.storage.to_string(),
-            cpu_model: target::vm::cpu_model(cell.acceleration).to_owned(),
+            cpu_model: machine::vm::cpu_model(cell.acceleration).to_owned(),
             kernel_source: kernel.map(|kernel| kernel.origin.clone()).unwrap_or_default(),
             kernel_identity: kernel.map(|kernel| kernel.identity.clone()).unwrap_or_default(),
             host_kernel: Some(host.release().to_string_lossy().into_owned()),
@@ -192,13 +198,13 @@ impl Machines {
         next: &Next,
     ) -> Result<(Root, Option<fs::File>, &Kernel), RunError> {
         let cell = setup.plan.cell(&next.trial);
-        let none = || TargetError::NoTemplate { server: cell.server.clone(), content: String::new() };
+        let none = || server::Error::NoTemplate { server: cell.server.clone(), content: String::new() };
         let template = servers.template(cell).ok_or_else(none)?;
         let name = cell.kernel.as_deref().unwrap_or_default();
         let kernel = self.kernels.get(name).ok_or_else(|| RunError::NoKernel { name: name.to_owned() })?;
 
         let mut root = Root::new(cache.directory())?;
-        let variables = target::vm::server::pack(&mut root, cache, template, !has_disk(cell))?;
+        let variables = pack(&mut root, cache, template, !has_disk(cell))?;
         let orders = tempfile::tempdir().map_err(VmError::from)?;
         let id = write_order(orders.path(), setup, next)?;
         root.tree(orders.path(), Path::new(ORDER), &|_| true)?;
@@ -208,11 +214,11 @@ impl Machines {
         }
         let (mut disk, mut modules) = (None, Vec::new());
         if has_disk(cell) {
-            disk = Some(target::vm::image(template.directory(), template.bytes(), cache.directory())?);
-            modules = target::modules(kernel, &DISK_MODULES)?;
+            disk = Some(machine::vm::image(template.directory(), template.bytes(), cache.directory())?);
+            modules = machine::modules(kernel, &DISK_MODULES)?;
         }
         let orders = Orders {
-            disk_at: disk.as_ref().map(|_| target::vm::server::disk_at(cache)),
+            disk_at: disk.as_ref().map(|_| server::guest::disk_at(cache)),
             sysctl: cell.sysctl.values.iter().map(|(name, value)| (file_of(name), value.clone())).collect(),
             variables,
             ..Orders::of(Job::Own(vec![id]))
@@ -220,6 +226,33 @@ impl Machines {
         orders.pack(&mut root, setup.program, &modules)?;
         Ok((root, disk, kernel))
     }
+}
+
+/// Packs a server for a guest, with its data unless they are on a disk. Answers the variables of the environment that pgdyno
+/// wants in the guest.
+fn pack(
+    root: &mut Root,
+    cache: &Cache,
+    template: &server::Template,
+    with_data: bool,
+) -> Result<Vec<(String, String)>, RunError> {
+    let server = guest_server(cache, template)?;
+    for program in &server.programs {
+        root.program(program, None)?;
+    }
+    for directory in &server.directories {
+        root.tree(directory, directory, &is_for_running)?;
+    }
+    root.libraries_of(&server.libraries)?;
+    for (path, content) in &server.files {
+        root.file(path, 0o644, content)?;
+    }
+    root.directory(&server.clusters, 0o755)?;
+    if with_data {
+        let (from, to) = &server.data;
+        root.tree(from, to, &|_| true)?;
+    }
+    Ok(server.environment)
 }
 
 fn has_disk(cell: &Cell) -> bool {

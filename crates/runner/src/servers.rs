@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnose::{Facts, facts_of_settings};
+use host::Cache;
 use model::cell::{CacheState, Cell, SettingsVariant, cpu_list};
 use model::environment::ServerFacts;
 use model::limits::Limits;
 use model::plan::Plan;
 use model::server::{ServerSpec, Source};
-use target::{
-    Cache, Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, TargetError, Template,
-};
+use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
 
 use crate::serving::Serving;
 
@@ -67,7 +66,7 @@ pub(crate) struct Servers<'a> {
     installations: BTreeMap<String, Installation>,
     /// Servers that are not ours, while no trial runs on them.
     externals: HashMap<String, ExternalServer>,
-    progress: &'a dyn target::Progress,
+    progress: &'a dyn host::Progress,
     templates: HashMap<Origin, Template>,
     /// One copy of each template, while its server does not run.
     copies: HashMap<Origin, (Cluster, State)>,
@@ -90,16 +89,16 @@ impl<'a> Servers<'a> {
         cache: &'a Cache,
         plan: &Plan,
         cells: &[&Cell],
-        progress: &'a dyn target::Progress,
-    ) -> Result<Self, TargetError> {
+        progress: &'a dyn host::Progress,
+    ) -> Result<Self, server::Error> {
         // Known in a moment, and so before servers are fetched and filled.
         for limits in limits_of(cells) {
-            target::check_limits(cache, &limits)?;
+            server::check_limits(cache, &limits)?;
         }
-        if let Some(notice) = target::sweep(cache)?.notice() {
+        if let Some(notice) = server::sweep(cache)?.notice() {
             progress.notice(&notice);
         }
-        for restored in target::restore_settings(cache, progress)? {
+        for restored in server::restore_settings(cache, progress)? {
             progress.notice(&restored.notice());
         }
         let mut servers = Self::none(cache, progress);
@@ -110,7 +109,7 @@ impl<'a> Servers<'a> {
                 servers.externals.insert(server.name.clone(), external);
                 continue;
             }
-            let installation = target::installation(cache, &server.source, progress)?;
+            let installation = server::installation(cache, &server.source, progress)?;
             servers.installations.insert(server.name.clone(), installation);
         }
         servers.check_disk(plan, cells)?;
@@ -124,7 +123,7 @@ impl<'a> Servers<'a> {
                 servers.installations.get(&cell.server),
                 plan.server(cell),
             ) {
-                let template = target::template(cache, installation, &server.initdb, &origin.1, progress)?;
+                let template = server::template(cache, installation, &server.initdb, &origin.1, progress)?;
                 servers.templates.insert(origin, template);
             }
         }
@@ -149,7 +148,7 @@ impl<'a> Servers<'a> {
         cache: &'a Cache,
         cell: &Cell,
         (installation, cluster): (Installation, Cluster),
-        progress: &'a dyn target::Progress,
+        progress: &'a dyn host::Progress,
     ) -> Self {
         let state = State { altered: false, commits: None };
         Self {
@@ -159,7 +158,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    fn none(cache: &'a Cache, progress: &'a dyn target::Progress) -> Self {
+    fn none(cache: &'a Cache, progress: &'a dyn host::Progress) -> Self {
         Self {
             cache,
             installations: BTreeMap::new(),
@@ -180,7 +179,7 @@ impl<'a> Servers<'a> {
     }
 
     /// Whether the data sets of some cells, and a copy of each, fit on the disk.
-    fn check_disk(&self, plan: &Plan, cells: &[&Cell]) -> Result<(), TargetError> {
+    fn check_disk(&self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
         let mut origins: Vec<Origin> = cells.iter().map(|cell| origin(cell)).collect();
         origins.sort();
         origins.dedup();
@@ -190,7 +189,7 @@ impl<'a> Servers<'a> {
         };
         let datasets: Vec<Dataset> =
             origins.iter().map(|(name, content)| (name, content)).filter_map(dataset).collect();
-        target::disk_need(self.cache, &datasets)?.check(self.cache)
+        server::disk_need(self.cache, &datasets)?.check(self.cache)
     }
 
     /// The server for a trial of this cell, running. Where the cell writes, on its data set as it was filled; where it
@@ -198,7 +197,7 @@ impl<'a> Servers<'a> {
     ///
     /// # Errors
     /// The copy can't be made, or the server does not start.
-    pub(crate) fn for_cell(&mut self, cell: &Cell) -> Result<&mut Running, TargetError> {
+    pub(crate) fn for_cell(&mut self, cell: &Cell) -> Result<&mut Running, server::Error> {
         self.start(cell, true)
     }
 
@@ -220,7 +219,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    fn start(&mut self, cell: &Cell, for_trial: bool) -> Result<&mut Running, TargetError> {
+    fn start(&mut self, cell: &Cell, for_trial: bool) -> Result<&mut Running, server::Error> {
         let start = Start::of(cell);
         let as_filled = for_trial && cell.workload.writes();
         let cold = for_trial && cell.cache == CacheState::Cold;
@@ -259,7 +258,7 @@ impl<'a> Servers<'a> {
         start: Start,
         as_filled: bool,
         cold: bool,
-    ) -> Result<Running, TargetError> {
+    ) -> Result<Running, server::Error> {
         let (cluster, known) = self.copy(&start.origin, as_filled)?;
         if cold {
             cluster.forget_files()?;
@@ -283,7 +282,7 @@ impl<'a> Servers<'a> {
         &mut self,
         cell: &Cell,
         as_left: bool,
-    ) -> Result<Option<(ExternalServer, u64)>, TargetError> {
+    ) -> Result<Option<(ExternalServer, u64)>, server::Error> {
         let Some(external) = self.externals.get_mut(&cell.server) else { return Ok(None) };
         if !as_left {
             external.renew(&origin(cell).1)?;
@@ -294,13 +293,15 @@ impl<'a> Servers<'a> {
     }
 
     /// A copy that has not been written to, with its count of commits where it is known.
-    fn copy(&mut self, origin: &Origin, as_filled: bool) -> Result<(Cluster, Option<u64>), TargetError> {
+    fn copy(&mut self, origin: &Origin, as_filled: bool) -> Result<(Cluster, Option<u64>), server::Error> {
         let copy = self.copies.remove(origin);
         let Some(template) = self.templates.get(origin) else {
             return match copy {
                 // In a guest: the only one, for one trial.
                 Some((cluster, State { altered: false, commits })) => Ok((cluster, commits)),
-                _ => Err(TargetError::NoTemplate { server: origin.0.clone(), content: origin.1.to_string() }),
+                _ => {
+                    Err(server::Error::NoTemplate { server: origin.0.clone(), content: origin.1.to_string() })
+                }
             };
         };
         let cluster = match copy {
@@ -314,7 +315,7 @@ impl<'a> Servers<'a> {
         Ok((cluster, self.first_commits.get(origin).copied()))
     }
 
-    fn put_away(&mut self, running: Running) -> Result<(), TargetError> {
+    fn put_away(&mut self, running: Running) -> Result<(), server::Error> {
         // What is put back anyway needs no checkpoint.
         let mode = if running.state.altered { StopMode::Immediate } else { StopMode::Fast };
         match running.server {

@@ -8,7 +8,7 @@ use model::limits::LimitsInForce;
 use model::message::Connection;
 use model::record::Setting;
 use model::workload::{Statement, Transport};
-use target::{ExternalServer, RawReading, Server, TargetError, Warmed};
+use server::{ExternalServer, RawReading, Server, Warmed};
 
 /// The argument that makes pgdyno a process which reads files past the page cache.
 const READ_COMMAND: &str = "read-files";
@@ -22,14 +22,14 @@ pub(crate) enum Serving {
 }
 
 impl Serving {
-    pub(crate) fn connection(&self, transport: Transport) -> Result<Connection, TargetError> {
+    pub(crate) fn connection(&self, transport: Transport) -> Result<Connection, server::Error> {
         match self {
             Self::Own(server) => Ok(server.connection(transport)),
             Self::External(server) => server.connection(transport),
         }
     }
 
-    pub(crate) fn version(&self) -> Result<(String, String), TargetError> {
+    pub(crate) fn version(&self) -> Result<(String, String), server::Error> {
         match self {
             Self::Own(server) => server.version(),
             Self::External(server) => server.version(),
@@ -60,7 +60,7 @@ impl Serving {
         }
     }
 
-    pub(crate) fn settings(&self) -> Result<Vec<Setting>, TargetError> {
+    pub(crate) fn settings(&self) -> Result<Vec<Setting>, server::Error> {
         match self {
             Self::Own(server) => server.settings(),
             Self::External(server) => server.settings(),
@@ -75,28 +75,28 @@ impl Serving {
         }
     }
 
-    pub(crate) fn database_bytes(&self) -> Result<u64, TargetError> {
+    pub(crate) fn database_bytes(&self) -> Result<u64, server::Error> {
         match self {
             Self::Own(server) => server.database_bytes(),
             Self::External(server) => server.database_bytes(),
         }
     }
 
-    pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, TargetError> {
+    pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, server::Error> {
         match self {
             Self::Own(server) => server.commits(expected),
             Self::External(server) => server.commits(expected),
         }
     }
 
-    pub(crate) fn run(&self, statement: &str) -> Result<u64, TargetError> {
+    pub(crate) fn run(&self, statement: &str) -> Result<u64, server::Error> {
         match self {
             Self::Own(server) => server.run(statement),
             Self::External(server) => server.run(statement),
         }
     }
 
-    pub(crate) fn warm(&self) -> Result<Warmed, TargetError> {
+    pub(crate) fn warm(&self) -> Result<Warmed, server::Error> {
         match self {
             Self::Own(server) => server.warm(),
             Self::External(server) => server.warm(),
@@ -109,7 +109,7 @@ impl Serving {
         relation: &str,
         program: &Path,
         interrupt: &AtomicBool,
-    ) -> Result<Option<RawReading>, TargetError> {
+    ) -> Result<Option<RawReading>, server::Error> {
         match self {
             Self::Own(server) => server.raw_read(relation, program, &[READ_COMMAND], interrupt).map(Some),
             Self::External(_) => Ok(None),
@@ -117,7 +117,7 @@ impl Serving {
     }
 
     /// False where the role may not.
-    pub(crate) fn checkpoint(&self) -> Result<bool, TargetError> {
+    pub(crate) fn checkpoint(&self) -> Result<bool, server::Error> {
         match self {
             Self::Own(server) => server.checkpoint().map(|()| true),
             Self::External(server) => server.checkpoint(),

@@ -19,7 +19,7 @@ use model::secret::mask;
 use model::units::Rate;
 use model::waits::Waits;
 use model::workload::Custom;
-use target::{RawReading, TargetError};
+use server::RawReading;
 
 use crate::beside::{Beside, Collected};
 use crate::error::RunError;
@@ -355,7 +355,7 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
     }
 }
 
-fn look(running: &Running) -> Result<Before, TargetError> {
+fn look(running: &Running) -> Result<Before, server::Error> {
     let server = &running.server;
     let (version, banner) = server.version()?;
     Ok(Before {
@@ -396,7 +396,7 @@ fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Re
         hooks::run(hook, told, setup.interrupt)?;
         running.count_is_unknown();
     }
-    let failed = |error: TargetError| format!("the server could not be prepared: {error}");
+    let failed = |error: server::Error| format!("the server could not be prepared: {error}");
     if let Some(statement) = run.vacuum.statement() {
         let commits = running.server.run(statement).map_err(failed)?;
         running.counted(commits);

@@ -5,9 +5,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
-use target::{Cache, Cluster, Progress};
+use server::Cluster;
 use wire::ConnectParams;
 use wire::blocking::{Prepared, Session};
 
@@ -49,10 +50,10 @@ impl Progress for Quiet {
 #[test]
 fn what_is_prepared_is_asked_again_without_allocating() {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, "18", &Quiet).unwrap();
+    let installation = server::install(&cache, "18", &Quiet).unwrap();
     let server = Cluster::empty(&cache, &installation, &[]).unwrap().start(&BTreeMap::new()).unwrap();
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
-    let params = ConnectParams::new(directory, port, target::USER, "postgres", None);
+    let params = ConnectParams::new(directory, port, server::USER, "postgres", None);
     let mut session = Session::connect(&params).unwrap();
     let rows = "SELECT i, NULL, 'a text' FROM generate_series(1, 30) i";
     let prepared = session.prepare([rows, "SELECT 1"]).unwrap();

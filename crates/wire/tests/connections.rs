@@ -426,7 +426,7 @@ fn complaints_are_printed_as_psql_does() {
     ] {
         let Err(SessionError::Refused { source, .. }) = session.execute(sql) else { panic!("{sql} is done") };
         let output = Command::new("psql")
-            .args(["-X", "-h", "localhost", "-p", &server.port().to_string(), "-U", target::USER])
+            .args(["-X", "-h", "localhost", "-p", &server.port().to_string(), "-U", server::USER])
             .args(["-d", "postgres", "-c", sql])
             .env("PGCLIENTENCODING", "UTF8")
             .env("PGOPTIONS", "-c lc_messages=C")

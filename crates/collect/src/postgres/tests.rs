@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::metrics::Kind;
 use model::waits::{Session as Who, Waits};
 use model::workload::Transport;
-use target::{Cache, Progress, Server};
+use server::Server;
 use wire::ConnectParams;
 use wire::blocking::Session as Client;
 
@@ -27,8 +28,8 @@ impl Progress for Quiet {
 /// A server with the tables of `pgbench` at scale 1, everything timed, and no autovacuum.
 fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, version, &Quiet).unwrap();
-    let template = target::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
+    let installation = server::install(&cache, version, &Quiet).unwrap();
+    let template = server::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
     let mut all =
         BTreeMap::from([("autovacuum", "off"), ("track_io_timing", "on"), ("max_connections", "100")]);
     if number(version) >= 14 {
@@ -50,7 +51,7 @@ fn params(server: &Server, user: &str, database: &str) -> ConnectParams {
 }
 
 fn connect(server: &Server, database: &str, application_name: &str) -> Client {
-    let mut params = params(server, target::USER, database);
+    let mut params = params(server, server::USER, database);
     params.application_name = Some(application_name.to_owned());
     Client::connect(&params).unwrap()
 }
@@ -61,7 +62,7 @@ fn cancel(server: &Server, pid: i32) {
 }
 
 fn session(server: &Server, database: &str, purpose: &str) -> Session {
-    session_of(server, target::USER, database, purpose)
+    session_of(server, server::USER, database, purpose)
 }
 
 fn session_of(server: &Server, user: &str, database: &str, purpose: &str) -> Session {
@@ -69,16 +70,16 @@ fn session_of(server: &Server, user: &str, database: &str, purpose: &str) -> Ses
 }
 
 fn statistics(server: &Server) -> Statistics {
-    Statistics::new(session(server, "postgres", "statistics"), target::DATABASE).unwrap()
+    Statistics::new(session(server, "postgres", "statistics"), server::DATABASE).unwrap()
 }
 
 fn tables(server: &Server) -> Tables {
-    Tables::new(session(server, target::DATABASE, "tables")).unwrap()
+    Tables::new(session(server, server::DATABASE, "tables")).unwrap()
 }
 
 fn sampler(server: &Server) -> WaitSampler {
     let load = LoadSessions {
-        database: target::DATABASE.to_owned(),
+        database: server::DATABASE.to_owned(),
         application_name: Some("pgdyno".to_owned()),
         beside: Some("pgdyno-beside".to_owned()),
     };
@@ -147,7 +148,7 @@ fn what_was_seen_in_the_latest_second_is_a_part_of_all_that_was_seen() {
 fn each_major_gives_what_the_document_says_and_nothing_else() {
     for version in MAJORS {
         let server = server(version, &[]);
-        connect(&server, target::DATABASE, "").execute("CREATE TABLE long (text text)").unwrap();
+        connect(&server, server::DATABASE, "").execute("CREATE TABLE long (text text)").unwrap();
         let documented = documented(number(version));
         let mut seen = BTreeSet::new();
         for source in [&mut statistics(&server) as &mut dyn Source, &mut tables(&server)] {
@@ -174,7 +175,7 @@ fn what_clients_do_is_counted() {
         let server = server(version, &[]);
         let (mut statistics, mut tables) = (statistics(&server), tables(&server));
         let (before, before_tables) = (read(&mut statistics), read(&mut tables));
-        let mut client = connect(&server, target::DATABASE, "");
+        let mut client = connect(&server, server::DATABASE, "");
         client.execute("DELETE FROM pgbench_accounts WHERE aid <= 7").unwrap();
         client.execute("CHECKPOINT").unwrap();
         drop(client);
@@ -227,7 +228,7 @@ fn the_tested_database_counts_as_many_commits_as_are_told() {
         assert_eq!(commits.get(), 4 + 5);
         drop(tables);
         // What is given up is no commit.
-        let params = params(&server, target::USER, target::DATABASE);
+        let params = params(&server, server::USER, server::DATABASE);
         let mut hasty = Session::open(&params, "haste", Duration::from_millis(1)).unwrap();
         let Err(refusal) = hasty.ask("SELECT pg_sleep(60)") else { panic!("{version}: it waited") };
         assert!(!refusal.lasting && refusal.why.contains("statement timeout"), "{}", refusal.why);
@@ -256,11 +257,11 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
     for version in ["9.6", "10", "13", "17", "18"] {
         let server = server(version, &[]);
         let mut sampler = sampler(&server);
-        let mut holder = connect(&server, target::DATABASE, "forgotten");
+        let mut holder = connect(&server, server::DATABASE, "forgotten");
         holder.execute(&format!("BEGIN; {TAKE_ROW}")).unwrap();
         let pid = holder.begun().process_id;
         let held = [(); 2].map(|()| {
-            let mut client = connect(&server, target::DATABASE, "pgdyno");
+            let mut client = connect(&server, server::DATABASE, "pgdyno");
             std::thread::spawn(move || client.execute(TAKE_ROW).unwrap())
         });
         let mut looks = 0;
@@ -304,7 +305,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
         let mut sampler = sampler(&server);
-        let mut busy = connect(&server, target::DATABASE, "pgdyno");
+        let mut busy = connect(&server, server::DATABASE, "pgdyno");
         let pid = busy.begun().process_id;
         // One message, so that it is never idle within.
         let sql = format!("{TAKE_ROW}; SELECT pg_advisory_lock(7); SELECT pg_sleep(60)");
@@ -320,7 +321,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
             let event = (version != "9.6").then_some(("Timeout", Some("PgSleep")));
             (seen(&rows, "active", event) > 0).then_some(())
         });
-        let mut client = connect(&server, target::DATABASE, "pgdyno");
+        let mut client = connect(&server, server::DATABASE, "pgdyno");
         let client = std::thread::spawn(move || client.execute(TAKE_ROW).unwrap());
         let holder = until("it is seen to hold the row", || {
             sampler.look().unwrap();
@@ -339,20 +340,20 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[("shared_preload_libraries", "pg_stat_statements")]);
         let mut asker = session(&server, "postgres", "statements");
-        assert!(Statements::before(&mut asker, target::DATABASE).unwrap().is_none());
+        assert!(Statements::before(&mut asker, server::DATABASE).unwrap().is_none());
         connect(&server, "postgres", "")
             .execute("CREATE SCHEMA \"a b\"; CREATE EXTENSION pg_stat_statements SCHEMA \"a b\"")
             .unwrap();
-        let mut client = connect(&server, target::DATABASE, "pgdyno");
+        let mut client = connect(&server, server::DATABASE, "pgdyno");
         let update = |aid| format!("UPDATE pgbench_accounts SET abalance = {aid} WHERE aid = {aid}");
         client.execute(&update(1)).unwrap();
         client.execute("CREATE ROLE anybody LOGIN").unwrap();
-        let statements = Statements::before(&mut asker, target::DATABASE).unwrap().unwrap();
+        let statements = Statements::before(&mut asker, server::DATABASE).unwrap().unwrap();
         for aid in 2..7 {
             client.execute(&update(aid)).unwrap();
         }
         // Neither those of a role that may turn it off for itself, nor those of one that may not.
-        let anybody = session_of(&server, "anybody", target::DATABASE, "tables");
+        let anybody = session_of(&server, "anybody", server::DATABASE, "tables");
         for tables in [&mut tables(&server), &mut Tables::new(anybody).unwrap()] {
             read(tables);
         }
@@ -369,9 +370,9 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
 fn buffers_are_told_by_relation_where_the_extension_is() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
-        let mut asker = session(&server, target::DATABASE, "buffers");
+        let mut asker = session(&server, server::DATABASE, "buffers");
         assert_eq!(buffers(&mut asker), Ok(None));
-        let mut client = connect(&server, target::DATABASE, "");
+        let mut client = connect(&server, server::DATABASE, "");
         client
             .execute("CREATE EXTENSION pg_buffercache; SELECT sum(abalance) FROM pgbench_accounts")
             .unwrap();
@@ -391,7 +392,7 @@ fn a_vacuum_is_seen_while_it_goes_on() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
         let mut tables = tables(&server);
-        let mut client = connect(&server, target::DATABASE, "");
+        let mut client = connect(&server, server::DATABASE, "");
         let pid = client.begun().process_id;
         client.execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1").unwrap();
         let vacuum =
@@ -411,7 +412,7 @@ fn one_that_follows_is_seen_with_how_far_it_is_behind() {
     for version in ["10", "18"] {
         let server = server(version, &[("wal_level", "logical")]);
         let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!() };
-        let mut publisher = connect(&server, target::DATABASE, "");
+        let mut publisher = connect(&server, server::DATABASE, "");
         publisher.execute("CREATE TABLE t (a int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t").unwrap();
         publisher.execute("SELECT pg_create_logical_replication_slot('follower', 'pgoutput')").unwrap();
         let mut follower = connect(&server, "postgres", "");
@@ -420,8 +421,8 @@ fn one_that_follows_is_seen_with_how_far_it_is_behind() {
             .execute(&format!(
                 "CREATE SUBSCRIPTION follower CONNECTION 'host={directory} port={port} user={} dbname={}' \
                  PUBLICATION p WITH (create_slot = false, copy_data = false)",
-                target::USER,
-                target::DATABASE
+                server::USER,
+                server::DATABASE
             ))
             .unwrap();
         let mut statistics = statistics(&server);
@@ -447,7 +448,7 @@ fn what_a_role_may_not_see_is_left_out() {
         .execute("CREATE ROLE anybody LOGIN; REVOKE SELECT ON pg_stat_io FROM PUBLIC")
         .unwrap();
     let session = session_of(&server, "anybody", "postgres", "statistics");
-    let mut statistics = Statistics::new(session, target::DATABASE).unwrap();
+    let mut statistics = Statistics::new(session, server::DATABASE).unwrap();
     for _ in 0..2 {
         let reading = read(&mut statistics);
         assert!(value(&reading, "pg.database.commits", None).is_some());

@@ -19,6 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use driver::{Next, Process};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use host::{Cache, Progress};
 use model::message::{
     ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
 };
@@ -26,7 +27,7 @@ use model::units::Rate;
 use model::workload::{Protocol, Transport, Workload};
 use postgres::{Client, Config, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
-use target::{Cache, Cluster, Progress, Server, StopMode};
+use server::{Cluster, Server, StopMode};
 
 /// The longest silence of a driver that is not a hang.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -83,7 +84,7 @@ impl Bench {
     }
 
     fn on(server: Arc<Server>) -> Self {
-        let database = copy_of(&server, target::DATABASE);
+        let database = copy_of(&server, server::DATABASE);
         Self { server, database, counted: Cell::new(0) }
     }
 
@@ -147,7 +148,7 @@ impl Bench {
             panic!("not a socket")
         };
         let mut config = Config::new();
-        config.host_path(directory).port(port).user(target::USER).dbname(&self.database);
+        config.host_path(directory).port(port).user(server::USER).dbname(&self.database);
         config.connect(NoTls).unwrap()
     }
 
@@ -166,8 +167,8 @@ impl Bench {
 /// A copy of the template, which is made where this machine has none yet.
 pub(crate) fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, major, &Quiet).unwrap();
-    target::template(&cache, &installation, &[], &1.into(), &Quiet)
+    let installation = server::install(&cache, major, &Quiet).unwrap();
+    server::template(&cache, &installation, &[], &1.into(), &Quiet)
         .unwrap()
         .clone_cluster(&cache, &Quiet)
         .unwrap()
@@ -198,8 +199,8 @@ impl Progress for Quiet {
 fn connection(endpoint: Endpoint) -> Connection {
     Connection {
         endpoint,
-        user: target::USER.to_owned(),
-        database: target::DATABASE.to_owned(),
+        user: server::USER.to_owned(),
+        database: server::DATABASE.to_owned(),
         password: None,
     }
 }

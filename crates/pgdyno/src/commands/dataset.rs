@@ -3,8 +3,9 @@
 mod document;
 
 use clap::{ArgGroup, Args, Subcommand};
+use host::Cache;
 use plaintext::table::Format;
-use target::{Cache, TargetError, Template};
+use server::Template;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
@@ -102,7 +103,7 @@ impl ListArgs {
 impl RemoveArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let mut exit = Exit::Ok;
-        for template in self.chosen(target::templates(cache)?)? {
+        for template in self.chosen(server::templates(cache)?)? {
             let (name, bytes) = (template.name().to_owned(), template.bytes());
             match template.remove(cache) {
                 Ok(()) => print(&format!("removed {name} ({})\n", document::size(bytes)))?,
@@ -117,7 +118,7 @@ impl RemoveArgs {
 
     /// Every name must be one; of the rest there must be some.
     fn chosen(&self, all: Vec<Template>) -> anyhow::Result<Vec<Template>> {
-        let none = |wanted: String| Usage(format!("error: {}", TargetError::NoDataset { wanted }));
+        let none = |wanted: String| Usage(format!("error: {}", server::Error::NoDataset { wanted }));
         if let Some(name) = self.names.iter().find(|&name| !all.iter().any(|one| one.name() == name)) {
             return Err(none(name.clone()).into());
         }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 use diagnose::{Check, State};
+use host::Cache;
 use model::fitness::Facts;
 use plaintext::table::{Format, Table};
 use serde::Serialize;
-use target::Cache;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json};

@@ -8,13 +8,13 @@ use std::thread;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use host::Cache;
+use machine::vm::Frame;
+use machine::vm::guest::{Guest, Job, PROGRAM};
 use model::workload::Workloads;
 use runner::guest::Order;
 use runner::machines::{ORDER, RESULT};
 use store::Store;
-use target::Cache;
-use target::vm::Frame;
-use target::vm::guest::{Guest, Job, PROGRAM};
 
 use crate::campaign_file::CampaignFile;
 use crate::exit::Exit;

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use host::Cache;
+use machine::Fetched;
 use plaintext::table::Format;
-use target::{Cache, Fetched, TargetError};
 
 use crate::exit::{Exit, Usage};
 use crate::kernels_by_reboot;
@@ -102,7 +103,7 @@ struct RemoveArgs {
 
 impl KernelArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.go().map_err(|error| match error.downcast_ref::<TargetError>() {
+        self.go().map_err(|error| match error.downcast_ref::<machine::Error>() {
             Some(target) if is_usage(target) => Usage(format!("error: {target}")).into(),
             _ => error,
         })
@@ -110,8 +111,9 @@ impl KernelArgs {
 
     fn go(self) -> anyhow::Result<Exit> {
         let cache = Cache::open()?;
-        if let Some(notice) = target::sweep(&cache)?.notice() {
-            note(&format!("{notice}\n"));
+        let left = machine::sweep(&cache)?.len();
+        if left > 0 {
+            note(&format!("removed {left} kernels that a killed pgdyno had fetched in part\n"));
         }
         match self.command {
             Command::Boot(args) => args.run(&cache),
@@ -124,10 +126,10 @@ impl KernelArgs {
 }
 
 /// Errors of what was asked for.
-fn is_usage(error: &TargetError) -> bool {
+fn is_usage(error: &machine::Error) -> bool {
     matches!(
         error,
-        TargetError::NotAKernel { .. } | TargetError::NoKernel { .. } | TargetError::Kernel { .. }
+        machine::Error::NotAKernel { .. } | machine::Error::NoKernel { .. } | machine::Error::Kernel { .. }
     )
 }
 
@@ -147,7 +149,7 @@ impl FetchArgs {
         let here = std::env::current_dir().context("could not find the working directory")?;
         let bar = PreparationProgress::new();
         for label in &self.labels {
-            let fetched = target::fetch_kernel(cache, label, &here, &bar)?;
+            let fetched = machine::fetch_kernel(cache, label, &here, &bar)?;
             bar.clear();
             print(&said(label, &fetched))?;
         }
@@ -173,7 +175,7 @@ fn said(label: &str, fetched: &Fetched) -> String {
 impl RemoveArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         for label in &self.labels {
-            for removed in target::remove_kernel(cache, label)? {
+            for removed in machine::remove_kernel(cache, label)? {
                 let labels = match &removed.labels[..] {
                     [] => String::new(),
                     labels => format!(", which {} stood for", labels.join(", ")),

@@ -7,6 +7,7 @@ use analysis::power::{PowerCheck, noise_on, power_check};
 use clap::Args;
 use collect::Perf;
 use diagnose::{Confound, Facts, confounds, in_words};
+use host::Cache;
 use model::cell::Cell;
 use model::factor::Factor;
 use model::limits::Limits;
@@ -15,8 +16,8 @@ use model::server::{ServerSpec, Source};
 use model::workload::Custom;
 use plaintext::table::{Format, Table};
 use serde::Serialize;
+use server::{Installation, Origin};
 use store::Store;
-use target::{Cache, Installation, Origin};
 
 use crate::campaign_file::CampaignArg;
 use crate::campaign_run::here;
@@ -177,7 +178,7 @@ fn impossible_limits(plan: &Plan) -> Vec<String> {
     limits.sort();
     limits.dedup();
     let Ok(cache) = Cache::open() else { return Vec::new() };
-    let why = limits.iter().filter_map(|limits| target::check_limits(&cache, limits).err());
+    let why = limits.iter().filter_map(|limits| server::check_limits(&cache, limits).err());
     why.map(|why| format!("Here this can't be run: {why}")).collect()
 }
 
@@ -209,10 +210,10 @@ fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts>
     };
     let installation = match (cache, &server.source) {
         (Some(cache), Source::Embedded(wanted)) => {
-            cache.installed()?.into_iter().rfind(|known| of_version(known, wanted))
+            server::installed(cache)?.into_iter().rfind(|known| of_version(known, wanted))
         }
         (Some(cache), Source::Bin(_)) => {
-            target::installation(cache, &server.source, &PreparationProgress::new()).ok()
+            server::installation(cache, &server.source, &PreparationProgress::new()).ok()
         }
         _ => None,
     };

@@ -19,7 +19,7 @@ pub(crate) struct ReadFilesArgs {
 
 impl ReadFilesArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let (bytes, elapsed) = target::read_files(&self.files).map_err(|why| anyhow!(why))?;
+        let (bytes, elapsed) = server::read_files(&self.files).map_err(|why| anyhow!(why))?;
         print(&format!("{bytes} {}\n", elapsed.as_micros()))?;
         Ok(Exit::Ok)
     }

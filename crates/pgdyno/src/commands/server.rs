@@ -6,9 +6,10 @@ mod document;
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
+use host::Cache;
 use plaintext::table::Format;
-use target::standing::{self, StandingServer};
-use target::{Cache, Dataset, StopMode, TargetError};
+use server::standing::{self, StandingServer};
+use server::{Dataset, StopMode};
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
@@ -158,7 +159,7 @@ struct RestoreArgs {}
 
 impl ServerArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.go().map_err(|error| match error.downcast_ref::<TargetError>() {
+        self.go().map_err(|error| match error.downcast_ref::<server::Error>() {
             Some(target) if is_usage(target) => Usage(format!("error: {target}")).into(),
             _ => error,
         })
@@ -166,7 +167,7 @@ impl ServerArgs {
 
     fn go(self) -> anyhow::Result<Exit> {
         let cache = Cache::open()?;
-        if let Some(notice) = target::sweep(&cache)?.notice() {
+        if let Some(notice) = server::sweep(&cache)?.notice() {
             note(&format!("{notice}\n"));
         }
         match self.command {
@@ -182,15 +183,15 @@ impl ServerArgs {
 }
 
 /// Errors of what was asked for, by which nothing was begun.
-fn is_usage(error: &TargetError) -> bool {
+fn is_usage(error: &server::Error) -> bool {
     matches!(
         error,
-        TargetError::NotAVersion { .. }
-            | TargetError::NoSuchVersion { .. }
-            | TargetError::NotInstalled { .. }
-            | TargetError::Source { .. }
-            | TargetError::Setting { .. }
-            | TargetError::Scale { .. }
+        server::Error::NotAVersion { .. }
+            | server::Error::NoSuchVersion { .. }
+            | server::Error::NotInstalled { .. }
+            | server::Error::Source { .. }
+            | server::Error::Setting { .. }
+            | server::Error::Scale { .. }
     )
 }
 
@@ -198,11 +199,11 @@ impl InstallArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         // A version that does not exist is found before anything is downloaded.
         for version in &self.versions {
-            target::resolve(cache, version)?;
+            server::resolve(cache, version)?;
         }
         let bar = PreparationProgress::new();
         for version in &self.versions {
-            let installation = target::install_newest(cache, version, &bar)?;
+            let installation = server::install_newest(cache, version, &bar)?;
             bar.clear();
             print(&format!(
                 "PostgreSQL {} is installed in {}\n",
@@ -228,9 +229,9 @@ impl ListArgs {
 impl StartArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let bar = PreparationProgress::new();
-        let installation = match target::find(cache, &self.version)? {
+        let installation = match server::find(cache, &self.version)? {
             Some(installation) => installation,
-            None => target::install(cache, &self.version, &bar)?,
+            None => server::install(cache, &self.version, &bar)?,
         };
         let template = match self.scale {
             Some(scale) => {
@@ -239,8 +240,8 @@ impl StartArgs {
                 let copies = if exists { 0 } else { 1 };
                 let content = scale.into();
                 let dataset = Dataset { installation: &installation, initdb: &[], content: &content, copies };
-                target::disk_need(cache, &[dataset])?.check(cache)?;
-                Some(target::template(cache, &installation, &[], &content, &bar)?)
+                server::disk_need(cache, &[dataset])?.check(cache)?;
+                Some(server::template(cache, &installation, &[], &content, &bar)?)
             }
             None => None,
         };
@@ -278,8 +279,8 @@ impl StopArgs {
 impl RemoveArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let has_server = standing::list(cache)?.iter().any(|server| server.name() == self.version);
-        let identities = match target::remove(cache, &self.version) {
-            Err(TargetError::NotInstalled { .. }) if has_server => Vec::new(),
+        let identities = match server::remove(cache, &self.version) {
+            Err(server::Error::NotInstalled { .. }) if has_server => Vec::new(),
             outcome => outcome?,
         };
         for identity in identities {
@@ -295,7 +296,7 @@ impl RemoveArgs {
 impl RestoreArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let bar = PreparationProgress::new();
-        let restored = target::restore_settings(cache, &bar)?;
+        let restored = server::restore_settings(cache, &bar)?;
         bar.clear();
         if restored.is_empty() {
             print("no settings are to be put back\n")?;

@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::message::Interval;
 use model::record::{Status, Trial};
 use runner::progress::{Event, Observer};
-use target::Progress as _;
 
 use crate::output::{about, note};
 use crate::progress::preparation::PreparationProgress;

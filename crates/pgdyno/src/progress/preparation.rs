@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use host::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
-use target::Progress;
 
 use crate::output::note;
 

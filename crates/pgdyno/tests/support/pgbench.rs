@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use postgres::NoTls;
-use target::{Cache, Progress, Server};
+use server::Server;
 use tempfile::TempDir;
 
 /// What runs.
@@ -68,8 +69,8 @@ impl Bench {
     /// With the standard tables at scale 1, logging every statement.
     pub(crate) fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
-        let installation = target::install(&cache, major, &Quiet).unwrap();
-        let template = target::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
+        let installation = server::install(&cache, major, &Quiet).unwrap();
+        let template = server::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
         let settings = [
             ("log_statement", "all"),
             ("log_line_prefix", "<%c> "),
@@ -92,8 +93,8 @@ impl Bench {
             .current_dir(self.directory.path())
             .env("PGHOST", directory)
             .env("PGPORT", port.to_string())
-            .env("PGUSER", target::USER)
-            .env("PGDATABASE", target::DATABASE);
+            .env("PGUSER", server::USER)
+            .env("PGDATABASE", server::DATABASE);
         command
     }
 
@@ -103,7 +104,7 @@ impl Bench {
     }
 
     pub(crate) fn client(&self) -> postgres::Client {
-        self.connect(target::DATABASE)
+        self.connect(server::DATABASE)
     }
 
     fn connect(&self, database: &str) -> postgres::Client {
@@ -111,7 +112,7 @@ impl Bench {
             panic!("not a socket")
         };
         let mut config = postgres::Config::new();
-        config.host_path(directory).port(port).user(target::USER).dbname(database);
+        config.host_path(directory).port(port).user(server::USER).dbname(database);
         config.connect(NoTls).unwrap()
     }
 

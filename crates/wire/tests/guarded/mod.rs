@@ -6,10 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
-use target::{Cache, Cluster, Progress, Server, StopMode};
+use server::{Cluster, Server, StopMode};
 use wire::blocking::Session;
 use wire::{ConnectParams, Given};
 
@@ -164,7 +165,7 @@ impl Guarded {
     pub(crate) fn params(&self, conninfo: &str) -> ConnectParams {
         let dir = self.files.path().to_str().unwrap();
         let mut given = Given::new();
-        given.set("host", "localhost").set("port", self.port().to_string()).set("user", target::USER);
+        given.set("host", "localhost").set("port", self.port().to_string()).set("user", server::USER);
         given.set("dbname", format!("dbname=postgres {}", conninfo.replace("{dir}", dir)));
         // No variable but the home directory, in which there is nothing.
         let home = |name: &str| (name == "HOME").then(|| format!("{dir}/home"));
@@ -228,8 +229,8 @@ fn put(cluster: &Cluster, name: &str, content: &[u8]) {
 
 fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
-    let installation = target::install(&cache, major, &Quiet).unwrap();
-    target::template(&cache, &installation, &[], &1.into(), &Quiet)
+    let installation = server::install(&cache, major, &Quiet).unwrap();
+    server::template(&cache, &installation, &[], &1.into(), &Quiet)
         .unwrap()
         .clone_cluster(&cache, &Quiet)
         .unwrap()

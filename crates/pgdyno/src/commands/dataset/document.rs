@@ -1,10 +1,11 @@
 //! `pgdyno dataset list` as a versioned document and as a table.
 
+use host::Cache;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use plaintext::table::Table;
 use serde::Serialize;
-use target::{Cache, Facts, TargetError, Template};
+use server::{Facts, Template};
 
 /// Every data set.
 #[derive(Debug, Serialize)]
@@ -34,11 +35,11 @@ struct DatasetEntry {
 }
 
 impl ListDocument {
-    pub(super) fn of(cache: &Cache) -> Result<Self, TargetError> {
+    pub(super) fn of(cache: &Cache) -> Result<Self, server::Error> {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
-            datasets: target::templates(cache)?.iter().map(DatasetEntry::of).collect(),
+            datasets: server::templates(cache)?.iter().map(DatasetEntry::of).collect(),
         })
     }
 

@@ -9,11 +9,11 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
+use host::Cache;
+use machine::vm::guest::{Job, Orders};
+use machine::vm::{Frame, Hardware, Root, Vm};
 use model::machine::Acceleration;
 use model::units::{Size, Span};
-use target::Cache;
-use target::vm::guest::{Job, Orders};
-use target::vm::{Frame, Hardware, Root, Vm};
 
 use crate::campaign_run::stop_on_signals;
 use crate::exit::{Exit, Usage};
@@ -90,13 +90,13 @@ const USUAL_COMMAND: &str = "dmesg";
 impl BootArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let bar = PreparationProgress::new();
-        let kernel = target::kernel(cache, &self.kernel, Path::new(""), &bar);
+        let kernel = machine::kernel(cache, &self.kernel, Path::new(""), &bar);
         bar.clear();
         let kernel = kernel?;
         let program = env::current_exe()?;
         let acceleration = match self.acceleration.as_deref().map(named).transpose()? {
             Some(acceleration) => acceleration,
-            None => match target::vm::works_here(cache, &kernel.image, &program)? {
+            None => match machine::vm::works_here(cache, &kernel.image, &program)? {
                 Ok(()) => Acceleration::Kvm,
                 Err(_) => Acceleration::Tcg,
             },
@@ -127,7 +127,7 @@ impl BootArgs {
                 orders.host_root = true;
                 orders.directory = env::current_dir()?;
                 orders.variables = environment();
-                modules = target::modules(&kernel, &HOST_MODULES)?;
+                modules = machine::modules(&kernel, &HOST_MODULES)?;
             }
         }
         orders.pack(&mut root, &program, &modules)?;
@@ -150,7 +150,7 @@ impl BootArgs {
             _ => {}
         });
         match (ended, failed) {
-            (Err(target::vm::VmError::Interrupted), _) => Ok(Exit::Interrupted),
+            (Err(machine::vm::VmError::Interrupted), _) => Ok(Exit::Interrupted),
             (Err(error), _) => Err(error.into()),
             (Ok(_), Some(why)) => anyhow::bail!("in the virtual machine: {why}"),
             (Ok(code), None) => Ok(Exit::Code(code)),

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use host::Cache;
 use jiff::Timestamp;
+use machine::StoredKernel;
 use plaintext::table::Table;
 use serde::Serialize;
-use target::{Cache, StoredKernel, TargetError};
 
 /// Every kernel that was fetched.
 #[derive(Debug, Serialize)]
@@ -37,11 +38,11 @@ struct KernelEntry {
 }
 
 impl ListDocument {
-    pub(super) fn of(cache: &Cache) -> Result<Self, TargetError> {
+    pub(super) fn of(cache: &Cache) -> Result<Self, machine::Error> {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
-            kernels: target::kernels(cache)?.into_iter().map(KernelEntry::of).collect(),
+            kernels: machine::kernels(cache)?.into_iter().map(KernelEntry::of).collect(),
         })
     }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use host::Cache;
 use model::server::{Build, BuildSystem, Source};
-use target::Cache;
 
 use crate::exit::Exit;
 use crate::output::print;
@@ -58,7 +58,7 @@ impl BuildArgs {
             options: self.options,
             cflags: self.cflags,
         });
-        let installation = target::installation(cache, &source, &bar);
+        let installation = server::installation(cache, &source, &bar);
         bar.clear();
         let installation = installation?;
         let name = installation.identity();

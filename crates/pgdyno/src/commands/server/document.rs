@@ -1,9 +1,10 @@
 //! `pgdyno server list` as a versioned document and as a table.
 
+use host::Cache;
 use plaintext::table::Table;
 use serde::Serialize;
-use target::standing::{self, StandingServer};
-use target::{Cache, Installation, TargetError, Template};
+use server::standing::{self, StandingServer};
+use server::{Installation, Template};
 
 /// Everything in the cache.
 #[derive(Debug, Serialize)]
@@ -69,12 +70,12 @@ struct ServerEntry {
 }
 
 impl ListDocument {
-    pub(super) fn of(cache: &Cache) -> Result<Self, TargetError> {
+    pub(super) fn of(cache: &Cache) -> Result<Self, server::Error> {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
-            installations: cache.installed()?.iter().map(InstallationEntry::of).collect(),
-            templates: target::templates(cache)?.iter().map(TemplateEntry::of).collect(),
+            installations: server::installed(cache)?.iter().map(InstallationEntry::of).collect(),
+            templates: server::templates(cache)?.iter().map(TemplateEntry::of).collect(),
             servers: standing::list(cache)?.iter().map(ServerEntry::of).collect(),
         })
     }
@@ -183,13 +184,13 @@ impl ServerEntry {
 
 /// How to connect by TCP.
 pub(super) fn uri(server: &StandingServer) -> String {
-    format!("postgresql://{}@127.0.0.1:{}/{}", target::USER, server.port(), database(server))
+    format!("postgresql://{}@127.0.0.1:{}/{}", server::USER, server.port(), database(server))
 }
 
 /// The database to look at: the one with pgbench's tables, where there are any.
 pub(super) fn database(server: &StandingServer) -> &'static str {
     match server.scale() {
-        Some(_) => target::DATABASE,
+        Some(_) => server::DATABASE,
         None => "postgres",
     }
 }

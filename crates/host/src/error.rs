@@ -1,0 +1,77 @@
+//! Errors of files, locks and users of this host, and what to do about them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Advice for a full disk.
+pub const MAKE_ROOM: &str = "; make room (`pgdyno dataset list` shows what takes it, `pgdyno dataset remove` frees it), or \
+                         set PGDYNO_CACHE to a directory on a larger file system";
+
+/// Error of work on this host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// No user to run servers as.
+    #[error(
+        "PostgreSQL does not run as root, and there is no user \"{name}\" to run it as; set PGDYNO_SERVER_USER to an \
+         unprivileged user of this machine"
+    )]
+    NoServerUser {
+        /// The user that was looked for.
+        name: String,
+    },
+    /// The cache can't be used by the user that servers run as.
+    #[error(
+        "PGDYNO_CACHE is {path}, which the user \"{user}\" can't reach, as whom servers run when pgdyno is root; make \
+         its directories accessible (chmod o+x) or choose another place"
+    )]
+    CacheOutOfReach {
+        /// The cache.
+        path: PathBuf,
+        /// The server user.
+        user: String,
+    },
+    /// No place for the cache is known.
+    #[error(
+        "there is no place for the cache: none of PGDYNO_CACHE, XDG_CACHE_HOME and HOME is set; set PGDYNO_CACHE"
+    )]
+    NoCache,
+    /// A file or directory could not be worked with.
+    #[error("could not {doing} {path}: {source}{}", advice(source))]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MAKE_ROOM,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; set PGDYNO_CACHE to a directory that you may write to"
+        }
+        _ => "",
+    }
+}
+
+/// Context of an I/O error: the operation and the path.
+pub trait Doing<T> {
+    /// Adds what was tried, such as `read`, and the path.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the operation failed.
+    fn doing(self, what: &'static str, path: &Path) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, what: &'static str, path: &Path) -> Result<T, Error> {
+        self.map_err(|error| Error::File { doing: what, path: path.to_owned(), source: error.into() })
+    }
+}

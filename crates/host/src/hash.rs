@@ -1,0 +1,73 @@
+//! Fingerprints: what tells one set of programs, sources or contents from another.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Doing, Error};
+
+/// A SHA-256 over parts that can't run into each other: each is counted.
+#[derive(Default)]
+pub struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    /// One of nothing so far.
+    pub fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    /// Adds a text or path.
+    pub fn add(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    /// Adds the content of a file.
+    pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
+        let length = add_content(&mut self.0, path)?;
+        self.0.update(length.to_le_bytes());
+        Ok(())
+    }
+
+    /// In hexadecimal.
+    pub fn finish(self) -> String {
+        hexadecimal(self.0)
+    }
+
+    /// The first eight digits, for names: enough for the few that one cache has.
+    pub fn short(self) -> String {
+        let mut digits = self.finish();
+        digits.truncate(8);
+        digits
+    }
+}
+
+/// The SHA-256 of a file in hexadecimal, as `sha256sum` gives it.
+pub fn sha256(path: &Path) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    add_content(&mut hash, path)?;
+    Ok(hexadecimal(hash))
+}
+
+/// Gives the number of bytes.
+fn add_content(hash: &mut Sha256, path: &Path) -> Result<u64, Error> {
+    let mut file = File::open(path).doing("read", path)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut length = 0_u64;
+    loop {
+        match file.read(&mut buffer).doing("read", path)? {
+            0 => return Ok(length),
+            n => {
+                length += n as u64;
+                hash.update(&buffer[..n]);
+            }
+        }
+    }
+}
+
+fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

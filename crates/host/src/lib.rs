@@ -1,0 +1,18 @@
+//! This host: the cache directory, locks between processes, checksums, child processes, the user that servers run as.
+//! What is of PostgreSQL is in the crate `server`, what is of kernels in `machine`.
+
+mod cache;
+mod error;
+pub mod files;
+mod hash;
+mod lock;
+pub mod process;
+mod progress;
+mod user;
+
+pub use cache::Cache;
+pub use error::{Doing, Error, MAKE_ROOM};
+pub use hash::{Fingerprint, sha256};
+pub use lock::Lock;
+pub use progress::{Progress, unless_interrupted};
+pub use user::ServerUser;

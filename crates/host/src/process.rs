@@ -1,0 +1,149 @@
+//! Child processes that do not outlive us.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// How often a state that nothing announces is looked at.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(3);
+/// How long processes have after a signal that they should obey at once.
+pub const OBEY_WITHIN: Duration = Duration::from_secs(8);
+
+/// How much of a log goes into an error.
+pub const LAST_LINES: usize = 20;
+
+/// Starts a child that gets `signal` when this process dies, however it dies, and that Ctrl-C does not reach.
+pub fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {
+    let parent = rustix::process::getpid();
+    command.process_group(0);
+    // SAFETY: between fork and exec only system calls are made, and no memory is allocated.
+    unsafe {
+        // The standard library runs this after it has changed the user, which would clear the death signal.
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(signal))?;
+            // The parent may have died before it was set.
+            match rustix::process::getppid() == Some(parent) {
+                true => Ok(()),
+                false => Err(rustix::io::Errno::CANCELED.into()),
+            }
+        });
+    }
+    on_the_lasting_thread(command)
+}
+
+/// Has a command enter control groups before it begins, by their files `cgroup.procs`. What counts is the right of who
+/// has opened these (from Linux 5.16 on, and where CVE-2021-4197 was mended): by now the process has the server's user.
+pub fn enter(command: &mut Command, groups: Vec<File>) {
+    if groups.is_empty() {
+        return;
+    }
+    // SAFETY: as above.
+    unsafe {
+        command.pre_exec(move || {
+            for group in &groups {
+                rustix::io::write(group, b"0")?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Has a command inherit a file under the same descriptor.
+pub fn keep_open(command: &mut Command, file: OwnedFd) {
+    // SAFETY: as above.
+    unsafe {
+        command.pre_exec(move || Ok(rustix::io::fcntl_setfd(&file, FdFlags::empty())?));
+    }
+}
+
+/// Starts a process in a session of its own, which outlives us.
+pub fn spawn_detached(mut command: Command) -> io::Result<Child> {
+    // SAFETY: as above.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+    command.spawn()
+}
+
+/// The kernel sends the death signal when the *thread* that forked ends, so all children come from one thread that
+/// lasts as long as the process.
+fn on_the_lasting_thread(command: Command) -> io::Result<Child> {
+    type Order = (Command, mpsc::Sender<io::Result<Child>>);
+    static THREAD: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let gone = || io::Error::other("the thread that starts processes is gone");
+    let thread = THREAD.get_or_init(|| {
+        let (sender, orders) = mpsc::channel::<Order>();
+        // Where no thread can be made, the channel is closed and the order below fails.
+        let _ = thread::Builder::new().name("spawner".to_owned()).spawn(move || {
+            for (mut command, reply) in orders {
+                let _ = reply.send(command.spawn());
+            }
+        });
+        sender
+    });
+    let (reply, child) = mpsc::channel();
+    thread.send((command, reply)).map_err(|_| gone())?;
+    child.recv().map_err(|_| gone())?
+}
+
+/// Waits for a child that [`spawn`] started as long as it is wanted. None where that ended first; its whole process group
+/// is gone then.
+pub fn wait_while(child: &mut Child, mut is_wanted: impl FnMut() -> bool) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if !is_wanted() {
+            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let signal = |signal| group.is_none_or(|group| kill_process_group(group, signal).is_err());
+            signal(Signal::TERM);
+            // The group is there as long as its leader has not been waited for.
+            until(OBEY_WITHIN, || child.try_wait().is_ok_and(|status| status.is_some()));
+            signal(Signal::KILL);
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Sends a signal; a process that is gone already is no error.
+pub fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Looks at a state again and again until it holds, or the time is up.
+pub fn until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + within;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// The end of a text.
+pub fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len() {
+        0 => "(it is empty)".to_owned(),
+        all => lines[all.saturating_sub(count)..].join("\n"),
+    }
+}

@@ -1,0 +1,285 @@
+//! The machine's own apt, which knows what packages there are, and gets and checks them. Nothing is installed, and
+//! nothing needs root.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::error::Error;
+use crate::kernel::choice::{PREFIX, Wanted};
+use host::Doing;
+use host::Progress;
+use host::process::{LAST_LINES, last_lines};
+use host::process::{spawn, wait_while};
+
+/// One version of a package.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// As it says itself: clauses with alternatives.
+    depends: String,
+    /// Bytes of its file.
+    bytes: u64,
+}
+
+impl Package {
+    /// One whose name and version alone are known.
+    pub(crate) fn named(name: &str, version: &str) -> Self {
+        Self { name: name.to_owned(), version: version.to_owned(), ..Self::default() }
+    }
+
+    /// Whether it has a kernel of some release, and does not only depend on another that has.
+    pub(crate) fn is_kernel(&self) -> bool {
+        let release = self.name.strip_prefix(PREFIX).unwrap_or_default();
+        let has_release = release.starts_with(|c: char| c.is_ascii_digit());
+        has_release && !self.is_beside() && self.depends_on(PREFIX).is_none()
+    }
+
+    /// Whether it has what belongs to a kernel.
+    pub(crate) fn is_beside(&self) -> bool {
+        ["-dbg", "-template"].iter().any(|end| self.name.ends_with(end))
+    }
+
+    /// The first package it depends on whose name begins like this, and the version where it has to be just one.
+    pub(crate) fn depends_on(&self, prefix: &str) -> Option<(String, Option<String>)> {
+        self.depends.split(',').find_map(|clause| {
+            let first = clause.split('|').next()?.trim();
+            let (name, condition) = first.split_once(' ').unwrap_or((first, ""));
+            let exactly = condition.trim().strip_prefix("(=").and_then(|rest| rest.strip_suffix(')'));
+            let version = exactly.map(|version| version.trim().to_owned());
+            (name.starts_with(prefix) && is_word(name)).then(|| (name.to_owned(), version))
+        })
+    }
+}
+
+/// Every package of a kernel that apt can get.
+pub(crate) fn packages(wanted: &Wanted, progress: &dyn Progress) -> Result<Vec<Package>, Error> {
+    let apt = Apt { label: wanted.label(), progress };
+    let names = apt.ask(&["pkgnames", PREFIX])?;
+    let names: Vec<&str> = names.lines().filter(|name| is_word(name)).collect();
+    let packages = apt.show(&names)?;
+    match packages.is_empty() {
+        false => Ok(packages),
+        true => Err(apt.failed(
+            "apt's lists of packages are empty, or have no kernels; run `apt-get update`".to_owned(),
+        )),
+    }
+}
+
+/// Downloads a package of a kernel, and those that it has its image and its modules in where these are others, into a
+/// directory of their own. Gives their files.
+pub(crate) fn download(
+    wanted: &Wanted,
+    package: &Package,
+    into: &Path,
+    progress: &dyn Progress,
+) -> Result<Vec<PathBuf>, Error> {
+    let apt = Apt { label: wanted.label(), progress };
+    let mut all = vec![package.clone()];
+    for prefix in ["linux-binary-", "linux-modules-"] {
+        if let Some((name, version)) = package.depends_on(prefix) {
+            let found = apt.show(&[&name])?;
+            let is_it = |part: &Package| {
+                part.name == name && version.as_ref().is_none_or(|version| *version == part.version)
+            };
+            all.push(found.into_iter().find(is_it).ok_or_else(|| {
+                apt.failed(format!(
+                    "{} needs {name}, which apt does not have; run `apt-get update`",
+                    package.name
+                ))
+            })?);
+        }
+    }
+    let total = all.iter().map(|package| package.bytes).sum();
+    let mut command = Command::new("apt-get");
+    // As root, apt would become a user who may not write here, and complain.
+    command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).current_dir(into);
+    command.args(all.iter().map(|package| format!("{}={}", package.name, package.version)));
+    let what = format!("downloading {}", package.name);
+    apt.run(command, || progress.step(&what, size_of(into), Some(total)))?.map_err(|said| {
+        apt.failed(format!(
+            "apt-get could not download {}: {said}\nIf the package is gone, `apt-get update` gets newer lists",
+            package.name
+        ))
+    })?;
+    let mut files: Vec<PathBuf> = fs::read_dir(into)
+        .doing("read the directory", into)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "deb"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Unpacks a package's file into a directory.
+pub(crate) fn unpack(
+    wanted: &Wanted,
+    file: &Path,
+    into: &Path,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let apt = Apt { label: wanted.label(), progress };
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--extract").args([file, into]);
+    apt.run(command, || {})?.map(drop).map_err(|said| {
+        let name = file.file_name().unwrap_or_default().display();
+        apt.failed(format!("{name} can't be unpacked: {said}"))
+    })
+}
+
+/// Asks apt for one label's sake.
+struct Apt<'a> {
+    label: &'a str,
+    progress: &'a dyn Progress,
+}
+
+impl Apt<'_> {
+    /// What `apt-cache` answers.
+    fn ask(&self, arguments: &[&str]) -> Result<String, Error> {
+        let mut command = Command::new("apt-cache");
+        command.args(arguments);
+        self.run(command, || {})?.map_err(|said| self.failed(format!("apt-cache failed: {said}")))
+    }
+
+    /// Every version that can be got of these packages.
+    fn show(&self, names: &[&str]) -> Result<Vec<Package>, Error> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut command = Command::new("apt-cache");
+        command.args(["show", "--"]).args(names);
+        // It fails where there is none.
+        Ok(self.run(command, || {})?.map_or_else(|_| Vec::new(), |text| read(&text)))
+    }
+
+    /// Runs a command to its end, calling `meanwhile` again and again. Gives what it said: its output, or its last words
+    /// where it failed.
+    fn run(&self, mut command: Command, meanwhile: impl Fn()) -> Result<Result<String, String>, Error> {
+        let program = PathBuf::from(command.get_program());
+        let file = || tempfile::tempfile().doing("make a temporary file in", &std::env::temp_dir());
+        let (out, err) = (file()?, file()?);
+        let handle = |file: &File| file.try_clone().doing("write the output of", &program);
+        command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(handle(&out)?).stderr(handle(&err)?);
+        let mut child = match spawn(command, Signal::TERM) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(self.no_apt(&program)),
+            outcome => outcome.doing("run", &program)?,
+        };
+        let is_wanted = || {
+            meanwhile();
+            !self.progress.interrupted()
+        };
+        let Some(status) = wait_while(&mut child, is_wanted).doing("wait for", &program)? else {
+            return Err(host::Error::Interrupted.into());
+        };
+        let said = |file: File| content(file).doing("read the output of", &program);
+        let out = said(out)?;
+        if status.success() {
+            return Ok(Ok(out));
+        }
+        let words = said(err)?;
+        Ok(Err(match words.trim() {
+            "" => status.to_string(),
+            words => last_lines(words, LAST_LINES),
+        }))
+    }
+
+    fn no_apt(&self, program: &Path) -> Error {
+        self.failed(format!(
+            "kernels by version or package are Debian's, and getting them needs apt and dpkg, but this machine has no \
+             `{}`; the path of a bzImage, such as ./bzImage, works anywhere",
+            program.display()
+        ))
+    }
+
+    fn failed(&self, why: String) -> Error {
+        Error::KernelPackage { label: self.label.to_owned(), why }
+    }
+}
+
+/// Reads what `apt-cache show` prints: paragraphs of fields. What can't be downloaded is left out.
+fn read(text: &str) -> Vec<Package> {
+    let package = |paragraph: &str| {
+        let field = |name: &str| {
+            paragraph
+                .lines()
+                .find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
+        };
+        field("Filename")?;
+        Some(Package {
+            name: field("Package").filter(|name| is_word(name))?,
+            version: field("Version").filter(|version| is_word(version))?,
+            depends: field("Depends").unwrap_or_default(),
+            bytes: field("Size").and_then(|size| size.parse().ok()).unwrap_or(0),
+        })
+    };
+    text.split("\n\n").filter_map(package).collect()
+}
+
+/// Whether a text can be the name or version of a package. It is then no option, and no path.
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-~:".contains(c))
+}
+
+/// Bytes of the files in a directory.
+fn size_of(directory: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+fn content(mut file: File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A package as `apt-cache show` prints it.
+    pub(crate) fn paragraph(name: &str, version: &str, depends: &str) -> String {
+        format!(
+            "Package: {name}\nSource: linux\nVersion: {version}\nDepends: {depends}\nDescription: Linux\n Version: no\n\
+             Filename: pool/{name}.deb\nSize: 1000\n\n"
+        )
+    }
+
+    pub(crate) fn packages(text: &str) -> Vec<Package> {
+        read(text)
+    }
+
+    #[test]
+    fn packages_that_can_be_got_are_read() {
+        let whole = paragraph("linux-image-6.12.9-amd64", "6.12.9-1", "kmod, linux-base (>= 4.12~)");
+        let installed_only =
+            "Package: linux-image-6.12.8-amd64\nStatus: install ok installed\nVersion: 6.12.8-1\n\n";
+        let others =
+            ["Package: -o\nVersion: 1\nFilename: x\n\n", "Package: a/b\nVersion: 1\nFilename: x\n\n", "\n\n"];
+        let found = read(&[&whole, installed_only, &others.concat(), "Package: cut"].concat());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(
+            (&*found[0].name, &*found[0].version, found[0].bytes),
+            ("linux-image-6.12.9-amd64", "6.12.9-1", 1000)
+        );
+        assert!(found[0].is_kernel());
+    }
+
+    #[test]
+    fn what_a_package_depends_on_is_its_first_alternative() {
+        let depends =
+            "kmod, linux-binary-7.0 (= 7.0-1) | linux-binary-7.0-unsigned (= 7.0-1), linux-modules-7.0";
+        let package = &read(&paragraph("linux-image-7.0-amd64", "7.0-1", depends))[0];
+        assert_eq!(
+            package.depends_on("linux-binary-"),
+            Some(("linux-binary-7.0".to_owned(), Some("7.0-1".to_owned())))
+        );
+        assert_eq!(package.depends_on("linux-modules-"), Some(("linux-modules-7.0".to_owned(), None)));
+        assert_eq!(package.depends_on(PREFIX), None);
+    }
+}

@@ -1,0 +1,291 @@
+//! Which package a label means.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use glob::Pattern;
+
+use crate::error::Error;
+use crate::kernel::apt::Package;
+use crate::kernel::debian_version::{compare, upstream};
+
+/// What every package of a kernel is called at its beginning.
+pub(crate) const PREFIX: &str = "linux-image-";
+
+/// A label that is of packages.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    label: String,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// A version of Linux, or how it begins.
+    Version,
+    /// The name of a package.
+    Name,
+    /// A glob of names.
+    Glob(Pattern),
+}
+
+impl FromStr for Wanted {
+    type Err = Error;
+
+    fn from_str(label: &str) -> Result<Self, Error> {
+        let refuse = || Error::NotAKernel { label: label.to_owned() };
+        let is_made_of =
+            |others: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
+        let form = match label {
+            _ if label.starts_with(|c: char| c.is_ascii_digit()) && is_made_of(".+-~") => Form::Version,
+            _ if !label.starts_with(PREFIX) => return Err(refuse()),
+            _ if is_made_of(".+-~") => Form::Name,
+            _ if is_made_of(".+-~*?[]!") => Form::Glob(Pattern::new(label).map_err(|_| refuse())?),
+            _ => return Err(refuse()),
+        };
+        Ok(Self { label: label.to_owned(), form })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+impl Wanted {
+    /// The label.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether it is the name of just one package.
+    pub(crate) fn is_name(&self) -> bool {
+        matches!(self.form, Form::Name)
+    }
+
+    /// Whether a package would do.
+    pub(crate) fn allows(&self, package: &Package) -> bool {
+        match &self.form {
+            Form::Name => package.name == self.label,
+            Form::Glob(pattern) => pattern.matches(&package.name) && package.is_kernel(),
+            Form::Version => {
+                let release = package.name.strip_prefix(PREFIX).unwrap_or_default();
+                let is_plain = matches!(Flavour::of(&package.name), Flavour::Cloud | Flavour::Plain);
+                let begins = |version: &str| begins_with(version, &self.label);
+                package.is_kernel() && is_plain && (begins(upstream(&package.version)) || begins(release))
+            }
+        }
+    }
+
+    /// The order in which packages that would do are preferred. Of a version, the flavour counts before the rest: one
+    /// for machines like this, made for virtual machines where there is one.
+    pub(crate) fn prefer(&self, a: &Package, b: &Package) -> Ordering {
+        let signed = is_signed(&a.name).cmp(&is_signed(&b.name));
+        let version = compare(&a.version, &b.version);
+        let flavour = Flavour::of(&a.name).cmp(&Flavour::of(&b.name));
+        match self.form {
+            Form::Version => signed.then(flavour).then(version),
+            _ => signed.then(version).then(flavour),
+        }
+    }
+}
+
+/// What a kernel was configured for, in the order in which it is preferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Flavour {
+    /// Another one, such as `rt`, or of other machines.
+    Other,
+    /// Any machine of this architecture.
+    Plain,
+    /// Virtual machines of this architecture.
+    Cloud,
+}
+
+impl Flavour {
+    /// `linux-image-6.12.117+deb12-cloud-amd64`: what is between the release and the architecture.
+    fn of(name: &str) -> Self {
+        let name = name.strip_suffix(UNSIGNED).unwrap_or(name);
+        let Some(rest) = name.strip_suffix(architecture()).and_then(|rest| rest.strip_suffix('-')) else {
+            return Self::Other;
+        };
+        match rest.rsplit('-').next().unwrap_or_default() {
+            "cloud" => Self::Cloud,
+            part if part.starts_with(|c: char| c.is_ascii_digit()) => Self::Plain,
+            _ => Self::Other,
+        }
+    }
+}
+
+const UNSIGNED: &str = "-unsigned";
+
+fn is_signed(name: &str) -> bool {
+    !name.ends_with(UNSIGNED)
+}
+
+/// This machine's architecture as Debian calls it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Whether a version is another or a later part of it: 6.12 begins 6.12.9, but not 6.120.
+fn begins_with(version: &str, beginning: &str) -> bool {
+    let rest = version.strip_prefix(beginning);
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+}
+
+/// The package that a label means. One that only depends on a kernel's package stands for that.
+pub(crate) fn choose(wanted: &Wanted, packages: &[Package]) -> Result<Package, Error> {
+    let fitting = packages.iter().filter(|package| wanted.allows(package));
+    let Some(mut chosen) = fitting.max_by(|a, b| wanted.prefer(a, b)) else {
+        return Err(Error::NoKernel { label: wanted.to_string(), why: available(packages) });
+    };
+    // A chain of these is short; a circle is none.
+    for _ in 0..4 {
+        let Some((name, version)) = chosen.depends_on(PREFIX) else { break };
+        let is_it = |package: &&Package| {
+            package.name == name && version.as_ref().is_none_or(|version| *version == package.version)
+        };
+        let newest = packages.iter().filter(is_it).max_by(|a, b| compare(&a.version, &b.version));
+        chosen = newest.ok_or_else(|| Error::NoKernel {
+            label: wanted.to_string(),
+            why: format!("{} needs {name}, which apt does not have; run `apt-get update`", chosen.name),
+        })?;
+    }
+    match chosen.is_beside() {
+        false => Ok(chosen.clone()),
+        true => Err(Error::NoKernel {
+            label: wanted.to_string(),
+            why: format!("{} has only what belongs to one; {}", chosen.name, available(packages)),
+        }),
+    }
+}
+
+/// The newest of each series and flavour, oldest series first.
+fn available(packages: &[Package]) -> String {
+    let mut kernels: Vec<&Package> = packages
+        .iter()
+        .filter(|package| package.is_kernel() && is_signed(&package.name))
+        .filter(|package| Flavour::of(&package.name) != Flavour::Other)
+        .collect();
+    kernels.sort_by(|a, b| {
+        let flavour = || Flavour::of(&b.name).cmp(&Flavour::of(&a.name));
+        let series = series(a).cmp(&series(b));
+        series.then_with(flavour).then_with(|| compare(&b.version, &a.version))
+    });
+    kernels.dedup_by_key(|package| (series(package), Flavour::of(&package.name)));
+    let names: Vec<&str> = kernels.iter().map(|package| package.name.as_str()).collect();
+    match names[..] {
+        [] => "apt has none for this machine; `apt-get update` gets the lists of what there is".to_owned(),
+        _ => format!(
+            "apt has {}, and others of these versions; `apt-get update` gets newer lists",
+            names.join(", ")
+        ),
+    }
+}
+
+/// The first two numbers of a version.
+fn series(package: &Package) -> (u32, u32) {
+    let mut numbers = upstream(&package.version).split('.').map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::apt::tests::{packages, paragraph};
+
+    /// What a Debian has: `ARCH` stands for this machine's architecture.
+    const DEBIAN: [(&str, &str, &str); 15] = [
+        ("linux-image-6.1.0-9-cloud-ARCH", "6.1.90-1", ""),
+        ("linux-image-6.1.0-56-cloud-ARCH", "6.1.192-2", ""),
+        ("linux-image-6.1.0-56-ARCH", "6.1.192-2", ""),
+        ("linux-image-6.1.0-57-rt-ARCH", "6.1.193-1", ""),
+        ("linux-image-6.1.0-57-ARCH-dbg", "6.1.193-1", ""),
+        ("linux-image-6.1.0-57-cloud-ARCH-unsigned", "6.1.193-1", ""),
+        ("linux-image-6.12.9+deb13-ARCH", "6.12.9-1", ""),
+        ("linux-image-6.12.10+deb13-ARCH", "6.12.10-1", ""),
+        ("linux-image-6.12.10+deb13-otherarch", "6.12.10-1", ""),
+        ("linux-image-6.17.1+deb14-ARCH-unsigned", "6.17.1-1", ""),
+        ("linux-image-6.18-rc3-ARCH", "6.18~rc3-1~exp1", ""),
+        ("linux-image-ARCH", "6.12.10-1", "linux-image-6.12.10+deb13-ARCH (= 6.12.10-1)"),
+        ("linux-image-cloud-ARCH", "6.1.192-2", "linux-image-6.1.0-56-cloud-ARCH (= 6.1.192-2)"),
+        ("linux-image-lost-ARCH", "6.1.200-1", "linux-image-6.1.0-60-ARCH (= 6.1.200-1)"),
+        ("linux-image-ARCH-signed-template", "6.1.192-2", ""),
+    ];
+
+    /// What a label means there, with `ARCH`, or the error.
+    fn chosen(label: &str) -> Result<String, String> {
+        let here = |text: &str| text.replace("ARCH", architecture());
+        let text: String =
+            DEBIAN.iter().map(|(name, version, needs)| here(&paragraph(name, version, needs))).collect();
+        let wanted: Wanted = here(label).parse().map_err(|error: Error| error.to_string())?;
+        let package = choose(&wanted, &packages(&text)).map_err(|error| error.to_string())?;
+        Ok(package.name.replace(architecture(), "ARCH"))
+    }
+
+    #[test]
+    fn the_newest_that_a_label_means_is_chosen() {
+        for (label, name) in [
+            // Versions: the cloud flavour first, then the plain one, in Debian's order.
+            ("6.1", "linux-image-6.1.0-56-cloud-ARCH"),
+            ("6.1.90", "linux-image-6.1.0-9-cloud-ARCH"),
+            ("6.1.0-9", "linux-image-6.1.0-9-cloud-ARCH"),
+            ("6.12", "linux-image-6.12.10+deb13-ARCH"),
+            ("6.12.9", "linux-image-6.12.9+deb13-ARCH"),
+            ("6.17", "linux-image-6.17.1+deb14-ARCH-unsigned"),
+            // Names, and what only depends on another.
+            ("linux-image-6.1.0-57-rt-ARCH", "linux-image-6.1.0-57-rt-ARCH"),
+            ("linux-image-ARCH", "linux-image-6.12.10+deb13-ARCH"),
+            ("linux-image-cloud-ARCH", "linux-image-6.1.0-56-cloud-ARCH"),
+            // Globs.
+            ("linux-image-6.1.*-cloud-ARCH", "linux-image-6.1.0-56-cloud-ARCH"),
+            ("linux-image-6.1.*-cloud-ARCH*", "linux-image-6.1.0-56-cloud-ARCH"),
+            ("linux-image-6.1.*-rt-ARCH", "linux-image-6.1.0-57-rt-ARCH"),
+            ("linux-image-6.12.?+deb13-*", "linux-image-6.12.9+deb13-ARCH"),
+            ("linux-image-6.12.*", "linux-image-6.12.10+deb13-ARCH"),
+            ("linux-image-6.1[0-2].*-ARCH", "linux-image-6.12.10+deb13-ARCH"),
+        ] {
+            assert_eq!(chosen(label).as_deref(), Ok(name), "{label}");
+        }
+    }
+
+    #[test]
+    fn what_there_is_is_said_where_a_label_means_nothing() {
+        for label in ["5", "6.120", "6.2", "6.1.19", "linux-image-5.*", "linux-image-6.1.0-56-clod-ARCH"] {
+            let error = chosen(label).unwrap_err();
+            let names = ["6.1.0-56-cloud-ARCH, ", "6.1.0-56-ARCH, ", "6.12.10+deb13-ARCH, "];
+            let names =
+                names.map(|name| format!("linux-image-{}", name.replace("ARCH", architecture()))).concat();
+            assert!(error.contains("there is no kernel") && error.contains(&names), "{label}: {error}");
+            assert!(error.contains("apt-get update"), "{error}");
+        }
+        let error = chosen("linux-image-lost-ARCH").unwrap_err();
+        assert!(error.contains("needs linux-image-6.1.0-60-"), "{error}");
+        let error = chosen("linux-image-6.1.0-57-ARCH-dbg").unwrap_err();
+        assert!(error.contains("only what belongs to one"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_label_is_refused() {
+        for label in [
+            "",
+            "bzImage",
+            "linux-6.12",
+            "6.1 ",
+            "6.*",
+            "linux-image-[a",
+            "linux-image-6.1;ls",
+            "-6.1",
+            "linux-image-\0",
+        ] {
+            let error = chosen(label).unwrap_err();
+            assert!(error.contains("is no kernel: expected a version such as"), "{label}: {error}");
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The modules of a kernel: which files have a driver, in the order in which they are loaded. What `depmod` would write is
+//! not in a package that was only unpacked, so it is asked of the modules themselves. Sources: depmod(8), modinfo(8), and
+//! the kernel's Documentation/kbuild/kbuild.rst for `modules.order` and `modules.builtin`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSection};
+
+use crate::error::Error;
+use crate::kernel::Kernel;
+use host::Doing;
+
+/// A module as the kernel takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleFile {
+    /// Its name with `_`, as `lsmod` has it.
+    pub name: String,
+    /// Its file's content, not compressed.
+    pub bytes: Vec<u8>,
+}
+
+/// No module is larger, whatever its compressed file says.
+const MOST_BYTES: u64 = 1 << 30;
+/// How modules are compressed; the first is not at all.
+const COMPRESSIONS: [&str; 4] = ["", ".xz", ".zst", ".gz"];
+
+/// The modules of a kernel that have these drivers and all that they need, each after what it needs. What is built in
+/// needs no file. Of a kernel without a directory of modules every driver is taken for built in: there is nothing else
+/// it could have.
+///
+/// # Errors
+/// The kernel lacks a driver; a module can't be read.
+pub fn modules(kernel: &Kernel, names: &[&str]) -> Result<Vec<ModuleFile>, Error> {
+    let Some(directory) = &kernel.modules else { return Ok(Vec::new()) };
+    let mut loading = Loading {
+        kernel,
+        directory,
+        files: files(directory)?,
+        built_in: built_in(directory)?,
+        seen: BTreeSet::new(),
+        loaded: Vec::new(),
+    };
+    for name in names {
+        loading.need(&normal(name))?;
+    }
+    Ok(loading.loaded)
+}
+
+struct Loading<'a> {
+    kernel: &'a Kernel,
+    directory: &'a Path,
+    files: BTreeMap<String, PathBuf>,
+    built_in: BTreeSet<String>,
+    seen: BTreeSet<String>,
+    loaded: Vec<ModuleFile>,
+}
+
+impl Loading<'_> {
+    fn need(&mut self, name: &str) -> Result<(), Error> {
+        if self.built_in.contains(name) || !self.seen.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let file = self.files.get(name).ok_or_else(|| Error::NoDriver {
+            release: self.kernel.release.clone(),
+            origin: self.kernel.origin.clone(),
+            driver: name.to_owned(),
+            modules: self.directory.to_owned(),
+        })?;
+        let refuse = |why: String| Error::Kernel {
+            kernel: self.kernel.origin.clone(),
+            why: format!("its module {}: {why}", file.display()),
+        };
+        let bytes = decompressed(file).map_err(refuse)?;
+        let needs = Needs::of(&bytes).map_err(refuse)?;
+        for wish in &needs.before {
+            self.wish(wish)?;
+        }
+        for need in &needs.depends {
+            self.need(need)?;
+        }
+        self.loaded.push(ModuleFile { name: name.to_owned(), bytes });
+        Ok(())
+    }
+
+    /// What should be there before a module though no symbol of it is needed. It may be the name of an algorithm, which
+    /// for the kernel's own implementation has `_generic` behind it.
+    fn wish(&mut self, name: &str) -> Result<(), Error> {
+        let algorithm = name.strip_prefix("crypto_").unwrap_or(name);
+        let names = [name.to_owned(), algorithm.to_owned(), format!("{algorithm}_generic")];
+        match names.into_iter().find(|name| self.files.contains_key(name)) {
+            Some(name) => self.need(&name),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a module says that it needs.
+struct Needs {
+    depends: Vec<String>,
+    before: Vec<String>,
+}
+
+impl Needs {
+    fn of(bytes: &[u8]) -> Result<Self, String> {
+        let none = |error: &dyn std::fmt::Display| format!("it is no module: {error}");
+        let file = object::File::parse(bytes).map_err(|error| none(&error))?;
+        let section = file.section_by_name(".modinfo").ok_or_else(|| none(&"there is no .modinfo in it"))?;
+        let info = section.data().map_err(|error| none(&error))?;
+        let info = String::from_utf8_lossy(info);
+        let values = |key: &'static str| info.split('\0').filter_map(move |entry| entry.strip_prefix(key));
+        let depends = values("depends=").flat_map(|names| names.split(','));
+        let before = values("softdep=").flat_map(|words| {
+            let words = words.split_ascii_whitespace().skip_while(|&word| word != "pre:").skip(1);
+            words.take_while(|word| !word.ends_with(':'))
+        });
+        let named = |name: &str| Some(normal(name)).filter(|name| !name.is_empty());
+        Ok(Self { depends: depends.filter_map(named).collect(), before: before.filter_map(named).collect() })
+    }
+}
+
+/// Every module that there is a file of, by name.
+fn files(directory: &Path) -> Result<BTreeMap<String, PathBuf>, Error> {
+    let mut found = BTreeMap::new();
+    // A tree has much else in it, but lists what it built.
+    let order = directory.join("modules.order");
+    if directory.join("include/config").is_dir() {
+        for line in lines(&order)? {
+            let path = Path::new(line.strip_prefix("kernel/").unwrap_or(&line)).with_extension("ko");
+            let file = directory.join(&path);
+            if let (Some(name), true) = (name_of(&path), file.is_file()) {
+                found.insert(name, file);
+            }
+        }
+    } else {
+        look_through(directory, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn look_through(directory: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
+    for entry in fs::read_dir(directory).doing("read the directory", directory)? {
+        let entry = entry.doing("read the directory", directory)?;
+        let path = entry.path();
+        // Links lead to the kernel's source.
+        if entry.file_type().doing("look at", &path)?.is_dir() {
+            look_through(&path, found)?;
+        } else if let Some(name) = name_of(&path) {
+            found.insert(name, path);
+        }
+    }
+    Ok(())
+}
+
+fn built_in(directory: &Path) -> Result<BTreeSet<String>, Error> {
+    let lines = lines(&directory.join("modules.builtin"))?;
+    Ok(lines.iter().filter_map(|line| name_of(Path::new(line))).collect())
+}
+
+/// The lines of a list; of one that is not there, none.
+fn lines(file: &Path) -> Result<Vec<String>, Error> {
+    match fs::read(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        text => Ok(String::from_utf8_lossy(&text.doing("read", file)?).lines().map(str::to_owned).collect()),
+    }
+}
+
+/// The name of the module in a file; none of other files.
+fn name_of(path: &Path) -> Option<String> {
+    let file = path.file_name()?.to_str()?;
+    let names = COMPRESSIONS.iter().find_map(|end| file.strip_suffix(end)?.strip_suffix(".ko"));
+    names.map(normal)
+}
+
+/// To the kernel, `-` and `_` in names are the same.
+fn normal(name: &str) -> String {
+    name.trim().replace('-', "_")
+}
+
+fn decompressed(file: &Path) -> Result<Vec<u8>, String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let opened = fs::File::open(file)?;
+        let mut bytes = Vec::new();
+        let content: Box<dyn Read> = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("xz") => Box::new(liblzma::read::XzDecoder::new(opened)),
+            Some("zst") => Box::new(zstd::Decoder::new(opened)?),
+            Some("gz") => Box::new(flate2::read::GzDecoder::new(opened)),
+            _ => Box::new(opened),
+        };
+        content.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Err(error) => Err(format!("it can't be read: {error}")),
+        Ok(bytes) if bytes.len() as u64 > MOST_BYTES => Err("it is larger than any module".to_owned()),
+        Ok(bytes) => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A module that says this of itself: an ELF object with nothing else in it.
+    fn module(info: &[&str]) -> Vec<u8> {
+        const HEADER: usize = 64;
+        const NAMES: &[u8] = b"\0.modinfo\0.shstrtab\0";
+        let info = info.iter().flat_map(|entry| [entry.as_bytes(), b"\0"].concat()).collect::<Vec<u8>>();
+        let sections = HEADER + info.len() + NAMES.len();
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0".to_vec();
+        file.extend([0; 16]);
+        file.extend((sections as u64).to_le_bytes());
+        // Flags, and the sizes and numbers of headers: this one, programs', sections'; and which section has names.
+        file.extend([0; 4]);
+        file.extend([64_u16, 0, 0, 64, 3, 2].into_iter().flat_map(u16::to_le_bytes));
+        file.extend(&info);
+        file.extend(NAMES);
+        file.extend([0; 64]);
+        for (name, kind, at, length) in
+            [(1_u32, 1_u32, HEADER, info.len()), (10, 3, HEADER + info.len(), NAMES.len())]
+        {
+            file.extend([name.to_le_bytes(), kind.to_le_bytes()].concat());
+            let numbers = [0, 0, at as u64, length as u64, 0, 1, 0];
+            file.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        }
+        file
+    }
+
+    /// A kernel's directory of modules.
+    struct Fake(TempDir);
+
+    impl Fake {
+        fn new(built_in: &str) -> Self {
+            let fake = Self(tempfile::tempdir().unwrap());
+            fake.write("modules.builtin", built_in.as_bytes());
+            fake
+        }
+
+        fn write(&self, name: &str, content: &[u8]) {
+            let file = self.0.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, content).unwrap();
+        }
+
+        fn kernel(&self) -> Kernel {
+            Kernel {
+                label: "6.99".to_owned(),
+                release: "6.99.0-test".to_owned(),
+                image: self.0.path().join("vmlinuz"),
+                modules: Some(self.0.path().to_owned()),
+                config: None,
+                origin: "linux-image-test 6.99-1".to_owned(),
+                identity: String::new(),
+                _in_use: None,
+            }
+        }
+
+        fn load(&self, names: &[&str]) -> Result<String, String> {
+            let loaded = modules(&self.kernel(), names).map_err(|error| error.to_string())?;
+            Ok(loaded.into_iter().map(|module| module.name).collect::<Vec<_>>().join(" "))
+        }
+    }
+
+    #[test]
+    fn modules_come_after_what_they_need_and_once() {
+        let fake = Fake::new("kernel/fs/ext4/ext4.ko\nkernel/lib/crc-t10dif.ko\n");
+        fake.write("kernel/a.ko", &module(&["license=GPL", "depends=b-one,c,crc_t10dif", "name=a"]));
+        fake.write("kernel/drivers/b_one.ko", &module(&["depends=c"]));
+        fake.write("updates/c.ko", &module(&["depends="]));
+        fake.write("kernel/fs.ko", &module(&["softdep=post: b-one pre: crypto-sum none", "depends=a"]));
+        fake.write("kernel/crypto/sum_generic.ko", &module(&[]));
+        // It needs itself, by way of another.
+        fake.write("kernel/round.ko", &module(&["depends=about"]));
+        fake.write("kernel/about.ko", &module(&["depends=round"]));
+        assert_eq!(fake.load(&["a"]).as_deref(), Ok("c b_one a"));
+        assert_eq!(fake.load(&["b-one", "a", "ext4", "c"]).as_deref(), Ok("c b_one a"));
+        assert_eq!(fake.load(&["fs"]).as_deref(), Ok("sum_generic c b_one a fs"));
+        assert_eq!(fake.load(&["ext4", "crc_t10dif"]).as_deref(), Ok(""));
+        assert_eq!(fake.load(&["round"]).as_deref(), Ok("about round"));
+    }
+
+    #[test]
+    fn what_is_lacking_is_named() {
+        let fake = Fake::new("");
+        fake.write("kernel/a.ko", &module(&["depends=b"]));
+        for name in ["b", "a"] {
+            let error = fake.load(&[name]).unwrap_err();
+            assert!(
+                error.contains("the kernel 6.99.0-test (linux-image-test 6.99-1) lacks the driver b"),
+                "{error}"
+            );
+        }
+        let mut kernel = fake.kernel();
+        kernel.modules = None;
+        assert_eq!(modules(&kernel, &["a"]).unwrap(), []);
+    }
+
+    #[test]
+    fn modules_are_decompressed() {
+        let plain = module(&["depends="]);
+        let fake = Fake::new("");
+        let gzip = |level| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+            encoder.write_all(&plain).unwrap();
+            encoder.finish().unwrap()
+        };
+        fake.write("a.ko", &plain);
+        fake.write("b.ko.xz", &liblzma::encode_all(&plain[..], 6).unwrap());
+        fake.write("c.ko.zst", &zstd::encode_all(&plain[..], 3).unwrap());
+        fake.write("d.ko.gz", &gzip(flate2::Compression::fast()));
+        let loaded = modules(&fake.kernel(), &["a", "b", "c", "d"]).unwrap();
+        assert_eq!(loaded.len(), 4);
+        assert!(loaded.iter().all(|module| module.bytes == plain));
+    }
+
+    #[test]
+    fn a_tree_lists_its_modules() {
+        let fake = Fake::new("kernel/fs/ext4/ext4.ko\n");
+        fake.write("include/config/auto.conf", b"");
+        for name in ["fs/fuse/fuse.ko", "drivers/block/virtio_blk.ko", "old/net.ko", "samples/unlisted.ko"] {
+            fake.write(name, &module(&["depends="]));
+        }
+        // As kernels until 5.2, then, and from 6.3 on write it. The last was not built.
+        fake.write(
+            "modules.order",
+            b"kernel/old/net.ko\nfs/fuse/fuse.ko\ndrivers/block/virtio_blk.o\ngone.o\n",
+        );
+        assert_eq!(fake.load(&["virtio_blk", "fuse", "net", "ext4"]).as_deref(), Ok("virtio_blk fuse net"));
+        for name in ["unlisted", "gone"] {
+            assert!(fake.load(&[name]).unwrap_err().contains("lacks the driver"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        let whole = module(&["depends=b"]);
+        let fake = Fake::new("");
+        let refused = |name: &str, content: &[u8]| {
+            fake.write(name, content);
+            let error = fake.load(&["a"]).unwrap_err();
+            assert!(error.contains("its module") && error.contains(name), "{error}");
+            fs::remove_file(fake.0.path().join(name)).unwrap();
+        };
+        // Whatever is cut off: the headers of sections are at its end.
+        for length in 0..whole.len() {
+            refused("a.ko", &whole[..length]);
+        }
+        refused("a.ko", b"#!/bin/sh\n");
+        let compressed = liblzma::encode_all(&whole[..], 6).unwrap();
+        refused("a.ko.xz", &compressed[..compressed.len() / 2]);
+        refused("a.ko.xz", &whole);
+        refused("a.ko.zst", &whole);
+        refused("a.ko.gz", &compressed);
+    }
+}

@@ -1,0 +1,337 @@
+//! Kernels of the cache: unpacked packages, and the labels that stand for them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::kernel::apt::{self, Package};
+use crate::kernel::choice::Wanted;
+use crate::kernel::{Kernel, image};
+use host::Cache;
+use host::Doing;
+use host::Lock;
+use host::files::{entries, remove_tree};
+use host::sha256;
+use host::{Progress, unless_interrupted};
+
+/// The record beside what was unpacked. It is written before the directory gets its name, so what has a name is whole.
+const RECORD: &str = "kernel.json";
+/// How images are called in a package: this and the release.
+const IMAGE: &str = "vmlinuz-";
+
+/// A kernel of the cache, as it is listed.
+#[derive(Clone, Debug)]
+pub struct StoredKernel {
+    /// It; its label is the package's name.
+    pub kernel: Kernel,
+    /// Every label that stands for it.
+    pub labels: Vec<String>,
+    /// Version of the package.
+    pub version: String,
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// When it was fetched.
+    pub fetched: Timestamp,
+}
+
+/// `kernel.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    format: u32,
+    package: String,
+    version: String,
+    release: String,
+    /// SHA-256 of the image.
+    image: String,
+    /// SHA-256 of each file that was downloaded, by name.
+    files: Vec<(String, String)>,
+    fetched: Timestamp,
+}
+
+/// What a label was resolved to; of a package's name, also what was fetched by another label. None where it was not, or
+/// that was removed.
+pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
+    let link = cache.kernel_labels().join(wanted.label());
+    match fs::read_link(&link) {
+        Ok(id) => open(cache, wanted, &id.to_string_lossy()),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Ok(Err(error).doing("read the link", &link)?)
+        }
+        Err(_) if wanted.is_name() => newest(cache, wanted),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The newest of the cache that a label means. It stands for that from now on.
+pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
+    let all = records(cache)?
+        .into_iter()
+        .map(|(id, record)| (id, Package::named(&record.package, &record.version)));
+    let fitting = all.filter(|(_, package)| wanted.allows(package));
+    let Some((id, _)) = fitting.max_by(|(_, a), (_, b)| wanted.prefer(a, b)) else { return Ok(None) };
+    let found = open(cache, wanted, &id)?;
+    if found.is_some() {
+        label(cache, wanted, &id)?;
+    }
+    Ok(found)
+}
+
+/// Fetches a package where the cache does not have it, and has the label stand for it.
+pub(crate) fn get(
+    cache: &Cache,
+    wanted: &Wanted,
+    package: &Package,
+    progress: &dyn Progress,
+) -> Result<Kernel, Error> {
+    let id = format!("{}_{}", package.name, package.version);
+    loop {
+        if let Some(kernel) = open(cache, wanted, &id)? {
+            label(cache, wanted, &id)?;
+            return Ok(kernel);
+        }
+        let _lock = Lock::exclusive(&lock_file(cache, &id))?;
+        // Somebody else may have fetched it meanwhile.
+        if !cache.kernels().join(&id).is_dir() {
+            unless_interrupted(progress)?;
+            let partial = partial(cache, &id);
+            remove_tree(&partial)?;
+            let outcome = fetch(cache, wanted, package, &id, progress);
+            let cleaned = remove_tree(&partial);
+            outcome.and(Ok(cleaned?))?;
+        }
+    }
+}
+
+/// Downloads and unpacks beside the final place, and renames. The caller holds the lock.
+fn fetch(
+    cache: &Cache,
+    wanted: &Wanted,
+    package: &Package,
+    id: &str,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let partial = partial(cache, id);
+    let (files, tree) = (partial.join("files"), partial.join("tree"));
+    fs::create_dir_all(&files).doing("make the directory", &files)?;
+    fs::create_dir_all(&tree).doing("make the directory", &tree)?;
+    let files = apt::download(wanted, package, &files, progress)?;
+    progress.step(&format!("unpacking {}", package.name), 0, None);
+    let mut sums = Vec::new();
+    for file in &files {
+        apt::unpack(wanted, file, &tree, progress)?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        sums.push((name, sha256(file)?));
+    }
+    let release = release(&tree).ok_or_else(|| Error::Kernel {
+        kernel: id.to_owned(),
+        why: format!("there is no boot/{IMAGE}RELEASE in its package; give the name of another package"),
+    })?;
+    let record = Record {
+        format: 1,
+        package: package.name.clone(),
+        version: package.version.clone(),
+        image: sha256(&image_of(&tree, &release))?,
+        release,
+        files: sums,
+        fetched: Timestamp::now(),
+    };
+    let file = tree.join(RECORD);
+    let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
+    fs::write(&file, text + "\n").doing("write", &file)?;
+    let opened = fs::File::open(&tree).doing("open", &tree)?;
+    rustix::fs::syncfs(&opened).doing("sync", &tree)?;
+    let place = cache.kernels().join(id);
+    Ok(fs::rename(&tree, &place).doing("put in place", &place)?)
+}
+
+/// The release of the kernel in an unpacked package.
+fn release(tree: &Path) -> Option<String> {
+    let files = entries(&tree.join("boot")).ok()?;
+    let releases = files.iter().filter_map(|(name, _)| name.strip_prefix(IMAGE));
+    releases.filter(|release| image::is_release(release)).map(str::to_owned).next()
+}
+
+fn image_of(tree: &Path, release: &str) -> PathBuf {
+    tree.join("boot").join(format!("{IMAGE}{release}"))
+}
+
+/// The kernel in a directory of the cache, and holds it in use. None where it is not there.
+fn open(cache: &Cache, wanted: &Wanted, id: &str) -> Result<Option<Kernel>, Error> {
+    let lock = Lock::shared(&lock_file(cache, id))?;
+    let directory = cache.kernels().join(id);
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    let kernel = read(&directory)?.kernel(&directory);
+    Ok(Some(Kernel { label: wanted.to_string(), _in_use: Some(Arc::new(lock)), ..kernel }))
+}
+
+impl Record {
+    fn kernel(&self, directory: &Path) -> Kernel {
+        let modules =
+            ["lib/modules", "usr/lib/modules"].map(|place| directory.join(place).join(&self.release));
+        let config = directory.join("boot").join(format!("config-{}", self.release));
+        Kernel {
+            label: self.package.clone(),
+            release: self.release.clone(),
+            image: image_of(directory, &self.release),
+            modules: modules.into_iter().find(|modules| modules.is_dir()),
+            config: config.is_file().then_some(config),
+            origin: format!("{} {}", self.package, self.version),
+            identity: self.image.clone(),
+            _in_use: None,
+        }
+    }
+}
+
+fn read(directory: &Path) -> Result<Record, Error> {
+    let file = directory.join(RECORD);
+    let text = fs::read(&file).doing("read", &file)?;
+    Ok(serde_json::from_slice(&text).doing("read", &file)?)
+}
+
+/// Has a label stand for a kernel of the cache, in one step.
+fn label(cache: &Cache, wanted: &Wanted, id: &str) -> Result<(), Error> {
+    let labels = cache.kernel_labels();
+    let link = labels.join(wanted.label());
+    if fs::read_link(&link).is_ok_and(|stands_for| stands_for.as_os_str() == id) {
+        return Ok(());
+    }
+    let _lock = Lock::exclusive(&cache.lock_file("kernel-labels"))?;
+    let new = labels.join(".new");
+    let _ = fs::remove_file(&new);
+    symlink(id, &new).doing("make the link", &new)?;
+    Ok(fs::rename(&new, &link).doing("put in place", &link)?)
+}
+
+/// Every kernel of the cache, by its package's name.
+///
+/// # Errors
+/// The cache can't be read.
+pub fn kernels(cache: &Cache) -> Result<Vec<StoredKernel>, Error> {
+    let labels = labels(cache)?;
+    let stored = |(id, record): (String, Record)| {
+        let directory = cache.kernels().join(&id);
+        let stand_for_it = labels.iter().filter(|(_, stands_for)| *stands_for == id);
+        StoredKernel {
+            kernel: record.kernel(&directory),
+            labels: stand_for_it.map(|(label, _)| label.clone()).collect(),
+            version: record.version,
+            bytes: size(&directory),
+            directory,
+            fetched: record.fetched,
+        }
+    };
+    Ok(records(cache)?.into_iter().map(stored).collect())
+}
+
+/// Removes the kernel that a label stands for, or those of a package, with all labels that stand for them.
+///
+/// # Errors
+/// There is none; it is in use.
+pub fn remove_kernel(cache: &Cache, wanted: &str) -> Result<Vec<StoredKernel>, Error> {
+    let all = kernels(cache)?;
+    let by_label = |kernel: &&StoredKernel| kernel.labels.iter().any(|label| label == wanted);
+    let by_package = |kernel: &&StoredKernel| {
+        kernel.kernel.label == wanted || kernel.directory.file_name().is_some_and(|id| id == wanted)
+    };
+    let mut found: Vec<StoredKernel> = all.iter().filter(by_label).cloned().collect();
+    if found.is_empty() {
+        found = all.iter().filter(by_package).cloned().collect();
+    }
+    if found.is_empty() {
+        let why = "nothing that was fetched is so called; `pgdyno kernel list` shows what is there";
+        return Err(Error::NoKernel { label: wanted.to_owned(), why: why.to_owned() });
+    }
+    for kernel in &found {
+        remove_one(cache, kernel)?;
+    }
+    Ok(found)
+}
+
+fn remove_one(cache: &Cache, stored: &StoredKernel) -> Result<(), Error> {
+    let id = stored.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(_lock) = Lock::try_exclusive(&lock_file(cache, &id))? else {
+        let what = format!("the kernel {}", stored.kernel.origin);
+        return Err(Error::InUse { what, by: "a pgdyno that runs".to_owned() });
+    };
+    for label in &stored.labels {
+        let link = cache.kernel_labels().join(label);
+        match fs::remove_file(&link) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            outcome => outcome.doing("remove", &link)?,
+        }
+    }
+    // The name goes first, so that a half removed kernel is not taken for one.
+    let partial = partial(cache, &id);
+    remove_tree(&partial)?;
+    fs::rename(&stored.directory, &partial).doing("remove", &stored.directory)?;
+    Ok(remove_tree(&partial)?)
+}
+
+/// Removes what interrupted fetches and removals of kernels left; those under way hold their lock. Answers what was removed.
+///
+/// # Errors
+/// Something can't be removed.
+pub fn sweep(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
+    let mut removed = Vec::new();
+    let directory = cache.kernels();
+    for entry in fs::read_dir(&directory).doing("read the directory", &directory)? {
+        let entry = entry.doing("read the directory", &directory)?;
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_prefix('.')?.strip_suffix(".partial")) else {
+            continue;
+        };
+        if let Some(_lock) = Lock::try_exclusive(&lock_file(cache, id))? {
+            remove_tree(&entry.path())?;
+            removed.push(entry.path());
+        }
+    }
+    Ok(removed)
+}
+
+/// Every label, and the kernel that it stands for.
+fn labels(cache: &Cache) -> Result<Vec<(String, String)>, Error> {
+    let links = entries(&cache.kernel_labels())?.into_iter();
+    Ok(links
+        .filter_map(|(label, link)| Some((label, fs::read_link(link).ok()?.to_str()?.to_owned())))
+        .collect())
+}
+
+/// The kernels of the cache with their records. What can't be read is left out.
+fn records(cache: &Cache) -> Result<Vec<(String, Record)>, Error> {
+    let read = |(id, directory): (String, PathBuf)| match read(&directory) {
+        Ok(record) => Some((id, record)),
+        Err(error) => {
+            tracing::warn!("left out: {error}");
+            None
+        }
+    };
+    Ok(entries(&cache.kernels())?.into_iter().filter_map(read).collect())
+}
+
+/// Bytes of the files below a directory; what can't be read counts for nothing.
+fn size(directory: &Path) -> u64 {
+    let Ok(found) = fs::read_dir(directory) else { return 0 };
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => size(&entry.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    };
+    found.flatten().map(bytes).sum()
+}
+
+fn partial(cache: &Cache, id: &str) -> PathBuf {
+    cache.kernels().join(format!(".{id}.partial"))
+}
+
+fn lock_file(cache: &Cache, id: &str) -> PathBuf {
+    cache.lock_file(&format!("kernel-{id}"))
+}

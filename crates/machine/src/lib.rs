@@ -1,0 +1,12 @@
+//! Kernels, and the machines that run them: [`kernel()`] makes a kernel available, [`vm`] boots one in a virtual machine,
+//! [`reboot`] on the machine itself. [`sweep`] removes what a killed pgdyno left.
+
+mod error;
+mod kernel;
+pub mod reboot;
+pub mod vm;
+
+pub use error::Error;
+pub use kernel::{
+    Fetched, Kernel, ModuleFile, StoredKernel, fetch_kernel, kernel, kernels, modules, remove_kernel, sweep,
+};

@@ -1,0 +1,443 @@
+//! What the machine has to boot kernels with, and the steps that do it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::journal::{Campaign, Home, Journal};
+use super::step::Step;
+use super::{custom, grub_cfg, grubenv, unit};
+use crate::error::Error;
+use crate::kernel::debian_version;
+use host::Doing;
+
+/// A kernel that panics, or an initramfs that finds no root, starts the machine again after so many seconds; without,
+/// both wait for somebody.
+const PANIC: &str = "panic=10";
+/// File systems on which GRUB can write its environment block.
+const GRUB_WRITES: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];
+/// File systems that a boot empties.
+const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
+
+/// A kernel that can be booted, and with what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// Its release, such as `6.1.0-37-amd64`.
+    pub release: String,
+    /// Arguments beside the machine's own; empty for none.
+    pub args: String,
+    /// Parameters that are set when it is up.
+    pub sysctl: Sysctl,
+}
+
+/// A named set of kernel parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sysctl {
+    /// Its name in the campaign.
+    pub name: String,
+    /// Values by name (`vm.swappiness`) or by path.
+    pub values: BTreeMap<String, String>,
+}
+
+/// How a kernel is booted once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loader {
+    /// By GRUB, which goes back to its default by itself.
+    Grub,
+    /// By the running kernel, past firmware and boot loader.
+    Kexec,
+}
+
+impl Loader {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grub => "grub",
+            Self::Kexec => "kexec",
+        }
+    }
+}
+
+/// A kernel that is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Its release.
+    pub release: String,
+    image: PathBuf,
+    initrd: Option<PathBuf>,
+}
+
+/// The machine: what is in its directories, which are under `/` but in tests.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    root: PathBuf,
+}
+
+/// A machine that can boot what a campaign asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// What is written before anything is changed.
+    pub journal: Journal,
+    /// What is done once, before the first boot.
+    pub steps: Vec<Step>,
+}
+
+impl Boot {
+    /// Whether this is what runs: the release, and every argument is on the command line.
+    pub fn is_up(&self, running: &Home) -> bool {
+        let there: Vec<&str> = running.command_line.split_whitespace().collect();
+        self.release == running.release && self.args.split_whitespace().all(|arg| there.contains(&arg))
+    }
+}
+
+impl std::fmt::Display for Boot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.release)?;
+        if !self.args.is_empty() {
+            write!(f, " with {}", self.args)?;
+        }
+        match self.sysctl.values.is_empty() {
+            true => Ok(()),
+            false => write!(f, ", sysctl {}", self.sysctl.name),
+        }
+    }
+}
+
+impl Machine {
+    /// This machine.
+    pub fn here() -> Self {
+        Self::at(Path::new("/"))
+    }
+
+    /// One whose files are in a directory.
+    pub(super) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// What runs.
+    ///
+    /// # Errors
+    /// `/proc` can't be read.
+    pub fn running(&self) -> Result<Home, Error> {
+        let read = |path: PathBuf| fs::read_to_string(&path).doing("read", &path);
+        Ok(Home {
+            release: read(self.path("proc/sys/kernel/osrelease"))?.trim().to_owned(),
+            command_line: read(self.path("proc/cmdline"))?.trim().to_owned(),
+        })
+    }
+
+    /// The kernels that are installed, those with an image in `/boot` and modules, the newest last.
+    ///
+    /// # Errors
+    /// The directories can't be read.
+    pub fn installed(&self) -> Result<Vec<Installed>, Error> {
+        let modules = self.path("lib/modules");
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(&modules) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
+            entries => entries.doing("read", &modules)?,
+        };
+        for entry in entries {
+            let release = entry.doing("read", &modules)?.file_name().to_string_lossy().into_owned();
+            let boot = |name: String| Some(Path::new("/boot").join(name)).filter(|path| self.has(path));
+            let Some(image) = boot(format!("vmlinuz-{release}")) else { continue };
+            let initrd = boot(format!("initrd.img-{release}"))
+                .or_else(|| boot(format!("initramfs-{release}.img")))
+                .or_else(|| boot(format!("initrd-{release}")));
+            found.push(Installed { release, image, initrd });
+        }
+        found.sort_by(|a, b| debian_version::compare(&a.release, &b.release));
+        Ok(found)
+    }
+
+    /// The journal of a campaign that goes on after boots; none where there is none.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn journal(&self) -> Result<Option<Journal>, Error> {
+        Journal::read(&self.journal_file())
+    }
+
+    /// Looks whether the machine can boot these kernels once each, and what has to be done before the first.
+    ///
+    /// # Errors
+    /// It can't, and what is missing.
+    pub fn prepare(
+        &self,
+        campaign: Campaign,
+        boots: &[Boot],
+        by: Option<Loader>,
+        program: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Prepared, Error> {
+        if let Some(other) = self.journal()? {
+            return Err(refuse(format!(
+                "the campaign {} in {} goes through kernels on this machine already; `pgdyno kernel restore` ends that",
+                other.campaign.name,
+                other.campaign.store.display()
+            )));
+        }
+        if !self.path("run/systemd/system").is_dir() {
+            return Err(refuse(
+                "systemd does not run this machine (it would be process 1), and nothing else is known that could go on \
+                 with the campaign after a boot"
+                    .to_owned(),
+            ));
+        }
+        for path in [&campaign.store, &program.to_owned()] {
+            if self.file_system(path)?.is_some_and(|(kind, _)| IN_MEMORY.contains(&kind.as_str())) {
+                let path = path.display();
+                return Err(refuse(format!("{path} is in memory, and would not outlive a boot")));
+            }
+        }
+        let loader = self.loader(by)?;
+        let next_entry = match loader {
+            Loader::Kexec => None,
+            Loader::Grub => {
+                let path = self.grub()?.join("grubenv");
+                let block = fs::read_to_string(self.path(&path)).doing("read", &path)?;
+                grubenv::next_entry(&block).map(str::to_owned)
+            }
+        };
+        let had_custom = loader == Loader::Grub && self.has(&self.grub()?.join("custom.cfg"));
+        let journal = Journal::new(campaign, self.running()?, loader, next_entry, had_custom);
+        for boot in boots {
+            self.boot(&journal, boot)?;
+        }
+        let steps = vec![
+            journal.write(&self.journal_file())?,
+            Step::Write {
+                path: self.unit(),
+                what: "the systemd unit that goes on after each boot".to_owned(),
+                text: unit::text(&journal.campaign, program, environment),
+            },
+            // What `systemctl enable` makes, of which the running systemd needs to know nothing.
+            Step::Link { path: self.wanted(), to: Path::new("/etc/systemd/system").join(unit::NAME) },
+        ];
+        Ok(Prepared { journal, steps })
+    }
+
+    /// What boots a kernel once. The journal is as it is to be found after the boot.
+    ///
+    /// # Errors
+    /// The kernel is not installed, or the boot loader has no entry of it.
+    pub fn boot(&self, journal: &Journal, boot: &Boot) -> Result<Vec<Step>, Error> {
+        if let Some(odd) = boot.args.chars().find(|&c| "'\"\\".contains(c) || c.is_control()) {
+            return Err(refuse(format!(
+                "the kernel arguments {} can't be given to a boot loader: {odd:?} is in them",
+                boot.args
+            )));
+        }
+        let installed = self.installed()?;
+        let kernel = installed.iter().find(|kernel| kernel.release == boot.release).ok_or_else(|| {
+            refuse(format!("the kernel {} is not installed: it has no /boot/vmlinuz-{0}", boot.release))
+        })?;
+        // In this order: one that the campaign names counts.
+        let args: Vec<&str> = std::iter::once(PANIC).chain(boot.args.split_whitespace()).collect();
+        let systemctl = |what: &str| Step::Run { command: vec!["systemctl".to_owned(), what.to_owned()] };
+        let mut steps = vec![journal.write(&self.journal_file())?];
+        match journal.loader {
+            Loader::Grub => {
+                let grub = self.grub()?;
+                let path = grub.join("grub.cfg");
+                let text = fs::read_to_string(self.path(&path)).doing("read", &path)?;
+                let entry = grub_cfg::entry_of(&text, &boot.release, &args).ok_or_else(|| {
+                    refuse(format!(
+                        "{} has no entry of the kernel {}; `update-grub` makes it",
+                        path.display(),
+                        boot.release
+                    ))
+                })?;
+                steps.push(Step::Write {
+                    path: self.path(grub.join("custom.cfg")),
+                    what: format!("the entry {} of {boot}", grub_cfg::ENTRY),
+                    text: custom::with(&self.custom()?, &entry),
+                });
+                steps.push(Step::NextEntry {
+                    grubenv: self.path(grub.join("grubenv")),
+                    entry: Some(grub_cfg::ENTRY.to_owned()),
+                });
+                steps.push(systemctl("reboot"));
+            }
+            Loader::Kexec => {
+                let own = journal.home.command_line.split_whitespace();
+                let own = own.filter(|arg| !arg.starts_with("BOOT_IMAGE=") && !arg.starts_with("initrd="));
+                let line = own.chain(args).collect::<Vec<_>>().join(" ");
+                let mut command =
+                    vec!["kexec".to_owned(), "-l".to_owned(), kernel.image.display().to_string()];
+                command.extend(kernel.initrd.iter().map(|initrd| format!("--initrd={}", initrd.display())));
+                command.push(format!("--command-line={line}"));
+                steps.push(Step::Run { command });
+                steps.push(systemctl("kexec"));
+            }
+        }
+        Ok(steps)
+    }
+
+    /// What leaves the machine as it was found. The journal goes last.
+    ///
+    /// # Errors
+    /// What is there can't be read.
+    pub fn restore(&self, journal: &Journal) -> Result<Vec<Step>, Error> {
+        let mut steps = Vec::new();
+        if journal.loader == Loader::Grub {
+            let grub = self.grub()?;
+            let path = self.path(grub.join("custom.cfg"));
+            let theirs = custom::without(&self.custom()?);
+            steps.push(match theirs.is_empty() && !journal.had_custom {
+                true => Step::Remove { path },
+                false => Step::Write { path, what: "without the entry of pgdyno".to_owned(), text: theirs },
+            });
+            steps.push(Step::NextEntry {
+                grubenv: self.path(grub.join("grubenv")),
+                entry: journal.next_entry.clone(),
+            });
+        }
+        steps.push(Step::Remove { path: self.wanted() });
+        steps.push(Step::Remove { path: self.unit() });
+        steps.push(systemctl("daemon-reload"));
+        steps.push(Step::Remove { path: self.journal_file() });
+        Ok(steps)
+    }
+
+    /// Brings a changed journal to the disk.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn note(&self, journal: &Journal) -> Result<(), Error> {
+        super::carry_out(&[journal.write(&self.journal_file())?])
+    }
+
+    /// Sets a boot's parameters; the next boot has forgotten them.
+    ///
+    /// # Errors
+    /// The kernel does not take one.
+    pub fn set_parameters(&self, boot: &Boot) -> Result<(), Error> {
+        for (name, value) in &boot.sysctl.values {
+            let path = match name.starts_with('/') {
+                true => self.path(name),
+                false => self.path("proc/sys").join(name.replace('.', "/")),
+            };
+            fs::write(&path, value).doing("set a kernel parameter by", &path)?;
+        }
+        Ok(())
+    }
+
+    /// Boots the machine's usual kernel.
+    pub fn reboot(&self) -> Step {
+        systemctl("reboot")
+    }
+
+    /// What can boot a kernel once: GRUB, else kexec.
+    fn loader(&self, by: Option<Loader>) -> Result<Loader, Error> {
+        let has_kexec =
+            ["sbin/kexec", "usr/sbin/kexec", "usr/bin/kexec"].iter().any(|path| self.path(path).exists());
+        let kexec = match has_kexec {
+            true => Ok(Loader::Kexec),
+            false => Err("there is no kexec (Debian: apt-get install kexec-tools)".to_owned()),
+        };
+        let grub = || self.grub_boots_once().map(|()| Loader::Grub);
+        match by {
+            Some(Loader::Grub) => grub().map_err(refuse),
+            Some(Loader::Kexec) => kexec.map_err(refuse),
+            None => grub().or_else(|no_grub| {
+                kexec.map_err(|no_kexec| {
+                    refuse(format!("nothing can boot a kernel once here: {no_grub}, and {no_kexec}"))
+                })
+            }),
+        }
+    }
+
+    /// Whether GRUB boots an entry once, and then surely not again.
+    fn grub_boots_once(&self) -> Result<(), String> {
+        let grub = self.grub().map_err(|error| error.to_string())?;
+        let text = fs::read_to_string(self.path(grub.join("grub.cfg"))).map_err(|error| error.to_string())?;
+        let directory = grub.display();
+        if !grub_cfg::boots_once(&text) {
+            return Err(format!("{directory}/grub.cfg reads no next_entry or no custom.cfg"));
+        }
+        if !self.has(&grub.join("grubenv")) {
+            return Err(format!("there is no {directory}/grubenv (`grub-editenv create` makes it)"));
+        }
+        // Where it can't write, it would boot the same entry for ever.
+        let (kind, device) = self.file_system(&grub).map_err(|error| error.to_string())?.unwrap_or_default();
+        let is_plain = !["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().any(|odd| device.starts_with(odd));
+        match GRUB_WRITES.contains(&kind.as_str()) && is_plain {
+            true => Ok(()),
+            false => Err(format!("GRUB can't write {directory}/grubenv, which is on {device} ({kind})")),
+        }
+    }
+
+    /// The directory of `grub.cfg`.
+    fn grub(&self) -> Result<PathBuf, Error> {
+        let places = ["/boot/grub", "/boot/grub2"].map(PathBuf::from);
+        places.into_iter().find(|place| self.has(&place.join("grub.cfg"))).ok_or_else(|| {
+            refuse("there is no GRUB (neither /boot/grub/grub.cfg nor /boot/grub2/grub.cfg)".to_owned())
+        })
+    }
+
+    fn custom(&self) -> Result<String, Error> {
+        let path = self.path(self.grub()?.join("custom.cfg"));
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+            text => Ok(text.doing("read", &path)?),
+        }
+    }
+
+    /// Kind and device of the file system that has a path; none where the kernel does not tell.
+    fn file_system(&self, path: &Path) -> Result<Option<(String, String)>, Error> {
+        // What is not there yet will be on that of the directory above it.
+        let there = path.ancestors().map(|path| self.path(path)).find(|path| path.exists());
+        let there = there.unwrap_or_else(|| self.path("/"));
+        let device = fs::metadata(&there).doing("look at", &there)?.dev();
+        let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        let mounts = self.path("proc/self/mountinfo");
+        let text = fs::read_to_string(&mounts).doing("read", &mounts)?;
+        // proc_pid_mountinfo(5): the third field is the device, and after a lone dash come kind and source.
+        let found = text.lines().find_map(|line| {
+            let (head, tail) = line.split_once(" - ")?;
+            let mut tail = tail.split(' ');
+            (head.split(' ').nth(2) == Some(&number))
+                .then_some((tail.next()?.to_owned(), tail.next()?.to_owned()))
+        });
+        Ok(found)
+    }
+
+    fn journal_file(&self) -> PathBuf {
+        self.path("var/lib/pgdyno/kernels-by-reboot.json")
+    }
+
+    fn unit(&self) -> PathBuf {
+        self.path("etc/systemd/system").join(unit::NAME)
+    }
+
+    fn wanted(&self) -> PathBuf {
+        self.path("etc/systemd/system/multi-user.target.wants").join(unit::NAME)
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.path(path).exists()
+    }
+
+    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+}
+
+fn systemctl(what: &str) -> Step {
+    Step::Run { command: vec!["systemctl".to_owned(), what.to_owned()] }
+}
+
+fn refuse(why: String) -> Error {
+    Error::Reboot(why)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

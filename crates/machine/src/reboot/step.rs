@@ -1,0 +1,160 @@
+//! What is done to the machine, one thing after the other: the same list for a dry run to print and for us to do.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::grubenv;
+use crate::error::Error;
+use host::Doing;
+
+/// One thing that is done to the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Writes a file whole, with the mode that it had; it is on the disk afterwards.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+        /// Its text.
+        text: String,
+    },
+    /// Makes a symbolic link.
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+    /// Removes a file, where it is there.
+    Remove {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Says in GRUB's environment block what is booted next; none takes the variable away.
+    NextEntry {
+        /// The block.
+        grubenv: PathBuf,
+        /// The entry.
+        entry: Option<String>,
+    },
+    /// Runs a program to its end.
+    Run {
+        /// The program and its arguments.
+        command: Vec<String>,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write { path, what, .. } => write!(f, "write {}: {what}", path.display()),
+            Self::Link { path, to } => write!(f, "link {} to {}", path.display(), to.display()),
+            Self::Remove { path } => write!(f, "remove {}", path.display()),
+            Self::NextEntry { grubenv, entry: Some(entry) } => {
+                write!(f, "set next_entry={entry} in {}", grubenv.display())
+            }
+            Self::NextEntry { grubenv, entry: None } => {
+                write!(f, "take next_entry out of {}", grubenv.display())
+            }
+            Self::Run { command } => write!(f, "run {}", shell(command)),
+        }
+    }
+}
+
+/// A command as it is typed.
+fn shell(command: &[String]) -> String {
+    let word = |word: &String| match word.contains([' ', '\'', '"', '$', ';', '&']) {
+        true => format!("'{word}'"),
+        false => word.clone(),
+    };
+    command.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Does every step, in order; each is on the disk before the next.
+///
+/// # Errors
+/// The first that can't be done; those before it have been done.
+pub fn carry_out(steps: &[Step]) -> Result<(), Error> {
+    steps.iter().try_for_each(Step::carry_out)
+}
+
+impl Step {
+    fn carry_out(&self) -> Result<(), Error> {
+        match self {
+            Self::Write { path, text, .. } => write(path, text),
+            Self::Link { path, to } => {
+                let directory = directory(path);
+                fs::create_dir_all(directory).doing("make", directory)?;
+                match symlink(to, path) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                        Ok(Err(error).doing("make the link", path)?)
+                    }
+                    _ => sync(directory),
+                }
+            }
+            Self::Remove { path } => match fs::remove_file(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                Err(error) => Ok(Err(error).doing("remove", path)?),
+                Ok(()) => sync(directory(path)),
+            },
+            Self::NextEntry { grubenv, entry } => set_next_entry(grubenv, entry.as_deref()),
+            Self::Run { command } => run(command),
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let directory = directory(path);
+    fs::create_dir_all(directory).doing("make", directory)?;
+    let usual = fs::Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new()
+        .prefix(".pgdyno-")
+        .permissions(fs::metadata(path).map_or(usual, |there| there.permissions()))
+        .tempfile_in(directory)
+        .doing("make a file in", directory)?;
+    file.write_all(text.as_bytes()).doing("write", path)?;
+    file.as_file().sync_all().doing("sync", path)?;
+    file.persist(path).map_err(|error| error.error).doing("put in place", path)?;
+    sync(directory)
+}
+
+/// GRUB finds the block by where it lies on the disk, so it is written over, not replaced.
+fn set_next_entry(path: &Path, entry: Option<&str>) -> Result<(), Error> {
+    let before = fs::read_to_string(path).doing("read", path)?;
+    let after = grubenv::with_next_entry(&before, entry)
+        .ok_or_else(|| io::Error::other("there is no room for an entry in it"))
+        .doing("write", path)?;
+    if after == before {
+        return Ok(());
+    }
+    let mut file = File::options().write(true).open(path).doing("write", path)?;
+    file.seek(SeekFrom::Start(0)).doing("write", path)?;
+    file.write_all(after.as_bytes()).doing("write", path)?;
+    Ok(file.sync_all().doing("sync", path)?)
+}
+
+fn run(command: &[String]) -> Result<(), Error> {
+    let refuse = |why: String| Error::Reboot(format!("could not run `{}`: {why}", shell(command)));
+    let Some((program, args)) = command.split_first() else { return Ok(()) };
+    let output = Command::new(program).args(args).output().map_err(|error| refuse(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(refuse(format!("{}: {}", output.status, said.trim())))
+        }
+    }
+}
+
+fn sync(directory: &Path) -> Result<(), Error> {
+    Ok(File::open(directory).and_then(|directory| directory.sync_all()).doing("sync", directory)?)
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}

@@ -1,0 +1,278 @@
+//! A machine in a directory: what would be done to it, and what is left when it has been done and undone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::reboot::carry_out;
+
+const OLD: &str = "6.1.0-56-cloud-amd64";
+const NEW: &str = "6.12.117+deb12-cloud-amd64";
+
+struct Box {
+    directory: TempDir,
+}
+
+impl Box {
+    fn new() -> Self {
+        let machine = Self { directory: tempfile::tempdir().unwrap() };
+        machine.write("proc/sys/kernel/osrelease", &format!("{NEW}\n"));
+        machine.write("proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz-x root=/dev/vda1 ro quiet\n");
+        machine.write("boot/grub/grub.cfg", include_str!("grub_cfg/debian-12.cfg"));
+        machine.write("boot/grub/grubenv", &format!("# GRUB Environment Block\n{}", "#".repeat(999)));
+        for release in [OLD, NEW] {
+            machine.write(&format!("boot/vmlinuz-{release}"), "");
+            machine.write(&format!("boot/initrd.img-{release}"), "");
+            machine.write(&format!("lib/modules/{release}/modules.dep"), "");
+        }
+        // Modules alone are what a removed kernel leaves.
+        machine.write("lib/modules/5.10.0-1/modules.dep", "");
+        machine.write("run/systemd/system/x", "");
+        machine.write("store/x", "");
+        machine.write("pgdyno", "");
+        machine.mounted("ext4", "/dev/vda1");
+        machine
+    }
+
+    fn mounted(&self, kind: &str, device: &str) {
+        let number = fs::metadata(self.directory.path()).unwrap().dev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let line = format!("22 1 {major}:{minor} / / rw,relatime shared:1 - {kind} {device} rw\n");
+        self.write("proc/self/mountinfo", &line);
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn machine(&self) -> Machine {
+        Machine::at(self.directory.path())
+    }
+
+    fn prepare(&self, by: Option<Loader>) -> Result<Prepared, Error> {
+        let campaign = Campaign {
+            store: "/store".into(),
+            run: "01RUN".to_owned(),
+            name: "kernels".to_owned(),
+            file: "/campaign.toml".into(),
+            text: "name = 'kernels'".to_owned(),
+            seed: Some(7),
+            tags: Vec::new(),
+            notes: None,
+            pgdyno_version: "1".to_owned(),
+            strict: false,
+        };
+        let environment = BTreeMap::from([("PGDYNO_CACHE".to_owned(), "/a cache/50%".to_owned())]);
+        self.machine().prepare(campaign, &[boot(OLD, "")], by, Path::new("/pgdyno"), &environment)
+    }
+
+    fn why_not(&self, by: Option<Loader>) -> String {
+        self.prepare(by).unwrap_err().to_string()
+    }
+
+    /// Every file but those of the kernel's own and of directories, with its content.
+    fn files(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![self.directory.path().to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => open.push(path),
+                    false => {
+                        let name = path.strip_prefix(self.directory.path()).unwrap().display().to_string();
+                        found.insert(name, fs::read_to_string(&path).unwrap_or_default());
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// The steps as a dry run prints them, without the directory.
+    fn printed(&self, steps: &[Step]) -> Vec<String> {
+        let root = format!("{}/", self.directory.path().display());
+        steps.iter().map(|step| step.to_string().replace(&root, "/")).collect()
+    }
+}
+
+fn boot(release: &str, args: &str) -> Boot {
+    let sysctl = Sysctl { name: "default".to_owned(), values: BTreeMap::new() };
+    Boot { release: release.to_owned(), args: args.to_owned(), sysctl }
+}
+
+/// Without those that run something.
+fn files_only(steps: &[Step]) -> Vec<Step> {
+    steps.iter().filter(|step| !matches!(step, Step::Run { .. })).cloned().collect()
+}
+
+#[test]
+fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
+    for custom in [None, Some("menuentry 'mine' {\n}\n")] {
+        let machine = Box::new();
+        if let Some(custom) = custom {
+            machine.write("boot/grub/custom.cfg", custom);
+        }
+        let custom_file = machine.directory.path().join("boot/grub/custom.cfg");
+        let mode = || fs::metadata(&custom_file).map(|meta| meta.permissions().mode() & 0o777).ok();
+        if custom.is_some() {
+            fs::set_permissions(&custom_file, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let before = machine.files();
+        let Prepared { mut journal, steps } = machine.prepare(None).unwrap();
+        assert_eq!(journal.loader, Loader::Grub);
+        assert_eq!(
+            machine.printed(&steps),
+            [
+                "write /var/lib/pgdyno/kernels-by-reboot.json: the journal of what is to be put back",
+                "write /etc/systemd/system/pgdyno-campaign.service: the systemd unit that goes on after each boot",
+                "link /etc/systemd/system/multi-user.target.wants/pgdyno-campaign.service to \
+                 /etc/systemd/system/pgdyno-campaign.service",
+            ]
+        );
+        assert_eq!(machine.files(), before, "planning changes nothing");
+        carry_out(&files_only(&steps)).unwrap();
+        let asked = boot(OLD, "mitigations=off");
+        journal.ask(&asked);
+        let steps = machine.machine().boot(&journal, &asked).unwrap();
+        assert_eq!(
+            machine.printed(&steps)[1..],
+            [
+                "write /boot/grub/custom.cfg: the entry pgdyno-kernel of 6.1.0-56-cloud-amd64 with mitigations=off",
+                "set next_entry=pgdyno-kernel in /boot/grub/grubenv",
+                "run systemctl reboot",
+            ]
+        );
+        carry_out(&files_only(&steps)).unwrap();
+        let files = machine.files();
+        let entry = &files["boot/grub/custom.cfg"];
+        assert!(entry.starts_with(custom.unwrap_or_default()), "{entry}");
+        assert!(entry.contains("ro console=ttyS0 net.ifnames=0 panic=10 mitigations=off\n"), "{entry}");
+        assert!(files["boot/grub/grubenv"].contains("\nnext_entry=pgdyno-kernel\n#"));
+        // As the next pgdyno finds it.
+        assert_eq!(machine.machine().journal().unwrap(), Some(journal.clone()));
+        machine.write(
+            "boot/grub/grubenv",
+            &files["boot/grub/grubenv"].replace("next_entry=pgdyno-kernel\n", "next_entry=\n#############"),
+        );
+        carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
+        assert_eq!(machine.files(), before);
+        assert_eq!(mode(), custom.map(|_| 0o600));
+        // Twice does no harm.
+        carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
+        assert_eq!(machine.files(), before);
+    }
+}
+
+#[test]
+fn the_unit_goes_on_with_the_run() {
+    let steps = Box::new().prepare(None).unwrap().steps;
+    let unit = steps.iter().find_map(|step| match step {
+        Step::Write { path, text, .. } if path.extension().is_some_and(|end| end == "service") => Some(text),
+        _ => None,
+    });
+    let unit = unit.unwrap();
+    for line in [
+        "ExecStart=\"/pgdyno\" resume --run 01RUN --store \"/store\" --kernels-by-reboot\n",
+        "Environment=\"PGDYNO_CACHE=/a cache/50%%\"\n",
+        "StandardOutput=append:/store/kernels-by-reboot.log\n",
+        "RequiresMountsFor=\"/store\"\n",
+    ] {
+        assert!(unit.contains(line), "{line} is not in\n{unit}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_is_said_before_anything_is_changed() {
+    let machine = Box::new();
+    machine.mounted("btrfs", "/dev/vda1");
+    let why = machine.why_not(None);
+    assert!(why.contains("GRUB can't write /boot/grub/grubenv, which is on /dev/vda1 (btrfs)"), "{why}");
+    assert!(why.contains("apt-get install kexec-tools"), "{why}");
+    machine.mounted("ext4", "/dev/mapper/vg-root");
+    assert!(machine.why_not(Some(Loader::Grub)).contains("/dev/mapper/vg-root"));
+    machine.mounted("tmpfs", "tmpfs");
+    assert!(machine.why_not(None).contains("would not outlive a boot"));
+
+    let machine = Box::new();
+    fs::remove_file(machine.directory.path().join(format!("boot/vmlinuz-{OLD}"))).unwrap();
+    assert!(machine.why_not(None).contains("is not installed"));
+
+    let machine = Box::new();
+    let grub = include_str!("grub_cfg/debian-12.cfg").replace(OLD, "6.1.0-1");
+    machine.write("boot/grub/grub.cfg", &grub);
+    assert!(machine.why_not(None).contains("`update-grub` makes it"));
+
+    let machine = Box::new();
+    fs::remove_dir_all(machine.directory.path().join("run/systemd")).unwrap();
+    assert!(machine.why_not(None).contains("systemd does not run this machine"));
+
+    let machine = Box::new();
+    carry_out(&files_only(&machine.prepare(None).unwrap().steps)).unwrap();
+    let why = machine.why_not(None);
+    assert!(why.contains("the campaign kernels in /store") && why.contains("pgdyno kernel restore"), "{why}");
+}
+
+#[test]
+fn kexec_boots_with_the_first_command_line_and_what_is_asked_for() {
+    let machine = Box::new();
+    machine.mounted("btrfs", "/dev/vda1");
+    machine.write("usr/sbin/kexec", "");
+    let mut journal = machine.prepare(None).unwrap().journal;
+    assert_eq!(journal.loader, Loader::Kexec);
+    journal.ask(&boot(OLD, "quiet panic=1"));
+    let steps = machine.machine().boot(&journal, &boot(OLD, "a=1 panic=1")).unwrap();
+    assert_eq!(
+        machine.printed(&steps)[1..],
+        [
+            "run kexec -l /boot/vmlinuz-6.1.0-56-cloud-amd64 --initrd=/boot/initrd.img-6.1.0-56-cloud-amd64 \
+             '--command-line=root=/dev/vda1 ro quiet panic=10 a=1 panic=1'",
+            "run systemctl kexec",
+        ]
+    );
+    assert!(machine.machine().boot(&journal, &boot(OLD, "dyndbg='x'")).is_err());
+}
+
+#[test]
+fn a_kernel_is_up_when_release_and_arguments_are() {
+    let running =
+        |release: &str, line: &str| Home { release: release.to_owned(), command_line: line.to_owned() };
+    let asked = boot(OLD, "mitigations=off nosmt");
+    assert!(asked.is_up(&running(OLD, "root=/dev/vda1 mitigations=off panic=10 nosmt")));
+    assert!(!asked.is_up(&running(OLD, "root=/dev/vda1 mitigations=off")));
+    assert!(!asked.is_up(&running(NEW, "mitigations=off nosmt")));
+}
+
+#[test]
+fn boots_are_counted_and_those_that_the_user_ended_are_not() {
+    let mut journal = Box::new().prepare(None).unwrap().journal;
+    let asked = boot(OLD, "");
+    journal.ask(&asked);
+    journal.ask(&asked);
+    assert_eq!(journal.times_asked(&asked), 2);
+    journal.take_back();
+    assert_eq!((journal.times_asked(&asked), journal.last), (1, None));
+    assert_eq!(Box::new().prepare(None).unwrap().journal.times_asked(&boot(OLD, "quiet")), 0);
+}
+
+#[test]
+fn parameters_are_set_by_name_and_by_path() {
+    let machine = Box::new();
+    machine.write("proc/sys/vm/swappiness", "60");
+    machine.write("sys/kernel/mm/transparent_hugepage/enabled", "always");
+    let mut boot = boot(OLD, "");
+    for (name, value) in [("vm.swappiness", "1"), ("/sys/kernel/mm/transparent_hugepage/enabled", "never")] {
+        boot.sysctl.values.insert(name.to_owned(), value.to_owned());
+    }
+    machine.machine().set_parameters(&boot).unwrap();
+    let files = machine.files();
+    assert_eq!(files["proc/sys/vm/swappiness"], "1");
+    assert_eq!(files["sys/kernel/mm/transparent_hugepage/enabled"], "never");
+    boot.sysctl.values.insert("no/such".to_owned(), "1".to_owned());
+    assert!(machine.machine().set_parameters(&boot).is_err());
+}

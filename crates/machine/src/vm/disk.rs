@@ -1,0 +1,41 @@
+//! The image of a disk for a guest: a file system with a copy of a directory.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+use crate::vm::qemu::by_descriptor;
+use host::Doing;
+
+/// Room beside what is copied: for WAL, tables that grow, and the file system's own.
+const ROOM_BYTES: u64 = 2 << 30;
+/// What makes it, and the package that has it.
+const MKE2FS: &str = "mke2fs";
+
+/// An ext4 file system with what is in a directory of so many bytes, in a file without a name among the files of `beside`.
+/// Blocks that nothing was written to take no room. Owners and modes are those of the directory.
+///
+/// # Errors
+/// No mke2fs, or it fails.
+pub fn image(from: &Path, bytes: u64, beside: &Path) -> Result<File, Error> {
+    let file = tempfile::tempfile_in(beside).doing("make a file in", beside)?;
+    file.set_len(2 * bytes + ROOM_BYTES).doing("make a disk for", from)?;
+    let mut command = Command::new(MKE2FS);
+    command.args(["-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", "-d"]).arg(from);
+    let output = command.arg(by_descriptor(&file)).stdin(Stdio::null()).output();
+    let output = match output {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let why = format!("{MKE2FS} is not installed: install the package e2fsprogs");
+            return Ok(Err(io::Error::other(why)).doing("make a disk for", from)?);
+        }
+        output => output.doing("make a disk for", from)?,
+    };
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let why = io::Error::other(format!("{MKE2FS}: {} ({})", said.trim(), output.status));
+        return Ok(Err(why).doing("make a disk for", from)?);
+    }
+    Ok(file)
+}

@@ -1,0 +1,110 @@
+//! Programs with the libraries that they need, as they are on this machine.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use crate::error::Error;
+use host::Doing;
+
+/// The shared libraries that a program needs, by the paths under which the dynamic linker finds them here.
+pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let told = ldd(&[file])?;
+    match told.lines().find(|line| line.contains("not found")) {
+        None => Ok(paths(&told)),
+        Some(missing) => {
+            let why = format!("a library is missing: {}", missing.trim());
+            Ok(Err(io::Error::other(why)).doing("load", file)?)
+        }
+    }
+}
+
+/// The libraries that some loadable ones need, as far as they are here: who needs others can't be loaded here either.
+pub(crate) fn libraries_of_all(files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
+    if files.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    Ok(paths(&ldd(&files)?))
+}
+
+fn ldd(files: &[&Path]) -> Result<String, Error> {
+    let output = Command::new("ldd").args(files).output().doing("run ldd on", files[0])?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Of lines such as `libm.so.6 => /lib/libm.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`; of several files, each is
+/// headed by `/path:`. A static program has none.
+fn paths(told: &str) -> BTreeSet<PathBuf> {
+    let path = |line: &str| {
+        let right = line.split_once("=> ").map_or(line, |(_, right)| right).trim();
+        let path = right.split_whitespace().next()?;
+        (path.starts_with('/') && !path.ends_with(':')).then(|| PathBuf::from(path))
+    };
+    told.lines().filter_map(path).collect()
+}
+
+/// A program without what comes after its last segment: symbols and what debuggers read, which is most of it. A file that
+/// is no ELF file of 64 bits stays as it is.
+pub(crate) fn bare(mut bytes: Vec<u8>) -> Vec<u8> {
+    let Some(end) = end_of_segments(&bytes) else { return bytes };
+    bytes.truncate(end);
+    // It has no table of sections any more: e_shoff, and e_shnum with e_shstrndx. Source: elf(5).
+    bytes[40..48].fill(0);
+    bytes[60..64].fill(0);
+    bytes
+}
+
+fn end_of_segments(bytes: &[u8]) -> Option<usize> {
+    let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, bytes).ok().filter(|segments| !segments.is_empty())?;
+    let table = header.e_phoff(endian).checked_add(size_of_val(segments) as u64)?;
+    let ends = segments.iter().map(|segment| segment.p_offset(endian).checked_add(segment.p_filesz(endian)));
+    let end = ends.chain([Some(table)]).try_fold(0, |last, end| end.map(|end| last.max(end)))?;
+    usize::try_from(end).ok().filter(|end| *end <= bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_bare_program_runs_and_is_smaller() {
+        let own = std::env::current_exe().unwrap();
+        let whole = fs::read(&own).unwrap();
+        let bare = bare(whole.clone());
+        assert!(bare.len() < whole.len() / 2, "{} of {}", bare.len(), whole.len());
+        let place = tempfile::tempdir().unwrap();
+        let copy = place.path().join("copy");
+        fs::write(&copy, bare).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+        let listed = Command::new(&copy).arg("--list").output().unwrap();
+        assert!(String::from_utf8_lossy(&listed.stdout).contains("a_bare_program_runs"));
+    }
+
+    #[test]
+    fn what_is_no_program_stays_as_it_is() {
+        for text in [b"#!/bin/sh".to_vec(), b"\x7fELF\x02\x01".to_vec(), vec![0; 64], Vec::new()] {
+            assert_eq!(bare(text.clone()), text);
+        }
+    }
+
+    #[test]
+    fn libraries_are_those_of_the_dynamic_linker() {
+        let all = libraries(&std::env::current_exe().unwrap()).unwrap();
+        assert!(all.iter().any(|path| path.to_string_lossy().contains("libc.so")), "{all:?}");
+        assert!(all.iter().any(|path| path.to_string_lossy().contains("ld-linux")), "{all:?}");
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(libraries_of_all(&[own.clone(), own]).unwrap(), all);
+        assert!(libraries_of_all(&[]).unwrap().is_empty());
+    }
+}

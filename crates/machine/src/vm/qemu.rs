@@ -1,0 +1,427 @@
+//! QEMU: a kernel, an initramfs, serial ports, and nothing else. Source: the manual page qemu-system-x86_64(1), and QEMU's
+//! "TCG Instruction Counting".
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::machine::{Acceleration, Storage};
+use model::units::Size;
+use rustix::process::Signal;
+
+use crate::error::Error;
+use crate::vm::initramfs::Root;
+use crate::vm::link::Frame;
+use crate::vm::virtiofs::{HostFiles, TAG};
+use host::process::{keep_open, spawn};
+
+/// How long a guest may say nothing until it counts as hung; while it does something, it says so all the time.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+/// How often an interruption is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Lines of the console that go into an error.
+const CONSOLE_LINES: usize = 25;
+
+/// How far a guest has come of which nothing was heard.
+const BEFORE: &str = "before its first process ran";
+
+/// Without so much beside its file system a guest does not come up.
+const LEAST_MEMORY_BYTES: u64 = 192 << 20;
+
+/// What a guest is made of.
+pub struct Hardware {
+    /// How its instructions are executed.
+    pub acceleration: Acceleration,
+    /// Processors; one where instructions are counted.
+    pub cpus: u32,
+    /// Main memory.
+    pub memory_bytes: u64,
+    /// The image of a disk, and how it is used.
+    pub disk: Option<(File, Storage)>,
+    /// Whether it can read this machine's files.
+    pub host_files: bool,
+    /// How long it may say nothing until it is ended; none for the usual three minutes.
+    pub patience: Option<Duration>,
+}
+
+/// A guest that runs. It is killed when this is dropped, and by the kernel when this process dies.
+pub struct Vm {
+    child: Child,
+    frames: Receiver<io::Result<Frame>>,
+    /// What its kernel wrote.
+    console: File,
+    /// Files that it opens by our descriptors.
+    _files: (File, Option<(File, Storage)>),
+    host_files: Option<HostFiles>,
+    patience: Duration,
+    /// The command line of the emulator, for the record.
+    command_line: Vec<String>,
+}
+
+/// Why a guest did not do what it was to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VmError {
+    /// No emulator is installed.
+    #[error("{program} is not installed, and kernels run in it: install the package {package}")]
+    NoEmulator {
+        /// Its name.
+        program: &'static str,
+        /// What brings it.
+        package: &'static str,
+    },
+    /// The emulator did not start.
+    #[error("the virtual machine did not start: {why}")]
+    Start {
+        /// What it said.
+        why: String,
+    },
+    /// This machine's files can't be served to it.
+    #[error("the virtual machine can't have this machine's files: {why}")]
+    HostFiles {
+        /// What is missing or was refused.
+        why: String,
+    },
+    /// Its memory does not hold what it is to begin with.
+    #[error(
+        "{memory} of memory are too little for the virtual machine: with what it has in memory it needs {needed}; give it more, \
+         or, in a campaign, have the data on a disk with storage = \"virtio\""
+    )]
+    Memory {
+        /// What it was to have.
+        memory: Size,
+        /// What it needs.
+        needed: Size,
+    },
+    /// It ended before it had done its work.
+    #[error("the virtual machine ended {when}: {what}; {}", end_of(console))]
+    Ended {
+        /// How far it had come.
+        when: &'static str,
+        /// What is known of why.
+        what: String,
+        /// The last lines of what its kernel wrote.
+        console: String,
+    },
+    /// It said nothing any more.
+    #[error("the virtual machine hangs {when}: it said nothing for {seconds} s; {}", end_of(console))]
+    Hung {
+        /// How far it had come.
+        when: &'static str,
+        /// How long was waited.
+        seconds: u64,
+        /// The last lines of what its kernel wrote.
+        console: String,
+    },
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// A file of it can't be read or made.
+    #[error("a file for the virtual machine: {0}")]
+    File(#[from] io::Error),
+    /// What it is to have could not be packed.
+    #[error(transparent)]
+    Kernel(#[from] Error),
+    /// Work on this host failed.
+    #[error(transparent)]
+    Host(#[from] host::Error),
+}
+
+fn end_of(console: &str) -> String {
+    match console {
+        "" => "there is nothing on its console".to_owned(),
+        lines => format!("the end of its console:\n{lines}"),
+    }
+}
+
+/// The emulator of this machine's processors, and its version, such as `QEMU 7.2.22`.
+///
+/// # Errors
+/// [`VmError::NoEmulator`], or it does not say its version.
+pub fn emulator() -> Result<String, VmError> {
+    let output = Command::new(PROGRAM).arg("--version").output().map_err(not_started)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split("version ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let version =
+        version.ok_or_else(|| VmError::Start { why: format!("{PROGRAM} --version said {text:?}") })?;
+    Ok(format!("QEMU {version}"))
+}
+
+#[cfg(target_arch = "x86_64")]
+const PROGRAM: &str = "qemu-system-x86_64";
+#[cfg(target_arch = "x86_64")]
+const PACKAGE: &str = "qemu-system-x86";
+#[cfg(not(target_arch = "x86_64"))]
+const PROGRAM: &str = "qemu-system-aarch64";
+#[cfg(not(target_arch = "x86_64"))]
+const PACKAGE: &str = "qemu-system-arm";
+
+fn not_started(error: io::Error) -> VmError {
+    match error.kind() {
+        io::ErrorKind::NotFound => VmError::NoEmulator { program: PROGRAM, package: PACKAGE },
+        _ => VmError::Start { why: error.to_string() },
+    }
+}
+
+impl Vm {
+    /// Boots a kernel on a file system that has `guest::PROGRAM`. `kernel_args` are more for its command line.
+    ///
+    /// # Errors
+    /// [`VmError`]: what it is to have can't be packed, no emulator, or it does not start.
+    pub fn boot(kernel: &Path, root: Root, hardware: Hardware, kernel_args: &str) -> Result<Self, VmError> {
+        // While it is unpacked, it is there twice.
+        let needed = (2 * root.bytes() + LEAST_MEMORY_BYTES).next_multiple_of(1 << 20);
+        if hardware.memory_bytes < needed {
+            let (memory, needed) = (Size::from_bytes(hardware.memory_bytes), Size::from_bytes(needed));
+            return Err(VmError::Memory { memory, needed });
+        }
+        let packed = root.finish()?;
+        let console = tempfile::tempfile().map_err(not_started)?;
+        let mut arguments = arguments(kernel, &packed, &console, &hardware, kernel_args);
+        let mut command = Command::new(PROGRAM);
+        let mut host_files = None;
+        if hardware.host_files {
+            let (served, socket) = HostFiles::serve()?;
+            arguments.extend(sharing(&socket, hardware.memory_bytes));
+            keep_open(&mut command, socket);
+            host_files = Some(served);
+        }
+        command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = spawn(command, Signal::KILL).map_err(not_started)?;
+        let (sender, frames) = mpsc::channel();
+        if let Some(mut output) = child.stdout.take() {
+            thread::spawn(move || {
+                loop {
+                    let frame = Frame::read(&mut output);
+                    let goes_on = matches!(frame, Ok(Some(_)));
+                    let told = match frame {
+                        Ok(Some(frame)) => sender.send(Ok(frame)),
+                        Ok(None) => break,
+                        Err(error) => sender.send(Err(error)),
+                    };
+                    if !goes_on || told.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let patience = hardware.patience.unwrap_or(PATIENCE);
+        let command_line = std::iter::once(PROGRAM.to_owned()).chain(arguments).collect();
+        let _files = (packed, hardware.disk);
+        Ok(Self { child, frames, console, _files, host_files, patience, command_line })
+    }
+
+    /// The emulator's command line. Files that have no name are shown by their descriptor.
+    pub fn command_line(&self) -> &[String] {
+        &self.command_line
+    }
+
+    /// Hands on what the guest says, up to its exit, whose code this is. `interrupted` is asked all the time.
+    ///
+    /// # Errors
+    /// [`VmError`]: it ended before, hangs, or was interrupted.
+    pub fn run(
+        &mut self,
+        interrupted: &dyn Fn() -> bool,
+        mut hear: impl FnMut(Frame),
+    ) -> Result<u8, VmError> {
+        let mut when = BEFORE;
+        let mut heard = Instant::now();
+        loop {
+            if interrupted() {
+                return Err(VmError::Interrupted);
+            }
+            if self.host_files.as_mut().is_some_and(|files| files.failure().is_some()) {
+                // Who waits for a file now would wait for ever. It may have ended by itself.
+                let _ = self.child.kill();
+                return Err(self.ended(when, ""));
+            }
+            match self.frames.recv_timeout(LOOK_EVERY) {
+                Ok(Ok(Frame::Exit(code))) => return Ok(code),
+                Ok(Ok(frame)) => {
+                    heard = Instant::now();
+                    when = "while it was at work";
+                    hear(frame);
+                }
+                Ok(Err(error)) => {
+                    // Nobody hears it any more. It may have ended by itself.
+                    let _ = self.child.kill();
+                    return Err(self.ended(when, &error.to_string()));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(when, "")),
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() > self.patience => {
+                    let seconds = self.patience.as_secs();
+                    return Err(VmError::Hung { when, seconds, console: self.console_tail() });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// It is gone, or talks nonsense.
+    fn ended(&mut self, when: &'static str, talked: &str) -> VmError {
+        let status = match self.child.wait() {
+            Ok(status) if status.success() => String::new(),
+            Ok(status) => format!("{PROGRAM}: {status}"),
+            Err(error) => error.to_string(),
+        };
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            // Without it, the rest is said.
+            let _ = stderr.read_to_string(&mut said);
+        }
+        let mut complaints = vec![said];
+        // What it says to the end of the emulator is no reason for that.
+        if let Some(files) = &mut self.host_files
+            && let Some(status) = files.failure()
+        {
+            complaints.extend([format!("virtiofsd: {status}"), files.said()]);
+        }
+        let complaints = joined(&complaints);
+        let console = self.console_tail();
+        if when == BEFORE && console.is_empty() && !complaints.is_empty() {
+            return VmError::Start { why: complaints };
+        }
+        let panicked = console.lines().find(|line| line.contains("Kernel panic"));
+        let told = joined(&[panicked.unwrap_or_default(), talked, &complaints, &status]);
+        let what = if told.is_empty() { "it switched itself off".to_owned() } else { told };
+        VmError::Ended { when, what, console }
+    }
+
+    /// What its kernel wrote.
+    pub fn console(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let read = self.console.seek(SeekFrom::Start(0)).and_then(|_| self.console.read_to_end(&mut bytes));
+        if let Err(error) = read {
+            return format!("(it can't be read: {error})");
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let clean = |line: &str| line.chars().filter(|c| !c.is_control() || *c == '\t').collect::<String>();
+        let lines: Vec<String> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
+        lines.join("\n")
+    }
+
+    fn console_tail(&mut self) -> String {
+        let text = self.console();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(CONSOLE_LINES)..].join("\n")
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The processor that a guest sees, in QEMU's words.
+pub fn cpu_model(acceleration: Acceleration) -> &'static str {
+    match acceleration {
+        Acceleration::Kvm => "host",
+        Acceleration::Tcg | Acceleration::Icount | Acceleration::None => "max",
+    }
+}
+
+fn joined(texts: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> =
+        texts.iter().map(|text| text.as_ref().trim()).filter(|text| !text.is_empty()).collect();
+    texts.join("; ")
+}
+
+fn arguments(
+    kernel: &Path,
+    packed: &File,
+    console: &File,
+    hardware: &Hardware,
+    kernel_args: &str,
+) -> Vec<String> {
+    let counted = hardware.acceleration == Acceleration::Icount;
+    let acceleration = match hardware.acceleration {
+        Acceleration::Kvm => "kvm",
+        // Interrupts come between the same instructions each time where one thread does it all.
+        Acceleration::Icount => "tcg,thread=single",
+        Acceleration::Tcg | Acceleration::None => "tcg,thread=multi",
+    };
+    let command_line = format!(
+        "console={CONSOLE} loglevel=4 panic=-1 random.trust_cpu=on rdinit={} {kernel_args} -- guest",
+        crate::vm::guest::PROGRAM
+    );
+    let mut all: Vec<String> = [
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-accel",
+        acceleration,
+        "-cpu",
+        cpu_model(hardware.acceleration),
+        "-smp",
+        &hardware.cpus.to_string(),
+        "-m",
+        &format!("{}K", hardware.memory_bytes / 1024),
+        "-kernel",
+        &kernel.to_string_lossy(),
+        "-initrd",
+        &by_descriptor(packed).to_string_lossy(),
+        "-chardev",
+        &format!("file,id=console,path={}", by_descriptor(console).display()),
+        "-serial",
+        "chardev:console",
+        "-chardev",
+        "stdio,id=link,signal=off",
+        "-serial",
+        "chardev:link",
+        "-append",
+        &command_line,
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if counted {
+        // One instruction is one nanosecond; where all wait, time goes on at once.
+        all.extend(["-icount", "shift=0,sleep=off", "-rtc", "clock=vm"].map(str::to_owned));
+    }
+    if let Some((image, Storage::Virtio { cache, aio })) = &hardware.disk {
+        let image = by_descriptor(image);
+        all.push("-drive".to_owned());
+        all.push(format!(
+            "file={},format=raw,if=virtio,cache={},aio={}",
+            image.display(),
+            cache.name(),
+            aio.name()
+        ));
+    }
+    all
+}
+
+/// This machine's files come by a socket to who serves them, and he writes what he answers into the guest's memory.
+fn sharing(socket: &OwnedFd, memory_bytes: u64) -> [String; 8] {
+    [
+        "-object",
+        &format!("memory-backend-memfd,id=memory,size={}K,share=on", memory_bytes / 1024),
+        "-machine",
+        "memory-backend=memory",
+        "-chardev",
+        &format!("socket,id=files,fd={}", socket.as_raw_fd()),
+        "-device",
+        &format!("vhost-user-fs-pci,chardev=files,tag={TAG}"),
+    ]
+    .map(str::to_owned)
+}
+
+#[cfg(target_arch = "x86_64")]
+const CONSOLE: &str = "ttyS0";
+#[cfg(not(target_arch = "x86_64"))]
+const CONSOLE: &str = "ttyAMA0";
+
+/// A file of ours by which another process of the same user can open it.
+pub(crate) fn by_descriptor(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+}

@@ -1,0 +1,187 @@
+//! Makes the logs that `collect`'s tests read: `cargo run -p server --example server_logs -- DIRECTORY [MAJOR]…` has a
+//! server of each major do everything that pgdyno reads from logs, and puts its log there as `<major>.log`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a tool for developers")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use host::{Cache, Progress};
+use model::message::Endpoint;
+use model::workload::Transport;
+use postgres::{Client, NoTls};
+use rustix::process::{Pid, Signal, kill_process};
+use server::{Cluster, Server, StopMode};
+
+const MAJORS: [&str; 10] = ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
+/// So that little is needed for a checkpoint, an autovacuum, a temporary file, a lock wait.
+const SETTINGS: [(&str, &str); 7] = [
+    ("max_wal_size", "32MB"),
+    ("autovacuum_naptime", "1s"),
+    ("autovacuum_vacuum_threshold", "500"),
+    ("autovacuum_analyze_threshold", "500"),
+    ("work_mem", "64kB"),
+    ("deadlock_timeout", "50ms"),
+    ("track_io_timing", "on"),
+];
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let directory = PathBuf::from(args.next().expect("a directory"));
+    let mut majors: Vec<String> = args.collect();
+    if majors.is_empty() {
+        majors = MAJORS.map(str::to_owned).to_vec();
+    }
+    let cache = Cache::open().unwrap();
+    for major in majors {
+        let log = log_of(&cache, &major);
+        // Where it was is nobody's business.
+        let log = log.replace(&cache.directory().display().to_string(), "/cache");
+        fs::write(directory.join(format!("{major}.log")), log).unwrap();
+        eprintln!("{major}");
+    }
+}
+
+fn log_of(cache: &Cache, major: &str) -> String {
+    let installation = server::install(cache, major, &Quiet).unwrap();
+    let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let cluster = Cluster::empty(cache, &installation, &[]).unwrap();
+    let server = cluster.start(&BTreeMap::from(settings)).unwrap();
+    let log = server.data_directory().parent().unwrap().join("server.log");
+
+    let mut client = connect(&server, "postgres").unwrap();
+    client
+        .batch_execute(
+            "create table t (id int primary key, v text);
+             create table \"odd: \"\"one\"\", 7 removed\" (id int);
+             insert into \"odd: \"\"one\"\", 7 removed\" select generate_series(1, 2000);
+             insert into t select n, repeat('x', 100) from generate_series(1, 5000) n;
+             delete from t where id % 2 = 0",
+        )
+        .unwrap();
+    // A session that ends tells its statistics at once.
+    drop(client);
+    wait_for(
+        &log,
+        &[
+            "automatic vacuum of table \"postgres.public.t\"",
+            "automatic analyze of table \"postgres.public.odd",
+        ],
+    );
+    autovacuum_is_cancelled(&server, &log);
+    let mut client = connect(&server, "postgres").unwrap();
+    client.batch_execute("create table wal (v text)").unwrap();
+    for _ in 0..4 {
+        client
+            .batch_execute("insert into wal select repeat('w', 1000) from generate_series(1, 20000)")
+            .unwrap();
+    }
+    wait_for(&log, &["too frequently"]);
+    client
+        .batch_execute(
+            "select count(*) from (select generate_series(1, 20000) n order by 1 desc) all_of_them",
+        )
+        .unwrap();
+    client.batch_execute("do $$ begin raise warning E'in two\\nlines'; end $$").unwrap();
+    client.batch_execute("select 1 / 0\n -- in\n -- lines").unwrap_err();
+    assert!(connect(&server, "missing").is_err());
+    row_lock(&server, &log);
+    deadlock(&server);
+    server.checkpoint().unwrap();
+    crash(&server, &log);
+
+    let cluster = server.stop(StopMode::Fast).unwrap();
+    let text = fs::read_to_string(&log).unwrap();
+    drop(cluster);
+    text
+}
+
+fn connect(server: &Server, database: &str) -> Result<Client, postgres::Error> {
+    let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { unreachable!() };
+    let mut config = postgres::Config::new();
+    config.host_path(directory).port(port).user(server::USER).dbname(database).application_name("pgdyno");
+    config.connect(NoTls)
+}
+
+/// Waits until the log has all of these.
+fn wait_for(log: &Path, texts: &[&str]) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let text = fs::read_to_string(log).unwrap();
+        if texts.iter().all(|wanted| text.contains(wanted)) {
+            return;
+        }
+        assert!(Instant::now() < end, "waited in vain for {texts:?} in\n{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A slow autovacuum is in the way of a lock.
+fn autovacuum_is_cancelled(server: &Server, log: &Path) {
+    let mut client = connect(server, "postgres").unwrap();
+    client
+        .batch_execute(
+            "create table slow (v text) with (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1);
+             insert into slow select repeat('s', 500) from generate_series(1, 5000);
+             delete from slow",
+        )
+        .unwrap();
+    drop(client);
+    let mut client = connect(server, "postgres").unwrap();
+    let running = "select count(*) from pg_stat_activity where query like 'autovacuum: VACUUM%public.slow%'";
+    let end = Instant::now() + PATIENCE;
+    while client.query_one(running, &[]).unwrap().get::<_, i64>(0) == 0 {
+        assert!(Instant::now() < end, "waited in vain for an autovacuum");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    client.batch_execute("drop table slow").unwrap();
+    wait_for(log, &["canceling autovacuum task"]);
+}
+
+fn row_lock(server: &Server, log: &Path) {
+    let mut holder = connect(server, "postgres").unwrap();
+    holder.batch_execute("begin; update t set v = 'held' where id = 1").unwrap();
+    let mut waiter = connect(server, "postgres").unwrap();
+    let waits = std::thread::spawn(move || waiter.batch_execute("update t set v = 'mine' where id = 1"));
+    wait_for(log, &["still waiting for ShareLock"]);
+    holder.batch_execute("commit").unwrap();
+    waits.join().unwrap().unwrap();
+    wait_for(log, &["acquired ShareLock"]);
+}
+
+fn deadlock(server: &Server) {
+    let mut clients = [connect(server, "postgres").unwrap(), connect(server, "postgres").unwrap()];
+    for (id, client) in ["1", "3"].into_iter().zip(&mut clients) {
+        client.batch_execute(&format!("begin; update t set v = 'mine' where id = {id}")).unwrap();
+    }
+    let [mut one, mut other] = clients;
+    let waits = std::thread::spawn(move || one.batch_execute("update t set v = 'his' where id = 3"));
+    let outcome = other.batch_execute("update t set v = 'his' where id = 1");
+    // The one that goes through waits for the other to be gone.
+    drop(other);
+    assert!(waits.join().unwrap().is_err() || outcome.is_err());
+}
+
+/// A backend is killed: the server starts anew.
+fn crash(server: &Server, log: &Path) {
+    let mut victim = connect(server, "postgres").unwrap();
+    let _other = connect(server, "postgres").unwrap();
+    let pid: i32 = victim.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    let again =
+        |text: &str| text.split("reinitializing").nth(1).is_some_and(|rest| rest.contains("ready to accept"));
+    let end = Instant::now() + PATIENCE;
+    while !again(&fs::read_to_string(log).unwrap()) {
+        assert!(Instant::now() < end, "waited in vain for the server to be back");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,319 @@
+//! Copying a data directory: sharing blocks where the file system can (FICLONE), else writing past the page cache, by
+//! several threads.
+//!
+//! Past the page cache (`O_DIRECT`) because a data directory may be as large as memory: through it, the copy would push
+//! out what is there, and what is written there has to go to the disk in the end before anything is measured.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::data::blocks::{Job, copy_blocks, reserve};
+use crate::error::Error;
+use host::Doing;
+use host::ServerUser;
+use host::files::remove_tree;
+use host::{Progress, unless_interrupted};
+
+/// Files below this size are copied through the page cache; what they add is soon written.
+const LARGE_BYTES: u64 = 1 << 20;
+
+/// What copying a data directory took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Copied {
+    /// Bytes of files that share their blocks with what they were copied from (reflink).
+    pub reflinked_bytes: u64,
+    /// Bytes of files that were copied.
+    pub copied_bytes: u64,
+    /// Bytes of files that were alike already.
+    pub kept_bytes: u64,
+    /// Wall time in seconds.
+    pub seconds: f64,
+}
+
+/// How files were left: inode and time of the last change of content, attributes or name (ctime), which no program can
+/// set. A file that still has them has not been touched.
+pub(crate) type Stamps = HashMap<PathBuf, Stamp>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self { inode: meta.ino(), changed: (meta.ctime(), meta.ctime_nsec()) }
+    }
+}
+
+/// Makes one tree of directories and files like another, modes included, and gives it to the server's user. Files stay
+/// as they are that have not been touched since they were left with these `stamps`, and whose original has not changed
+/// either, by its size and time of change, which a copy takes over. So a data directory that a server has worked on is
+/// put back by writing only what has changed.
+///
+/// When it is there, the bulk of it has been written to the disk, so that this does not go on while something is
+/// measured. It would not survive a crash of the machine: nothing that is copied has to.
+///
+/// # Errors
+/// A file can't be read or written; the user wants to stop. What was copied by then stays, and is put right by the next
+/// call.
+pub(crate) fn make_alike(
+    from: &Path,
+    to: &Path,
+    user: &ServerUser,
+    stamps: &mut Stamps,
+    what: &str,
+    progress: &dyn Progress,
+) -> Result<Copied, Error> {
+    let begun = Instant::now();
+    let mut copying = Copying {
+        user,
+        progress,
+        before: std::mem::take(stamps),
+        stamps,
+        large: Vec::new(),
+        copied: Copied::default(),
+    };
+    copying.directory(from, to)?;
+    copying.large(what)?;
+    Ok(Copied { seconds: begun.elapsed().as_secs_f64(), ..copying.copied })
+}
+
+struct Copying<'a> {
+    user: &'a ServerUser,
+    progress: &'a dyn Progress,
+    /// The stamps that the copy was left with.
+    before: Stamps,
+    /// The stamps that it is left with now.
+    stamps: &'a mut Stamps,
+    /// What is yet to be copied.
+    large: Vec<Job>,
+    copied: Copied,
+}
+
+impl Copying<'_> {
+    fn directory(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        match fs::create_dir(to) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => remove_strangers(from, to)?,
+            made => {
+                made.doing("make the directory", to)?;
+                self.user.own(to)?;
+            }
+        }
+        for entry in fs::read_dir(from).doing("read the directory", from)? {
+            let entry = entry.doing("read the directory", from)?;
+            let kind = entry.file_type().doing("look at", &entry.path())?;
+            let copy = to.join(entry.file_name());
+            if kind.is_dir() {
+                self.directory(&entry.path(), &copy)?;
+            } else if kind.is_file() {
+                self.file(&entry.path(), &copy)?;
+            }
+        }
+        let mode = fs::metadata(from).doing("look at", from)?.permissions();
+        Ok(fs::set_permissions(to, mode).doing("set the mode of", to)?)
+    }
+
+    fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let wanted = fs::metadata(from).doing("look at", from)?;
+        if let (Some(&stamp), Ok(there)) = (self.before.get(to), fs::symlink_metadata(to))
+            && Stamp::of(&there) == stamp
+            && is_alike(&there, &wanted)
+        {
+            self.stamps.insert(to.to_owned(), stamp);
+            self.copied.kept_bytes += wanted.len();
+            return Ok(());
+        }
+        unless_interrupted(self.progress)?;
+        let mut source = File::open(from).doing("read", from)?;
+        let mode = wanted.mode() & 0o777;
+        let mut copy = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(mode)
+            .open(to)
+            .doing("write", to)?;
+        if rustix::fs::ioctl_ficlone(&copy, &source).is_ok() {
+            self.copied.reflinked_bytes += wanted.len();
+        } else if wanted.len() < LARGE_BYTES {
+            io::copy(&mut source, &mut copy).doing("copy to", to)?;
+            self.copied.copied_bytes += wanted.len();
+        } else {
+            reserve(&copy, wanted.len()).doing("make room for", to)?;
+            self.large.push(Job { from: from.to_owned(), to: to.to_owned(), bytes: wanted.len() });
+            return Ok(());
+        }
+        self.finish(&copy, to, &wanted)
+    }
+
+    fn large(&mut self, what: &str) -> Result<(), Error> {
+        let jobs = std::mem::take(&mut self.large);
+        copy_blocks(&jobs, what, self.progress)?;
+        for Job { from, to, bytes } in jobs {
+            let wanted = fs::metadata(&from).doing("look at", &from)?;
+            let copy = OpenOptions::new().write(true).open(&to).doing("write", &to)?;
+            self.finish(&copy, &to, &wanted)?;
+            self.copied.copied_bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// Gives a file that has its content the rest: length, owner, mode, time of change.
+    fn finish(&mut self, copy: &File, to: &Path, wanted: &Metadata) -> Result<(), Error> {
+        self.user.own(to)?;
+        let stamp = copy
+            .set_len(wanted.len())
+            .and_then(|()| copy.set_permissions(fs::Permissions::from_mode(wanted.mode() & 0o7777)))
+            .and_then(|()| copy.set_modified(wanted.modified()?))
+            .and_then(|()| copy.metadata())
+            .map(|left| Stamp::of(&left))
+            .doing("write", to)?;
+        self.stamps.insert(to.to_owned(), stamp);
+        Ok(())
+    }
+}
+
+fn is_alike(there: &Metadata, wanted: &Metadata) -> bool {
+    let key = |meta: &Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
+    key(there) == key(wanted)
+}
+
+/// Removes what only the copy has.
+fn remove_strangers(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(to).doing("read the directory", to)? {
+        let entry = entry.doing("read the directory", to)?;
+        if fs::symlink_metadata(from.join(entry.file_name())).is_err() {
+            match entry.file_type().doing("look at", &entry.path())?.is_dir() {
+                true => remove_tree(&entry.path())?,
+                false => fs::remove_file(entry.path()).doing("remove", &entry.path())?,
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Counts steps, and wants to stop after some.
+    struct Told {
+        steps: AtomicU64,
+        stop_after: u64,
+    }
+
+    impl Told {
+        fn new(stop_after: u64) -> Self {
+            Self { steps: AtomicU64::new(0), stop_after }
+        }
+    }
+
+    impl Progress for Told {
+        fn step(&self, _: &str, done: u64, total: Option<u64>) {
+            assert!(Some(done) <= total);
+            self.steps.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn interrupted(&self) -> bool {
+            self.steps.load(Ordering::Relaxed) >= self.stop_after
+        }
+    }
+
+    /// Every path of a tree with its content (none for directories) and mode, in order.
+    fn tree(root: &Path) -> Vec<(String, Option<Vec<u8>>, u32)> {
+        let mut found = Vec::new();
+        let mut ahead = vec![root.to_owned()];
+        while let Some(directory) = ahead.pop() {
+            for entry in fs::read_dir(&directory).unwrap().flatten() {
+                let path = entry.path();
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                found.push((name, fs::read(&path).ok(), entry.metadata().unwrap().mode()));
+                if path.is_dir() {
+                    ahead.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn copy(from: &Path, to: &Path, stamps: &mut Stamps) -> Copied {
+        make_alike(from, to, &ServerUser::Ourselves, stamps, "copying", &Told::new(u64::MAX)).unwrap()
+    }
+
+    fn noise(bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect()
+    }
+
+    #[test]
+    fn a_tree_that_was_worked_on_is_put_back_and_what_did_not_change_is_not_written() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir_all(from.join("base/1")).unwrap();
+        let (table, odd) = (noise(9 << 20), noise((3 << 20) + 17));
+        fs::write(from.join("base/1/table"), &table).unwrap();
+        fs::write(from.join("base/1/odd"), &odd).unwrap();
+        fs::write(from.join("base/1/index"), b"index").unwrap();
+        fs::write(from.join("empty"), b"").unwrap();
+        fs::set_permissions(from.join("empty"), fs::Permissions::from_mode(0o640)).unwrap();
+        let all = (table.len() + odd.len() + 5) as u64;
+        let mut stamps = Stamps::new();
+        let copied = copy(&from, &to, &mut stamps);
+        assert_eq!(tree(&from), tree(&to));
+        assert_eq!((copied.reflinked_bytes + copied.copied_bytes, copied.kept_bytes), (all, 0));
+
+        let table_at = to.join("base/1/table");
+        fs::write(&table_at, vec![8; 10 << 20]).unwrap();
+        fs::write(to.join("empty"), b"grown").unwrap();
+        fs::write(to.join("base/1/new"), b"new").unwrap();
+        fs::create_dir_all(to.join("base/2/deep")).unwrap();
+        fs::remove_file(to.join("base/1/index")).unwrap();
+        let copied = copy(&from, &to, &mut stamps);
+        assert_eq!(tree(&from), tree(&to));
+        assert_eq!(copied.kept_bytes, odd.len() as u64);
+
+        let copied = copy(&from, &to, &mut stamps);
+        assert_eq!((copied.reflinked_bytes, copied.copied_bytes, copied.kept_bytes), (0, 0, all));
+    }
+
+    #[test]
+    fn a_file_that_only_looks_untouched_is_put_back() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("table"), b"before").unwrap();
+        let mut stamps = Stamps::new();
+        copy(&from, &to, &mut stamps);
+        let made = fs::metadata(to.join("table")).unwrap().modified().unwrap();
+        fs::write(to.join("table"), b"after!").unwrap();
+        OpenOptions::new().write(true).open(to.join("table")).unwrap().set_modified(made).unwrap();
+        copy(&from, &to, &mut stamps);
+        assert_eq!(fs::read(to.join("table")).unwrap(), b"before");
+    }
+
+    #[test]
+    fn an_interrupted_copy_is_finished_by_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("table"), noise(64 << 20)).unwrap();
+        let mut stamps = Stamps::new();
+        copy(&from, &to, &mut stamps);
+        fs::write(to.join("table"), noise(1 << 20)).unwrap();
+        let stopping = Told::new(1);
+        let outcome = make_alike(&from, &to, &ServerUser::Ourselves, &mut stamps, "copying", &stopping);
+        // Where blocks are shared there is nothing to interrupt.
+        if !outcome.is_ok_and(|copied| copied.reflinked_bytes > 0) {
+            assert_ne!(tree(&from), tree(&to));
+        }
+        copy(&from, &to, &mut stamps);
+        assert_eq!(tree(&from), tree(&to));
+    }
+}

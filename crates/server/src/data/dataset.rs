@@ -1,0 +1,182 @@
+//! Filling the tested database: with pgbench's tables, in pgbench's order of steps (create, load, vacuum, primary keys), and
+//! with what a workload's setup makes.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use model::workload::Statement;
+use postgres::Client;
+
+use crate::control::Control;
+use crate::data::content::{Content, Setup};
+use crate::data::pgbench_tables::{
+    COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
+};
+use crate::error::{Error, sql_text};
+use crate::server::Server;
+use host::{Progress, unless_interrupted};
+
+/// Rows that are made before they are sent: some 200 kB.
+const CHUNK_ROWS: u64 = 10_000;
+
+/// Settings of the server while it loads. What it writes is synced as a whole afterwards.
+pub(crate) fn load_settings(segment_bytes: u64) -> BTreeMap<String, String> {
+    let megabytes = |segments| format!("{}MB", segments * segment_bytes / (1 << 20));
+    [
+        // Commits stay synchronous: of rows whose commit is not yet flushed, vacuum can't say that all see them.
+        ("fsync", "off"),
+        ("full_page_writes", "off"),
+        // Little WAL, and few of its files left in the template.
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+        ("max_wal_size", &megabytes(4)),
+        ("min_wal_size", &megabytes(2)),
+        ("checkpoint_timeout", "1h"),
+        ("autovacuum", "off"),
+        ("shared_buffers", "256MB"),
+        ("maintenance_work_mem", "256MB"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// # Errors
+/// A scale that pgbench does not have.
+pub(crate) fn check_scale(scale: u32) -> Result<(), Error> {
+    match scale {
+        1..=MAX_SCALE => Ok(()),
+        _ => Err(Error::Scale { scale }),
+    }
+}
+
+impl Server {
+    /// Creates the tested database and fills it: with pgbench's tables as `pgbench -i` of the same major does, then with
+    /// what a workload's setup makes.
+    ///
+    /// # Errors
+    /// A scale that pgbench does not have; the database exists; a statement of the setup is refused; the server fails, as
+    /// when its disk is full; the user wants to stop.
+    pub fn fill(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+        let control = &self.control;
+        check_scale(content.scale)?;
+        control.execute(&mut control.session()?, &format!("create database {}", crate::DATABASE))?;
+        fill(control, crate::DATABASE, content, progress)
+    }
+}
+
+/// Fills a database.
+pub(crate) fn fill(
+    server: &Control,
+    database: &str,
+    content: &Content,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    check_scale(content.scale)?;
+    if content.has_pgbench_tables() {
+        fill_pgbench_tables(server, database, content.scale, progress)?;
+    }
+    match &content.setup {
+        Some(setup) => set_up(server, database, content, setup, progress),
+        None => Ok(()),
+    }
+}
+
+/// Runs a workload's setup, in one session, and leaves all tables vacuumed and analyzed.
+fn set_up(
+    server: &Control,
+    database: &str,
+    content: &Content,
+    setup: &Setup,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let mut client = server.connect(database)?;
+    let steps = setup.statements.len() as u64;
+    for (done, Statement { place, sql }) in (0..).zip(&setup.statements) {
+        unless_interrupted(progress)?;
+        progress.step(&format!("{}, {content}: {place}", server.title), done, Some(steps + 1));
+        client.batch_execute(sql).map_err(|error| Error::Setup {
+            workload: setup.workload.clone(),
+            server: server.called.clone(),
+            place: place.clone(),
+            why: sql_text(&error),
+        })?;
+    }
+    unless_interrupted(progress)?;
+    progress.step(&format!("{}, {content}: vacuum", server.title), steps, Some(steps + 1));
+    server.execute(&mut client, "vacuum (analyze)")
+}
+
+/// Creates and fills pgbench's tables in a database.
+fn fill_pgbench_tables(
+    server: &Control,
+    database: &str,
+    scale: u32,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let mut client = server.connect(database)?;
+    server.execute(&mut client, &create_tables(scale))?;
+    for table in Table::FILLED {
+        load(server, &mut client, table, scale, progress)?;
+    }
+    let steps = VACUUM_ORDER.len() + Table::FILLED.len();
+    let what = format!("{}, scale {scale}: vacuum and primary keys", server.title);
+    let statements = VACUUM_ORDER
+        .map(|name| format!("vacuum analyze {name}"))
+        .into_iter()
+        .chain(Table::FILLED.map(Table::add_primary_key));
+    for (done, statement) in statements.enumerate() {
+        unless_interrupted(progress)?;
+        progress.step(&what, done as u64, Some(steps as u64));
+        server.execute(&mut client, &statement)?;
+    }
+    Ok(())
+}
+
+/// Loads a table as pgbench does: emptying and filling it in one transaction, which allows to freeze, and saves the
+/// WAL where its level is minimal. Over one connection, so that rows lie in pgbench's order, page for page; several would
+/// write WAL, and vacuum would have to freeze what they wrote.
+fn load(
+    server: &Control,
+    client: &mut Client,
+    table: Table,
+    scale: u32,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let name = table.name();
+    let sql = |error| server.error(format!("load {name}"), &error);
+    let freeze = if table.loaded_frozen(server.major) { ", freeze on" } else { "" };
+    let what = format!("{}, scale {scale}: loading {name}", server.title);
+    let mut transaction = client.transaction().map_err(sql)?;
+    transaction.batch_execute(&format!("truncate {name}")).map_err(sql)?;
+    for (column, value) in table.constants() {
+        let statement = format!("alter table {name} alter {column} set default {value}");
+        transaction.batch_execute(&statement).map_err(sql)?;
+    }
+    let copy = format!("copy {name} ({}) from stdin (format binary{freeze})", table.sent());
+    let mut writer = transaction.copy_in(&copy).map_err(sql)?;
+    let encoder = Encoder::new(table, scale);
+    let rows = table.rows(scale);
+    let mut buffer = COPY_HEADER.to_vec();
+    let mut done = 0;
+    while done < rows {
+        unless_interrupted(progress)?;
+        let end = rows.min(done + CHUNK_ROWS);
+        for row in done..end {
+            encoder.row(row, &mut buffer);
+        }
+        if writer.write_all(&buffer).is_err() {
+            // Finishing tells what the server said.
+            break;
+        }
+        buffer.clear();
+        done = end;
+        progress.step(&what, done, Some(rows));
+    }
+    // Into a broken connection nothing can be written; `finish` says why.
+    let _ = writer.write_all(COPY_TRAILER);
+    writer.finish().map_err(sql)?;
+    for (column, _) in table.constants() {
+        transaction.batch_execute(&format!("alter table {name} alter {column} drop default")).map_err(sql)?;
+    }
+    transaction.commit().map_err(sql)
+}

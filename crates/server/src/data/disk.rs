@@ -1,0 +1,140 @@
+//! What data sets will take on the disk, before anything is begun.
+
+use std::fmt::Write as _;
+
+use crate::data::content::Content;
+use crate::data::initdb::wal_segment_bytes;
+use crate::data::template;
+use crate::error::Error;
+use crate::programs::installation::Installation;
+use host::Cache;
+use host::Doing;
+
+/// A data set that is going to be used.
+#[derive(Clone, Copy, Debug)]
+pub struct Dataset<'a> {
+    /// The server's programs.
+    pub installation: &'a Installation,
+    /// Options for `initdb`.
+    pub initdb: &'a [String],
+    /// What is in it.
+    pub content: &'a Content,
+    /// How many copies of it there will be at once.
+    pub copies: u32,
+}
+
+/// What data sets need, and what there is. What trials write comes on top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskNeed {
+    /// Bytes that will be written at most at once: the sum of the parts.
+    pub need: u64,
+    /// Bytes that are free on the cache's file system, for this user.
+    pub free: u64,
+    /// What needs them, the largest first.
+    pub parts: Vec<DiskPart>,
+}
+
+/// A part of what is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskPart {
+    /// What for.
+    pub what: String,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// What `initdb` and the tested database take without tables and WAL.
+const BASE_BYTES: u64 = 34_000_000;
+/// 1640 pages of accounts and 274 of their key.
+const BYTES_PER_SCALE: u64 = 15_700_000;
+/// What the sort for the key of accounts writes, where it does not fit into memory or has several workers: 2 MB a scale,
+/// measured at scale 30.
+const SORTING_BYTES_PER_SCALE: u64 = 2_000_000;
+/// Segments of WAL that stay in a template at most.
+const WAL_SEGMENTS: u64 = 2;
+
+/// Estimates what these data sets will take that are not there yet: templates that have not been made, the room for
+/// sorting while the largest of them gets its keys, and copies, which take next to nothing where the file system shares
+/// blocks.
+///
+/// # Errors
+/// The file system can't be asked.
+pub fn disk_need(cache: &Cache, datasets: &[Dataset]) -> Result<DiskNeed, Error> {
+    let directory = cache.directory();
+    let shares_blocks = shares_blocks(cache)?;
+    let mut parts = Vec::new();
+    let mut sorting = 0;
+    for Dataset { installation, initdb, content, copies } in datasets {
+        let bytes = template_bytes(initdb, content);
+        let called = format!("PostgreSQL {}, {content}", installation.version());
+        if !template::is_made(cache, installation, initdb, content) {
+            parts.push(DiskPart { what: format!("{called}: the data set"), bytes });
+            if content.has_pgbench_tables() {
+                sorting = sorting.max(SORTING_BYTES_PER_SCALE * u64::from(content.scale));
+            }
+        }
+        if *copies > 0 && !shares_blocks {
+            let what = format!("{called}: copies for trials ({copies})");
+            parts.push(DiskPart { what, bytes: bytes * u64::from(*copies) });
+        }
+    }
+    if sorting > 0 {
+        parts.push(DiskPart { what: "sorting while keys are added".to_owned(), bytes: sorting });
+    }
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    let room = rustix::fs::statvfs(directory).doing("ask for the free space of", directory)?;
+    Ok(DiskNeed {
+        need: parts.iter().map(|part| part.bytes).sum(),
+        free: room.f_bavail * room.f_frsize,
+        parts,
+    })
+}
+
+impl DiskNeed {
+    /// Whether it fits.
+    ///
+    /// # Errors
+    /// It does not: what needs how much, and how to make room.
+    pub fn check(&self, cache: &Cache) -> Result<(), Error> {
+        if self.need <= self.free {
+            return Ok(());
+        }
+        let mut text = format!(
+            "the data sets need {} on the file system of {}, where {} are free:",
+            size(self.need),
+            cache.directory().display(),
+            size(self.free)
+        );
+        for part in &self.parts {
+            let _ = write!(text, "\n  {:>9}  {}", size(part.bytes), part.what);
+        }
+        text += "\nMake room (`pgdyno dataset list` shows what is there, `pgdyno dataset remove NAME` frees it), take \
+                 smaller scales, or set PGDYNO_CACHE to a directory on a larger file system";
+        Err(Error::DiskNeed(text))
+    }
+}
+
+/// Bytes of a template, rather too many than too few: measured were 62 to 65 MB at scale 1 (9.6, 13, 18), 204 MB at
+/// scale 10 and 1615 MB at scale 100 (15), for which this gives 83, 225 and 1638 MB.
+///
+/// What a workload's setup makes is not known before, and not counted.
+pub(crate) fn template_bytes(initdb: &[String], content: &Content) -> u64 {
+    let scale = if content.has_pgbench_tables() { u64::from(content.scale) } else { 0 };
+    BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + BYTES_PER_SCALE * scale
+}
+
+/// Whether files on the cache's file system can share their blocks.
+fn shares_blocks(cache: &Cache) -> Result<bool, Error> {
+    let place = cache.clusters();
+    let file = || tempfile::tempfile_in(&place).doing("write in", &place);
+    let (from, to) = (file()?, file()?);
+    Ok(rustix::fs::ioctl_ficlone(&to, &from).is_ok())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        10_000_000_000.. => format!("{:.0} GB", bytes as f64 / 1e9),
+        1_000_000_000.. => format!("{:.1} GB", bytes as f64 / 1e9),
+        _ => format!("{:.0} MB", bytes as f64 / 1e6),
+    }
+}

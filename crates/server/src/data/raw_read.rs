@@ -1,0 +1,189 @@
+//! What the disk gives of a relation's files when nothing but a disk is in the way: the control beside scans.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::record::RawRead;
+use rustix::process::Signal;
+
+use super::blocks::aligned;
+use crate::error::Error;
+use crate::limits::Group;
+use crate::readiness::rows;
+use crate::server::Server;
+use host::Doing;
+use host::process::{enter, spawn};
+
+/// What is read at a time.
+const CHUNK_BYTES: usize = 4 << 20;
+/// Share of the bytes that the kernel must have brought from the disk; the rest may have been rounded.
+const FROM_DISK_SHARE: f64 = 0.95;
+/// How often it is looked whether the user wants to stop.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What came of reading a relation past the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawReading {
+    /// What the disk gave, or why that can't be told here.
+    pub outcome: Result<RawRead, String>,
+    /// Commits in the tested database that it took to find the files, the connection's own among them.
+    pub commits: u64,
+}
+
+impl Server {
+    /// Reads the files of a relation of the tested database from the disk, one after the other, and leaves the page cache
+    /// as it is. A child process does it, which is held to the server's limits: `program` with `arguments`, which then
+    /// calls [`read_files`] with the paths that follow.
+    ///
+    /// # Errors
+    /// There is no such relation, or it has no files; the server does not answer; the user wants to stop.
+    pub fn raw_read(
+        &self,
+        relation: &str,
+        program: &Path,
+        arguments: &[&str],
+        interrupt: &AtomicBool,
+    ) -> Result<RawReading, Error> {
+        let (files, commits) = self.files_of(relation)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .args(&files)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let groups = self.group().map_or_else(|| Ok(Vec::new()), Group::entrances)?;
+        enter(&mut command, groups);
+        let mut child = spawn(command, Signal::KILL).doing("run", program)?;
+        let status = ended(&mut child, interrupt).doing("wait for", program)?;
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(host::Error::Interrupted.into());
+        }
+        let (said, complaint) = (text(child.stdout.take()), text(child.stderr.take()));
+        let outcome = match said.split_once(' ').filter(|_| status.success()) {
+            Some((bytes, elapsed)) => bytes
+                .parse()
+                .and_then(|bytes| Ok((bytes, elapsed.trim().parse()?)))
+                .map(|(bytes, elapsed_us)| RawRead { relation: relation.to_owned(), bytes, elapsed_us })
+                .map_err(|error| format!("its answer is not understood: {error}")),
+            None if complaint.trim().is_empty() => Err(status.to_string()),
+            None => Err(complaint.trim().to_owned()),
+        };
+        Ok(RawReading { outcome, commits })
+    }
+
+    /// The segments of a relation's main fork, in order, and the commits that it took to ask.
+    ///
+    /// Source: PostgreSQL manual, "Database File Layout".
+    fn files_of(&self, relation: &str) -> Result<(Vec<PathBuf>, u64), Error> {
+        let doing = format!("find the files of \"{relation}\"");
+        let control = &self.control;
+        let mut client = control.connect(crate::DATABASE)?;
+        let question = format!("SELECT pg_relation_filepath('{}'::regclass)", relation.replace('\'', "''"));
+        let answer = rows(&mut client, &question).map_err(|error| control.error(&*doing, &error))?;
+        let first = answer.first().and_then(|row| row.get(0));
+        let first = first.ok_or_else(|| control.failed(&*doing, "it has none".to_owned()))?;
+        let first = self.data_directory().join(first);
+        let mut files = vec![first.clone()];
+        loop {
+            let mut next = first.clone().into_os_string();
+            next.push(format!(".{}", files.len()));
+            match Path::new(&next).try_exists().doing("look at", Path::new(&next))? {
+                true => files.push(next.into()),
+                false => return Ok((files, 2)),
+            }
+        }
+    }
+}
+
+/// Waits for a child, which is killed where the user wants to stop.
+fn ended(child: &mut Child, interrupt: &AtomicBool) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            child.kill()?;
+            return child.wait();
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// A few words, which fit into a pipe.
+fn text(from: Option<impl Read>) -> String {
+    let mut text = String::new();
+    // What can't be read was not said.
+    let _ = from.map(|mut from| from.read_to_string(&mut text));
+    text
+}
+
+/// Reads files from the disk to their ends, past the page cache; gives how many bytes, and how long it took.
+///
+/// # Errors
+/// A file can't be read; or not so, or what was read did not come from a disk: why.
+pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), String> {
+    let failed = |file: &Path, error: io::Error| match error.kind() {
+        ErrorKind::InvalidInput => {
+            format!("the file system of {} can't be read past the page cache (O_DIRECT)", file.display())
+        }
+        _ => format!("{} can't be read: {error}", file.display()),
+    };
+    let mut memory = Vec::new();
+    let buffer = aligned(&mut memory, CHUNK_BYTES);
+    let (from_disk, begun) = (bytes_from_disk(), Instant::now());
+    let mut bytes = 0;
+    for file in files {
+        bytes += read_file(file, buffer).map_err(|error| failed(file, error))?;
+    }
+    let elapsed = begun.elapsed();
+    let came = from_disk.zip(bytes_from_disk()).map(|(before, after)| after.saturating_sub(before));
+    match came {
+        Some(came) if (came as f64) < FROM_DISK_SHARE * bytes as f64 => Err(format!(
+            "of {bytes} bytes the kernel brought {came} from a disk: this file system has the others elsewhere, as tmpfs \
+             has, or does not let them be read past the page cache"
+        )),
+        _ => Ok((bytes, elapsed)),
+    }
+}
+
+fn read_file(path: &Path, buffer: &mut [u8]) -> io::Result<u64> {
+    let file: File = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)?;
+    let length = file.metadata()?.len();
+    let mut at = 0;
+    while at < length {
+        match file.read_at(buffer, at)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            bytes => at += bytes as u64,
+        }
+    }
+    Ok(at)
+}
+
+/// What this process has had read by block devices. Source: proc(5), `/proc/pid/io`.
+fn bytes_from_disk() -> Option<u64> {
+    let io = fs::read_to_string("/proc/self/io").ok()?;
+    io.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_on_a_disk_has_no_rate() {
+        let memory = Path::new("/dev/shm");
+        let Ok(mut file) = tempfile::NamedTempFile::new_in(memory) else { return };
+        io::Write::write_all(&mut file, &vec![7; 1 << 20]).unwrap();
+        let why = read_files(&[file.path().to_owned()]).unwrap_err();
+        assert!(why.contains("past the page cache"), "{why}");
+        let why = read_files(&[memory.join("no such file")]).unwrap_err();
+        assert!(why.contains("no such file"), "{why}");
+    }
+}

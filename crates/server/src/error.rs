@@ -1,0 +1,287 @@
+//! Errors of getting, filling, running and asking servers, and what to do about them.
+
+use std::path::PathBuf;
+
+use host::MAKE_ROOM;
+
+/// Error of getting, filling, starting, asking or stopping a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Work on this host failed, or the user ended it.
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    /// Not the form of a PostgreSQL version.
+    #[error(
+        "\"{text}\" is not a PostgreSQL version: expected a major such as \"18\" or \"9.6\", or a full version such as \
+         \"16.4\""
+    )]
+    NotAVersion {
+        /// What was given.
+        text: String,
+    },
+    /// No archive has this version.
+    #[error(
+        "there is no embedded PostgreSQL {wanted}; available are {}, and earlier minor releases of these",
+        available.join(", ")
+    )]
+    NoSuchVersion {
+        /// The version that was asked for.
+        wanted: String,
+        /// The newest release of each major.
+        available: Vec<String>,
+    },
+    /// The archive could not be asked, or broke off.
+    #[error(
+        "could not {doing} from {archive}: {why}; check the network (HTTPS_PROXY is honoured), or set PGDYNO_MIRROR to \
+         a mirror of that Maven repository"
+    )]
+    Download {
+        /// What was tried.
+        doing: String,
+        /// Where.
+        archive: String,
+        /// Why it failed.
+        why: String,
+    },
+    /// What came is not what the archive's checksum says; nothing of it was kept.
+    #[error(
+        "the download of PostgreSQL {version} from {archive} is corrupt ({why}) and was thrown away; try again, or \
+         use another mirror (PGDYNO_MIRROR)"
+    )]
+    Corrupt {
+        /// Which version.
+        version: String,
+        /// Where from.
+        archive: String,
+        /// How that shows.
+        why: String,
+    },
+    /// The version is not installed.
+    #[error("PostgreSQL {version} is not installed; `pgdyno server list` shows what is")]
+    NotInstalled {
+        /// Which version.
+        version: String,
+    },
+    /// Something is used by a running server or another pgdyno.
+    #[error("{what} is in use by {by}; stop that first")]
+    InUse {
+        /// What.
+        what: String,
+        /// Who uses it.
+        by: String,
+    },
+    /// A directory does not hold a server's programs, or not any that can be run.
+    #[error("the programs in {directory} can't be used: {why}")]
+    Programs {
+        /// The directory that was given.
+        directory: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A server that pgdyno does not own.
+    #[error(
+        "a server that is given by a connection string has no programs that pgdyno could start; give its version, a \
+         directory of programs or a source instead"
+    )]
+    NoPrograms,
+    /// What is to be built is not there, or no source of PostgreSQL.
+    #[error("can't build PostgreSQL from {location}: {why}")]
+    Source {
+        /// The directory or tarball.
+        location: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A tool that a build needs is missing.
+    #[error(
+        "building PostgreSQL needs `{tool}`, which can't be found in PATH; install it (Debian: apt-get install {package})"
+    )]
+    Tool {
+        /// Its command.
+        tool: String,
+        /// The Debian package that has it.
+        package: String,
+    },
+    /// A step of a build failed.
+    #[error("could not {step} from {location} ({why}). The whole log is {log}; its last lines:\n{output}")]
+    Build {
+        /// The step, and what is built.
+        step: String,
+        /// The directory or tarball of the source.
+        location: PathBuf,
+        /// How that shows.
+        why: String,
+        /// The log of the whole build.
+        log: PathBuf,
+        /// The end of it.
+        output: Box<str>,
+    },
+    /// A data set was asked for that was never made.
+    #[error("there is no template of {content} for PostgreSQL {server}: it has to be made first")]
+    NoTemplate {
+        /// The server version.
+        server: String,
+        /// What was to be in it.
+        content: String,
+    },
+    /// No data set is so called, or is of that server or scale.
+    #[error("there is no data set {wanted}; `pgdyno dataset list` shows what there is")]
+    NoDataset {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// Data sets would not fit onto the disk.
+    #[error("{0}")]
+    DiskNeed(String),
+    /// `PGDYNO_DATASETS_MAX` is no size.
+    #[error(
+        "PGDYNO_DATASETS_MAX is \"{text}\": expected a number and a unit (kB, MB, GB or TB), such as \"50GB\""
+    )]
+    NotASize {
+        /// What it is set to.
+        text: String,
+    },
+    /// A statement of a workload's setup was refused.
+    #[error(
+        "the setup of the workload \"{workload}\" failed at {place} on {server}: {why}; mend the statement there, or leave \
+         this server out"
+    )]
+    Setup {
+        /// The workload.
+        workload: String,
+        /// The server.
+        server: String,
+        /// Where the statement is.
+        place: String,
+        /// What the server said.
+        why: String,
+    },
+    /// pgbench has no such scale.
+    #[error("scale {scale} can't be loaded: expected 1 to {}", crate::data::pgbench_tables::MAX_SCALE)]
+    Scale {
+        /// The scale that was asked for.
+        scale: u32,
+    },
+    /// A server setting that can't be written, or that pgdyno must set itself.
+    #[error("the server setting \"{name}\" can't be used: {why}")]
+    Setting {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// An option of `initdb` that pgdyno must set itself.
+    #[error(
+        "the initdb option \"{option}\" can't be used: pgdyno says itself where the data are and who gets in, and needs \
+         a data directory to come of it; leave it out"
+    )]
+    InitdbOption {
+        /// As it was given.
+        option: String,
+    },
+    /// `initdb` failed.
+    #[error(
+        "initdb of PostgreSQL {version}{} failed on {directory} ({status}){}. Its last lines:\n{output}",
+        with(options),
+        initdb_advice(options, output)
+    )]
+    Initdb {
+        /// Which version.
+        version: String,
+        /// The options that it was given beside pgdyno's own.
+        options: String,
+        /// The data directory to be.
+        directory: PathBuf,
+        /// How it ended.
+        status: String,
+        /// What it said.
+        output: Box<str>,
+    },
+    /// The server ended, or was not ready in time.
+    #[error(
+        "PostgreSQL {version} did not start on {directory}: {why}; check the settings it was given. Last lines of its \
+         log:\n{log}"
+    )]
+    Start {
+        /// Which version.
+        version: String,
+        /// Its data directory.
+        directory: PathBuf,
+        /// How that shows.
+        why: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A server can't be held to its limits here.
+    #[error("can't limit {what}: {why}")]
+    Limit {
+        /// What, and to how much.
+        what: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The server was asked something and did not answer.
+    #[error("could not {doing} on the server {server}: {why}; see its log")]
+    Sql {
+        /// What was tried.
+        doing: String,
+        /// The server: where its data are, or its name and address.
+        server: String,
+        /// What came back.
+        why: String,
+    },
+    /// Processes that do not end even when killed.
+    #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them by hand, or look at dmesg")]
+    WontStop {
+        /// Their ids.
+        pids: Vec<u32>,
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// A standing server is not there, or not as it is wanted.
+    #[error("{0}")]
+    Standing(String),
+    /// A server that pgdyno does not own can't be used as asked.
+    #[error("the server {server}: {why}")]
+    External {
+        /// Its name and address.
+        server: String,
+        /// What can't be, and what to do.
+        why: String,
+    },
+}
+
+impl Error {
+    /// Whether the user ended it.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Host(host::Error::Interrupted))
+    }
+}
+
+/// The server's own words where there are any: the client library's text for these is only "db error".
+pub(crate) fn sql_text(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(said) => {
+            let full = said.code() == &postgres::error::SqlState::DISK_FULL;
+            format!("{}: {}{}", said.severity(), said.message(), if full { MAKE_ROOM } else { "" })
+        }
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+fn with(options: &str) -> String {
+    if options.is_empty() { String::new() } else { format!(" with {options}") }
+}
+
+/// What `initdb` says of an option that it does not have comes from getopt.
+fn initdb_advice(options: &str, output: &str) -> &'static str {
+    let unknown = ["unrecognized option", "invalid option", "illegal option"];
+    match !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {
+        true => ": this version has no such option, so leave it out here",
+        false => "",
+    }
+}

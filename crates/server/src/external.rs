@@ -1,0 +1,344 @@
+//! A server that pgdyno does not own: it is asked, given databases and, where the user allows it, settings, and left as
+//! it was. It is never started, restarted or stopped.
+//!
+//! Settings are written to the server by `ALTER SYSTEM`. Before that a journal says on the disk what to put back; it
+//! goes when that has been done. Where pgdyno is killed in between, the next one finds it ([`restore_settings`]).
+
+mod databases;
+mod journal;
+mod reach;
+mod restore;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use model::environment::ServerFacts;
+use model::message::Connection;
+use model::record::Setting;
+use model::server::Dsn;
+use model::workload::{Statement, Transport};
+use postgres::Client;
+
+use crate::Major;
+use crate::control::Control;
+use crate::data::content::Content;
+use crate::error::Error;
+use crate::readiness::Warmed;
+use host::Cache;
+use host::Progress;
+use host::process::until;
+use journal::{Change, Identity, Journal, Place};
+use reach::Reach;
+pub use restore::{Restored, restore_settings};
+pub use settings::PutBack;
+
+/// What a pgdyno locks in the database `postgres` of a server that it uses: "pgdyno" in ASCII.
+const ADVISORY_LOCK: i64 = 0x7067_6479_6e6f;
+/// How long the sessions of a killed pgdyno have to be gone.
+const FREE_WITHIN: Duration = Duration::from_secs(10);
+
+/// A running server that pgdyno does not own. While this lives no other pgdyno uses it; dropping it puts its settings
+/// back.
+pub struct ExternalServer {
+    name: String,
+    reach: Reach,
+    identity: Identity,
+    may_set: bool,
+    place: Place,
+    /// What is set on it by us.
+    changed: Vec<Change>,
+    /// Holds the advisory lock.
+    _session: Client,
+}
+
+impl fmt::Debug for ExternalServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExternalServer").field("called", &self.reach.control.called).finish_non_exhaustive()
+    }
+}
+
+impl ExternalServer {
+    /// Connects to a server, given by a connection string as libpq takes it (the environment, service and password
+    /// files count), of which the database is not used. Settings that a killed pgdyno has left on it are put back
+    /// first, of which `progress` is told.
+    ///
+    /// # Errors
+    /// The connection string can't be used; the server does not let in, is a standby, older than 9.6, or used by
+    /// another pgdyno; settings can't be put back.
+    pub fn connect(cache: &Cache, name: &str, dsn: &Dsn, progress: &dyn Progress) -> Result<Self, Error> {
+        let (server, done) = Self::connect_to(cache, name, dsn, None)?;
+        if let Some(done) = done {
+            progress.notice(&format!("the server {}: settings of a killed pgdyno: {done}", server.called()));
+        }
+        Ok(server)
+    }
+
+    /// As `connect`, with the place of a journal if the caller has it already; with what has been put back.
+    fn connect_to(
+        cache: &Cache,
+        name: &str,
+        dsn: &Dsn,
+        had: Option<(&str, Place)>,
+    ) -> Result<(Self, Option<PutBack>), Error> {
+        let mut reach = Reach::resolve(name, dsn)?;
+        let mut session = reach.control.session()?;
+        reach.control.major = look_over(&reach.control, &mut session)?;
+        let identity =
+            Identity { system: system_identifier(&mut session), host: reach.host.clone(), port: reach.port };
+        let key = identity.key();
+        let place = match had {
+            Some((had, place)) if had == key => Some(place),
+            _ => Place::take(cache, &key)?,
+        };
+        let place = place.ok_or_else(|| in_use(&reach.control, "another pgdyno of this machine"))?;
+        lock(&reach.control, &mut session)?;
+        let left = place.read()?;
+        let mut server = Self {
+            name: name.to_owned(),
+            changed: left.map(|journal| journal.settings).unwrap_or_default(),
+            reach,
+            identity,
+            may_set: dsn.may_set,
+            place,
+            _session: session,
+        };
+        let done = match server.changed.is_empty() {
+            true => None,
+            false => Some(server.put_back()?),
+        };
+        Ok((server, done))
+    }
+
+    /// Its name and address, without secrets.
+    pub fn called(&self) -> &str {
+        &self.reach.control.called
+    }
+
+    /// Its `server_version`, such as `18.1`, and what `version()` prints.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn version(&self) -> Result<(String, String), Error> {
+        self.reach.control.version()
+    }
+
+    /// Size of the tested database in bytes.
+    ///
+    /// # Errors
+    /// The server does not answer, or has no such database.
+    pub fn database_bytes(&self) -> Result<u64, Error> {
+        self.reach.control.database_bytes()
+    }
+
+    /// Every setting in force that the role may see, by name.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn settings(&self) -> Result<Vec<Setting>, Error> {
+        self.reach.control.settings()
+    }
+
+    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database
+    /// has none, and until the count has settled. `expected` is the count at which waiting is over at once.
+    ///
+    /// # Errors
+    /// The server does not answer, or clients stay connected.
+    pub fn commits(&self, expected: Option<u64>) -> Result<u64, Error> {
+        self.reach.control.commits(expected)
+    }
+
+    /// How clients connect to the tested database. With the password, if there is one: for the driver alone.
+    ///
+    /// # Errors
+    /// The connection string leads to the server by another transport.
+    pub fn connection(&self, transport: Transport) -> Result<Connection, Error> {
+        self.reach.connection(transport)
+    }
+
+    /// How pgdyno's own sessions connect to a database. With the password, if there is one.
+    pub fn own_connection(&self, database: &str) -> Connection {
+        self.reach.own_connection(database)
+    }
+
+    /// Makes a template, the database `pgdyno_scale_<N>` (with a workload's setup `pgdyno_scale_<N>_<its key>`), where it is
+    /// not there yet.
+    ///
+    /// # Errors
+    /// The role may not, the disk is full, or a database of that name is not pgdyno's; a scale that pgbench does not
+    /// have.
+    pub fn prepare(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+        self.reach.control.make_template(content, progress)
+    }
+
+    /// Makes the tested database a copy of a template, as it was filled: what was in it before is gone,
+    /// and its count of commits begins anew.
+    ///
+    /// # Errors
+    /// As [`ExternalServer::prepare`]; sessions stay connected; there is no such template.
+    pub fn renew(&self, content: &Content) -> Result<(), Error> {
+        self.reach.control.copy_template(content)
+    }
+
+    /// Has the server write everything down. False where the role may not (superusers may, and from 15 on members of
+    /// `pg_checkpoint`).
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn checkpoint(&self) -> Result<bool, Error> {
+        self.reach.control.checkpoint()
+    }
+
+    /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
+    /// too, where that adds to the count of commits. A question that it does not answer leaves none.
+    pub fn facts(&self) -> ServerFacts {
+        self.reach.control.facts()
+    }
+
+    /// Runs a statement in the tested database. Gives the commits that it counts there, the connection's own among
+    /// them.
+    ///
+    /// # Errors
+    /// The server refuses it, or does not answer.
+    pub fn run(&self, statement: &str) -> Result<u64, Error> {
+        self.reach.control.run(statement)
+    }
+
+    /// Runs statements in the tested database, in one session and in their order.
+    ///
+    /// # Errors
+    /// There is no session; or the place of the one that was refused, and why: those after it are not run.
+    pub fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
+        self.reach.control.run_all(statements)
+    }
+
+    /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn warm(&self) -> Result<Warmed, Error> {
+        self.reach.control.warm()
+    }
+
+    /// Sets these settings, and puts back others that were set by this. They are in force for sessions that begin
+    /// afterwards.
+    ///
+    /// # Errors
+    /// The user has not allowed it; a setting that needs a restart, that the server does not take, or that something
+    /// else goes before; the journal can't be written. All settings are then as they were, as far as the error does
+    /// not say otherwise.
+    pub fn set(&mut self, settings: &BTreeMap<String, String>) -> Result<(), Error> {
+        if !settings.is_empty() && !self.may_set {
+            return Err(Error::External {
+                server: self.reach.control.called.clone(),
+                why: format!(
+                    "pgdyno does not own it, and may not change its settings ({}); to allow it, put allow_settings = \
+                     true into [servers.{}]: they are put back afterwards",
+                    settings.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+                    self.name
+                ),
+            });
+        }
+        let is_set = |(name, value): (&String, &String)| {
+            self.changed.iter().any(|change| change.name.eq_ignore_ascii_case(name) && change.set == *value)
+        };
+        if self.changed.len() == settings.len() && settings.iter().all(is_set) {
+            return Ok(());
+        }
+        self.put_back()?;
+        if settings.is_empty() {
+            return Ok(());
+        }
+        let changes = self.reach.control.changes(settings)?;
+        self.place.write(&Journal::new(&self.name, &self.reach.conninfo, &self.identity, changes.clone()))?;
+        self.changed = changes;
+        self.reach.control.change(&self.changed).map_err(|error| match self.put_back() {
+            Ok(_) => error,
+            Err(further) => Error::External {
+                server: self.reach.control.called.clone(),
+                why: format!("{error}; and afterwards settings could not be put back: {further}"),
+            },
+        })
+    }
+
+    /// Puts back every setting that [`ExternalServer::set`] has changed. What somebody else has changed meanwhile is
+    /// left, and told.
+    ///
+    /// # Errors
+    /// The server does not answer, or the role may not any longer: the journal then stays for [`restore_settings`].
+    pub fn put_back(&mut self) -> Result<PutBack, Error> {
+        if self.changed.is_empty() {
+            return Ok(PutBack::default());
+        }
+        let done = self.reach.control.put_back(&self.changed)?;
+        self.place.remove()?;
+        self.changed.clear();
+        if !done.left.is_empty() {
+            tracing::warn!("the server {}: {done}", self.called());
+        }
+        Ok(done)
+    }
+
+    /// Drops the databases that pgdyno has made on it: the tested one, and every template. Gives their names.
+    ///
+    /// # Errors
+    /// The role may not, or sessions stay connected.
+    pub fn forget(&self) -> Result<Vec<String>, Error> {
+        self.reach.control.drop_own_databases()
+    }
+}
+
+impl Drop for ExternalServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.put_back() {
+            // The journal stays.
+            tracing::warn!("settings have not been put back ({error}): pgdyno server restore tries again");
+        }
+    }
+}
+
+/// Whether this is a server that can be measured; gives its major.
+fn look_over(control: &Control, session: &mut Client) -> Result<Major, Error> {
+    let refuse = |why: &str| Error::External { server: control.called.clone(), why: why.to_owned() };
+    let row = session
+        .query_one("SELECT current_setting('server_version_num')::int, pg_is_in_recovery()", &[])
+        .map_err(|error| control.error("ask for the version", &error))?;
+    let major = Major::of_number(u64::try_from(row.get::<_, i32>(0)).unwrap_or_default());
+    if major < Major::of_number(90_600) {
+        return Err(refuse("it is older than PostgreSQL 9.6, which pgdyno does not know"));
+    }
+    if row.get(1) {
+        return Err(refuse("it is a standby, on which no data set can be made; connect to its primary"));
+    }
+    Ok(major)
+}
+
+/// Two pgdynos, of whichever machines, would measure each other.
+fn lock(control: &Control, session: &mut Client) -> Result<(), Error> {
+    let mut failure = None;
+    let locked = until(FREE_WITHIN, || {
+        match session.query_one("SELECT pg_try_advisory_lock($1)", &[&ADVISORY_LOCK]) {
+            Ok(row) => row.get(0),
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        }
+    });
+    match failure {
+        Some(error) => Err(control.error("lock it against other pgdynos", &error)),
+        None if locked => Ok(()),
+        None => Err(in_use(control, "another pgdyno")),
+    }
+}
+
+fn in_use(control: &Control, by: &str) -> Error {
+    Error::InUse { what: format!("the server {}", control.called), by: by.to_owned() }
+}
+
+/// None where the role may not ask.
+fn system_identifier(session: &mut Client) -> Option<String> {
+    let row = session.query_one("SELECT system_identifier::text FROM pg_control_system()", &[]).ok()?;
+    Some(row.get(0))
+}

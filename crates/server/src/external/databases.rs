@@ -1,0 +1,214 @@
+//! The databases that pgdyno makes on a server that it does not own: a template of each content, and the tested
+//! database, which is a copy of one.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use postgres::Client;
+use postgres::error::SqlState;
+use serde::{Deserialize, Serialize};
+
+use super::settings::literal;
+use crate::control::Control;
+use crate::data::content::Content;
+use crate::data::dataset::fill;
+use crate::error::{Error, sql_text};
+use crate::{DATABASE, Major};
+use host::Progress;
+
+/// Raised when what is in a template changes; older ones are then made anew.
+const FORMAT: u32 = 1;
+/// The connection limit of pgdyno's databases, by which it knows them: of all that can be told of a database, this is
+/// what `CREATE DATABASE` itself can tell, so that one is known from its first moment, whenever pgdyno is killed.
+/// "pgdy" in ASCII.
+const MARK: i32 = 0x7067_6479;
+/// How long sessions that are ending have to be gone from a database.
+const FREE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The comment on a database of pgdyno's, once it is complete.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    made_by: String,
+    format: u32,
+    scale: u32,
+    made: Timestamp,
+}
+
+/// The template of a content.
+pub(super) fn template(content: &Content) -> String {
+    let setup = content.key().map(|key| format!("_{key}")).unwrap_or_default();
+    format!("{DATABASE}_scale_{}{setup}", content.scale)
+}
+
+/// Whether a row of `pg_database` is pgdyno's, as SQL. A server that ended while it dropped a database leaves it with the
+/// connection limit -2, and there the comment tells.
+fn is_ours() -> String {
+    format!(
+        "(datconnlimit = {MARK} OR datconnlimit = -2 \
+         AND coalesce(shobj_description(oid, 'pg_database'), '') LIKE '{{\"made_by\":\"pgdyno\",%')"
+    )
+}
+
+impl Control {
+    /// Makes the template of a content, where there is none.
+    pub(super) fn make_template(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+        let scale = content.scale;
+        let name = template(content);
+        let mut client = self.session()?;
+        if let Some(record) = self.own_database(&mut client, &name)? {
+            if record.is_some_and(|record| record.format == FORMAT && record.scale == scale) {
+                return Ok(());
+            }
+            // One that was never completed, or of another format.
+            self.drop_database(&mut client, &name)?;
+        }
+        progress.step(&format!("{}, {content}: creating", self.title), 0, None);
+        self.create(&mut client, &name, "template0")?;
+        fill(self, &name, content, progress)?;
+        self.comment(&mut client, &name, scale)?;
+        // Nobody changes it, and nobody keeps it from being copied.
+        self.execute(&mut client, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+    }
+
+    /// Makes the tested database a fresh copy of the template of a content.
+    pub(super) fn copy_template(&self, content: &Content) -> Result<(), Error> {
+        let mut client = self.session()?;
+        if self.own_database(&mut client, DATABASE)?.is_some() {
+            self.drop_database(&mut client, DATABASE)?;
+        }
+        self.create(&mut client, DATABASE, &template(content))?;
+        self.comment(&mut client, DATABASE, content.scale)
+    }
+
+    /// Drops every database of pgdyno's; gives their names.
+    pub(super) fn drop_own_databases(&self) -> Result<Vec<String>, Error> {
+        let mut client = self.session()?;
+        let rows = client
+            .query(
+                &format!(
+                    "SELECT datname::text FROM pg_database WHERE {} \
+                     AND (datname = $1::text OR datname ~ ('^' || $1::text || '_scale_[0-9]+(_[0-9a-f]{{8}})?$')) ORDER BY datname",
+                    is_ours()
+                ),
+                &[&DATABASE],
+            )
+            .map_err(|error| self.error("look at the databases", &error))?;
+        let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        for name in &names {
+            self.drop_database(&mut client, name)?;
+        }
+        Ok(names)
+    }
+
+    /// A database of pgdyno's, with its record, once it is complete.
+    ///
+    /// # Errors
+    /// There is one of this name that is somebody else's.
+    fn own_database(&self, client: &mut Client, name: &str) -> Result<Option<Option<Record>>, Error> {
+        let row = client
+            .query_opt(
+                &format!(
+                    "SELECT {}, datconnlimit <> -2, shobj_description(oid, 'pg_database') FROM pg_database \
+                     WHERE datname = $1::text",
+                    is_ours()
+                ),
+                &[&name],
+            )
+            .map_err(|error| self.error("look at the databases", &error))?;
+        let Some(row) = row else { return Ok(None) };
+        if !row.get::<_, bool>(0) {
+            return Err(Error::External {
+                server: self.called.clone(),
+                why: format!(
+                    "it has a database {name} that pgdyno did not make, and that pgdyno therefore does not touch; \
+                     rename it (ALTER DATABASE {name} RENAME TO …), drop it, or measure on another server"
+                ),
+            });
+        }
+        let comment: Option<String> = row.get(2);
+        let is_whole = row.get::<_, bool>(1);
+        Ok(Some(comment.filter(|_| is_whole).and_then(|comment| serde_json::from_str(&comment).ok())))
+    }
+
+    fn comment(&self, client: &mut Client, name: &str, scale: u32) -> Result<(), Error> {
+        let record = Record { made_by: "pgdyno".to_owned(), format: FORMAT, scale, made: Timestamp::now() };
+        let text = serde_json::to_string(&record)
+            .map_err(|error| self.failed("describe a database", error.to_string()))?;
+        self.execute(client, &format!("COMMENT ON DATABASE {name} IS {}", literal(&text)))
+    }
+
+    fn create(&self, client: &mut Client, name: &str, template: &str) -> Result<(), Error> {
+        // From 15 on the default is to copy by WAL, block for block; as files it is faster, and all is on the disk.
+        let strategy = if self.major >= Major::new(15) { " STRATEGY file_copy" } else { "" };
+        let statement =
+            format!("CREATE DATABASE {name} TEMPLATE {template} CONNECTION LIMIT {MARK}{strategy}");
+        self.once_free(client, template, &statement, |client| {
+            // What a killed pgdyno had begun, its server may have ended just now.
+            match self.own_database(client, name)? {
+                Some(_) => self.drop_database(client, name),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn drop_database(&self, client: &mut Client, name: &str) -> Result<(), Error> {
+        self.once_free(client, name, &format!("DROP DATABASE IF EXISTS {name}"), |_| Ok(()))
+    }
+
+    /// Runs a statement that needs a database without sessions. `if_exists` is called where the database to be made is
+    /// there already.
+    fn once_free(
+        &self,
+        client: &mut Client,
+        database: &str,
+        statement: &str,
+        if_exists: impl Fn(&mut Client) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let end = Instant::now() + FREE_WITHIN;
+        loop {
+            let Err(error) = client.batch_execute(statement) else { return Ok(()) };
+            let code = error.code().cloned();
+            let refuse = |why: String| Error::External { server: self.called.clone(), why };
+            match code {
+                // The server itself has waited some seconds.
+                Some(SqlState::OBJECT_IN_USE) if Instant::now() < end => {}
+                Some(SqlState::OBJECT_IN_USE) => {
+                    return Err(refuse(format!(
+                        "the database {database} is in use by {}; end these sessions, then try again",
+                        self.sessions(client, database)?
+                    )));
+                }
+                Some(SqlState::DUPLICATE_DATABASE | SqlState::UNIQUE_VIOLATION) if Instant::now() < end => {
+                    if_exists(client)?;
+                }
+                Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
+                    let role = self.config.get_user().unwrap_or_default();
+                    return Err(refuse(format!(
+                        "could not run \"{statement}\": {}; the role has to be allowed to create databases and \
+                         to own pgdyno's: ALTER ROLE \"{role}\" CREATEDB",
+                        sql_text(&error)
+                    )));
+                }
+                _ => return Err(self.error(format!("run \"{statement}\""), &error)),
+            }
+        }
+    }
+
+    fn sessions(&self, client: &mut Client, database: &str) -> Result<String, Error> {
+        let rows = client
+            .query(
+                "SELECT pid, coalesce(usename::text, '?'), application_name FROM pg_stat_activity \
+                 WHERE datname = $1::text ORDER BY pid",
+                &[&database],
+            )
+            .map_err(|error| self.error("look at the connections", &error))?;
+        let said: Vec<String> = rows
+            .iter()
+            .map(|row| {
+                let (pid, role, application): (i32, String, String) = (row.get(0), row.get(1), row.get(2));
+                format!("process {pid} of role {role} ({application})")
+            })
+            .collect();
+        Ok(said.join(", "))
+    }
+}

@@ -1,0 +1,165 @@
+//! The journal: what has to be put back on a server that pgdyno does not own, on the disk before anything is changed.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use host::Cache;
+use host::Doing;
+use host::Lock;
+use host::files::entries;
+
+/// Raised when what is in a journal changes.
+const FORMAT: u32 = 1;
+
+/// Which server it is: the cluster, and where it answers. Copies of a data directory have the cluster's identifier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// `system_identifier` of `pg_control_system()`; none where the role may not ask.
+    pub(super) system: Option<String>,
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// What is to be put back on one server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Journal {
+    format: u32,
+    /// The server's name in its campaign.
+    pub(super) server: String,
+    /// How it was reached; without secrets.
+    pub(super) conninfo: String,
+    pub(super) identity: Identity,
+    pub(super) begun: Timestamp,
+    pub(super) settings: Vec<Change>,
+}
+
+/// A setting in `postgresql.auto.conf`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Change {
+    pub(super) name: String,
+    /// Its value before; none where it was not there.
+    pub(super) before: Option<String>,
+    /// What pgdyno writes.
+    pub(super) set: String,
+}
+
+/// The place of a server's journal. Whoever has it is the only one to change that server's settings.
+#[derive(Debug)]
+pub(super) struct Place {
+    file: PathBuf,
+    _owner: Lock,
+}
+
+impl Journal {
+    pub(super) fn new(server: &str, conninfo: &str, identity: &Identity, settings: Vec<Change>) -> Self {
+        Self {
+            format: FORMAT,
+            server: server.to_owned(),
+            conninfo: conninfo.to_owned(),
+            identity: identity.clone(),
+            begun: Timestamp::now(),
+            settings,
+        }
+    }
+
+    /// Every journal of a cache, living or not, with its key.
+    pub(super) fn all(cache: &Cache) -> Result<Vec<(String, Self)>, Error> {
+        let mut journals = Vec::new();
+        for (name, file) in entries(&cache.journals())? {
+            if let Some(key) = name.strip_suffix(".json")
+                && let Some(journal) = read(&file)?
+            {
+                journals.push((key.to_owned(), journal));
+            }
+        }
+        Ok(journals)
+    }
+}
+
+impl Identity {
+    /// The name of its journal.
+    pub(super) fn key(&self) -> String {
+        let system = self.system.as_deref().unwrap_or("unknown");
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
+        let host: String = self.host.chars().map(plain).collect();
+        // A file's name has at most 255 bytes.
+        let last = host.len().saturating_sub(200);
+        format!("{system}-{}-{}", &host[last..], self.port)
+    }
+}
+
+impl Place {
+    /// Takes the place of a server's journal; none where another pgdyno has it.
+    pub(super) fn take(cache: &Cache, key: &str) -> Result<Option<Self>, Error> {
+        let owner = Lock::try_exclusive(&cache.lock_file(&format!("journal-{key}")))?;
+        let file = cache.journals().join(format!("{key}.json"));
+        Ok(owner.map(|owner| Self { file, _owner: owner }))
+    }
+
+    /// What is left to be put back.
+    pub(super) fn read(&self) -> Result<Option<Journal>, Error> {
+        read(&self.file)
+    }
+
+    /// Brings the journal to the disk.
+    pub(super) fn write(&self, journal: &Journal) -> Result<(), Error> {
+        let directory = self.directory();
+        let text = serde_json::to_vec_pretty(journal).doing("write", &self.file)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".journal-")
+            .tempfile_in(directory)
+            .doing("make a file in", directory)?;
+        file.write_all(&text).doing("write", &self.file)?;
+        file.as_file().sync_all().doing("sync", &self.file)?;
+        file.persist(&self.file).map_err(|error| error.error).doing("put in place", &self.file)?;
+        self.sync()
+    }
+
+    /// Everything has been put back.
+    pub(super) fn remove(&self) -> Result<(), Error> {
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Ok(Err(error).doing("remove", &self.file)?),
+            _ => self.sync(),
+        }
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        Ok(File::open(self.directory())
+            .and_then(|directory| directory.sync_all())
+            .doing("sync", self.directory())?)
+    }
+
+    fn directory(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("."))
+    }
+}
+
+fn read(file: &Path) -> Result<Option<Journal>, Error> {
+    let text = match fs::read(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.doing("read", file)?,
+    };
+    let journal: Journal = serde_json::from_slice(&text).doing("read", file)?;
+    if journal.format != FORMAT {
+        let why = format!("it has format {}, and this pgdyno knows {FORMAT}", journal.format);
+        return Ok(Err(io::Error::other(why)).doing("read", file)?);
+    }
+    Ok(Some(journal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_has_a_name_that_a_file_can_have() {
+        let identity = Identity { system: None, host: format!("/run/{}", "d".repeat(300)), port: 5432 };
+        let key = identity.key();
+        assert!(key.len() < 240 && key.ends_with("-5432") && !key.contains('/'), "{key}");
+    }
+}

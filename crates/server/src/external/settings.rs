@@ -1,0 +1,263 @@
+//! Settings of a running server: `ALTER SYSTEM`, a reload, and whether it is in force.
+//!
+//! Source: PostgreSQL manual, "ALTER SYSTEM", "pg_settings", "pg_file_settings".
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use postgres::Client;
+
+use super::journal::Change;
+use crate::control::Control;
+use crate::error::Error;
+use host::process::until;
+
+/// How long a server has to read its files again.
+const RELOADED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Settings that are lists of names. `ALTER SYSTEM` quotes the names one by one, so that a value can't be put back as
+/// it was written.
+const LISTS: [&str; 4] =
+    ["local_preload_libraries", "search_path", "session_preload_libraries", "temp_tablespaces"];
+
+/// What has been put back, and what has not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PutBack {
+    /// Settings that are as they were.
+    pub settings: Vec<String>,
+    /// Settings that somebody else has changed meanwhile: these are left as they are now.
+    pub left: Vec<String>,
+}
+
+impl fmt::Display for PutBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { settings, left } = self;
+        match settings.is_empty() {
+            true => write!(f, "nothing to put back")?,
+            false => write!(f, "put back {}", settings.join(", "))?,
+        }
+        match left.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; left as somebody has set them since: {}", left.join(", ")),
+        }
+    }
+}
+
+impl Control {
+    /// What to change, and from what. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// A setting that needs a restart, or can't be set; a role that may not.
+    pub(super) fn changes(&self, asked: &BTreeMap<String, String>) -> Result<Vec<Change>, Error> {
+        let mut client = self.session()?;
+        self.may_set(&mut client)?;
+        let file = self.own_file(&mut client)?;
+        let mut changes = Vec::new();
+        for (name, value) in asked {
+            let refuse = |why: String| Err(Error::Setting { name: name.clone(), why });
+            let row = client
+                .query_opt("SELECT name, context FROM pg_settings WHERE lower(name) = lower($1)", &[name])
+                .map_err(|error| self.error("look at the settings", &error))?;
+            let Some(row) = row else {
+                return refuse(format!("the server {} has no such setting", self.called));
+            };
+            let (name, context): (String, String) = (row.get(0), row.get(1));
+            match context.as_str() {
+                "postmaster" => {
+                    return refuse(format!(
+                        "it needs a restart, and pgdyno does not restart the server {}, which it does not own; \
+                         set it by hand before the campaign, or use a server of pgdyno's own",
+                        self.called
+                    ));
+                }
+                "internal" => {
+                    return refuse("it tells how the server was built, and can't be set".to_owned());
+                }
+                _ if LISTS.contains(&name.as_str()) => {
+                    return refuse(
+                        "it is a list of names, which pgdyno does not set on a server that it does not own"
+                            .to_owned(),
+                    );
+                }
+                _ => {}
+            }
+            changes.push(Change {
+                before: file.get(&name.to_lowercase()).cloned(),
+                name,
+                set: value.clone(),
+            });
+        }
+        Ok(changes)
+    }
+
+    /// Makes changes, and looks whether they are in force for new sessions.
+    pub(super) fn change(&self, changes: &[Change]) -> Result<(), Error> {
+        let mut client = self.session()?;
+        for Change { name, set, .. } in changes {
+            self.execute(&mut client, &alter_system(name, Some(set)))?;
+        }
+        self.reload(&mut client)?;
+        // Some settings are for sessions that begin after the reload.
+        let mut client = self.session()?;
+        for change in changes {
+            self.check(&mut client, change)?;
+        }
+        Ok(())
+    }
+
+    /// Puts changes back, where nobody has changed them further.
+    pub(super) fn put_back(&self, changes: &[Change]) -> Result<PutBack, Error> {
+        let mut client = self.session()?;
+        let mut outcome = PutBack::default();
+        let file = self.own_file(&mut client)?;
+        for Change { name, before, set } in changes {
+            let now = file.get(&name.to_lowercase());
+            if now != before.as_ref() && now != Some(set) {
+                outcome.left.push(name.clone());
+                continue;
+            }
+            if now != before.as_ref() {
+                self.execute(&mut client, &alter_system(name, before.as_deref()))?;
+            }
+            outcome.settings.push(name.clone());
+        }
+        // Also where the file is as it was: whoever put it back may have died before the reload.
+        self.reload(&mut client)?;
+        let file = self.own_file(&mut client)?;
+        for Change { name, before, .. } in changes {
+            if !outcome.left.contains(name) && file.get(&name.to_lowercase()) != before.as_ref() {
+                let why = "postgresql.auto.conf does not have its former value; somebody else changes it";
+                return Err(self.failed(format!("put back the setting {name}"), why.to_owned()));
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn may_set(&self, client: &mut Client) -> Result<(), Error> {
+        let row = client
+            .query_one(
+                "SELECT has_function_privilege('pg_reload_conf()', 'execute') \
+                 AND has_function_privilege('pg_show_all_file_settings()', 'execute') \
+                 AND has_table_privilege('pg_file_settings', 'select'), current_user::text",
+                &[],
+            )
+            .map_err(|error| self.error("ask what the role may do", &error))?;
+        let (may, role): (bool, String) = (row.get(0), row.get(1));
+        if may {
+            return Ok(());
+        }
+        Err(Error::External {
+            server: self.called.clone(),
+            why: format!(
+                "the role {role} may not change settings and put them back; connect as a superuser, or grant it \
+                 EXECUTE on pg_reload_conf() and pg_show_all_file_settings(), SELECT on pg_file_settings, and (from \
+                 PostgreSQL 15) ALTER SYSTEM on the parameters"
+            ),
+        })
+    }
+
+    /// What `postgresql.auto.conf` has, by name in lower case. Of several lines for one setting, the last counts.
+    fn own_file(&self, client: &mut Client) -> Result<BTreeMap<String, String>, Error> {
+        let rows = client
+            .query(
+                "SELECT lower(name), coalesce(setting, '') FROM pg_file_settings \
+                 WHERE sourcefile ~ '[/\\\\]postgresql[.]auto[.]conf$' AND name IS NOT NULL ORDER BY seqno",
+                &[],
+            )
+            .map_err(|error| self.error("read pg_file_settings", &error))?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    /// Has the server read its files, and waits until it has: the postmaster does so before it tells the sessions.
+    fn reload(&self, client: &mut Client) -> Result<(), Error> {
+        let loaded = |client: &mut Client| -> Result<SystemTime, Error> {
+            let row = client.query_one("SELECT pg_conf_load_time()", &[]);
+            Ok(row.map_err(|error| self.error("ask when the settings were loaded", &error))?.get(0))
+        };
+        let before = loaded(client)?;
+        let signalled: bool = client
+            .query_one("SELECT pg_reload_conf()", &[])
+            .map_err(|error| self.error("reload the settings", &error))?
+            .get(0);
+        let mut failure = None;
+        let reloaded = until(RELOADED_WITHIN, || match loaded(client) {
+            Ok(now) => now > before,
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        });
+        match failure {
+            Some(error) => Err(error),
+            None if signalled && reloaded => Ok(()),
+            None => Err(self.failed("reload the settings", "it does not read them again".to_owned())),
+        }
+    }
+
+    fn check(&self, client: &mut Client, change: &Change) -> Result<(), Error> {
+        let Change { name, set, .. } = change;
+        let refuse = |why: String| Err(Error::Setting { name: name.clone(), why });
+        let row = client
+            .query_opt(
+                "SELECT source, coalesce(sourcefile ~ '[/\\\\]postgresql[.]auto[.]conf$', true), \
+                 (SELECT string_agg(error, '; ') FROM pg_file_settings f WHERE lower(f.name) = lower(s.name)) \
+                 FROM pg_settings s WHERE name = $1",
+                &[name],
+            )
+            .map_err(|error| self.error("look at the settings", &error))?;
+        let Some(row) = row else { return refuse("the server does not know it any longer".to_owned()) };
+        let (source, from_own_file, error): (String, bool, Option<String>) =
+            (row.get(0), row.get(1), row.get(2));
+        if let Some(error) = error {
+            return refuse(format!("the server {} does not take \"{set}\": {error}", self.called));
+        }
+        let file = self.own_file(client)?;
+        if file.get(&name.to_lowercase()) != Some(set) {
+            return refuse(format!("\"{set}\" is not in postgresql.auto.conf; somebody else changes it"));
+        }
+        if source != "configuration file" || !from_own_file {
+            return refuse(format!(
+                "\"{set}\" is not in force on the server {}: its value comes from \"{source}\", which goes before \
+                 ALTER SYSTEM (command line: how the server is started; user, database: ALTER ROLE and ALTER \
+                 DATABASE; client: options of the connection string)",
+                self.called
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The statement that puts a value into `postgresql.auto.conf`, or takes it out.
+pub(super) fn alter_system(name: &str, value: Option<&str>) -> String {
+    let parts: Vec<String> =
+        name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
+    let name = parts.join(".");
+    match value {
+        Some(value) => format!("ALTER SYSTEM SET {name} TO {}", literal(value)),
+        None => format!("ALTER SYSTEM RESET {name}"),
+    }
+}
+
+/// A value as SQL has it, whatever `standard_conforming_strings` is.
+pub(super) fn literal(value: &str) -> String {
+    let quoted = value.replace('\'', "''");
+    match quoted.contains('\\') {
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+        false => format!("'{quoted}'"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_are_quoted() {
+        assert_eq!(
+            alter_system("auto_explain.log_level", Some(r"it's \ here")),
+            r#"ALTER SYSTEM SET "auto_explain"."log_level" TO E'it''s \\ here'"#
+        );
+        assert_eq!(alter_system("work_mem", None), r#"ALTER SYSTEM RESET "work_mem""#);
+    }
+}

@@ -1,0 +1,295 @@
+//! Starting `postgres` on a data directory and waiting until it answers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::units::Size;
+use postgres::NoTls;
+use rustix::process::Signal;
+
+use crate::data::initdb::SETTINGS_FILE;
+use crate::error::{Error, sql_text};
+use crate::limits::Group;
+use crate::process::end_all;
+use crate::programs::installation::Installation;
+use host::Doing;
+use host::ServerUser;
+use host::process::{LAST_LINES, LOOK_AGAIN, enter, last_lines, spawn, spawn_detached};
+
+/// A server has to read its WAL first where it was killed; that takes its time.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+/// How often another port is tried, when somebody takes the free one first.
+const PORT_ATTEMPTS: u32 = 5;
+/// Settings by which pgdyno reaches the server and its log.
+const OWN_SETTINGS: [&str; 10] = [
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "log_destination",
+    "logging_collector",
+    "port",
+    "unix_socket_directories",
+];
+
+/// What makes the log tell what happens in the server, in the form that `collect::server_log` reads. Each cluster's own
+/// settings go before. None costs anything unless there is something to tell: manual, "Error Reporting and Logging".
+const LOG_SETTINGS: [(&str, &str); 7] = [
+    // When, process, SQLSTATE, kind of process (from 13 on), application.
+    ("log_line_prefix", "%m [%p] %e <%b> <%a> "),
+    ("log_timezone", "UTC"),
+    ("lc_messages", "C"),
+    ("log_checkpoints", "on"),
+    ("log_autovacuum_min_duration", "0"),
+    ("log_temp_files", "0"),
+    // Of waits longer than deadlock_timeout, after which the server looks for deadlocks anyway.
+    ("log_lock_waits", "on"),
+];
+
+/// What to start, on what, how.
+pub(crate) struct Launch<'a> {
+    pub(crate) installation: &'a Installation,
+    pub(crate) user: &'a ServerUser,
+    pub(crate) data: &'a Path,
+    pub(crate) sockets: &'a Path,
+    pub(crate) log: &'a Path,
+    pub(crate) settings: &'a BTreeMap<String, String>,
+    /// A port that must be had; none for any free one.
+    pub(crate) port: Option<u16>,
+    /// Whether the server outlives this process.
+    pub(crate) detached: bool,
+    /// The control groups that it runs in; none for ours.
+    pub(crate) group: Option<&'a Group>,
+}
+
+/// A server that answers.
+pub(crate) struct Launched {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+    /// Where in the log file this start begins.
+    pub(crate) log_from: u64,
+}
+
+impl Launch<'_> {
+    /// Starts the server and waits until it takes connections.
+    pub(crate) fn run(&self) -> Result<Launched, Error> {
+        self.write_settings()?;
+        let mut attempt = 1;
+        loop {
+            match self.attempt(self.port.map_or_else(free_port, Ok)?) {
+                Err(Error::Start { log, .. })
+                    if self.port.is_none() && attempt < PORT_ATTEMPTS && port_was_taken(&log) =>
+                {
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn attempt(&self, port: u16) -> Result<Launched, Error> {
+        let log = OpenOptions::new().create(true).append(true).open(self.log).doing("write", self.log)?;
+        let log_from = log.metadata().doing("look at", self.log)?.len();
+        let mut postgres = command(self.installation, "postgres", self.user);
+        postgres
+            .arg("-D")
+            .arg(self.data)
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", &format!("port={port}")])
+            .arg("-c")
+            // A list, so that a comma in the path has to be quoted.
+            .arg(format!("unix_socket_directories=\"{}\"", self.sockets.display()))
+            .args(["-c", "logging_collector=off", "-c", "log_destination=stderr"])
+            .current_dir(self.data)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().doing("write", self.log)?)
+            .stderr(log);
+        enter(&mut postgres, self.group.map_or_else(|| Ok(Vec::new()), Group::entrances)?);
+        let child = match self.detached {
+            true => spawn_detached(postgres),
+            // The postmaster takes SIGQUIT as the order to end all its children at once; after SIGKILL they would
+            // stay until they next look for it.
+            false => spawn(postgres, Signal::QUIT),
+        };
+        let child = child.doing("run", &self.installation.program("postgres"))?;
+        let mut launched = Launched { child, port, log_from };
+        if let Err(why) = self.wait_until_ready(&mut launched) {
+            if let Ok(None) = launched.child.try_wait() {
+                end_all(self.data)?;
+                let _ = launched.child.wait();
+            }
+            return Err(Error::Start {
+                version: self.installation.version().to_string(),
+                directory: self.data.to_owned(),
+                why: why + &self.killed(),
+                log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LAST_LINES),
+            });
+        }
+        Ok(launched)
+    }
+
+    /// What its limit has done to it; nothing where that is not why it failed.
+    fn killed(&self) -> String {
+        let limits = self.group.map(Group::in_force);
+        match limits
+            .and_then(|limits| Some((limits.oom_kills.filter(|kills| *kills > 0)?, limits.memory_bytes?)))
+        {
+            None => String::new(),
+            Some((_, bytes)) => format!(
+                "; the kernel killed processes of it for want of memory: its limit of {} is too small for it (lower \
+                 shared_buffers, or raise the limit)",
+                Size::from_bytes(bytes)
+            ),
+        }
+    }
+
+    fn wait_until_ready(&self, launched: &mut Launched) -> Result<(), String> {
+        let end = Instant::now() + READY_WITHIN;
+        let mut last = "it never said that it is ready".to_owned();
+        while Instant::now() < end {
+            match launched.child.try_wait() {
+                Ok(Some(status)) => return Err(format!("it ended at once ({status})")),
+                Ok(None) => {}
+                Err(error) => return Err(format!("it can't be watched ({error})")),
+            }
+            if self.says_ready(launched.child.id()) {
+                match client_config(self.sockets, launched.port, crate::USER).connect(NoTls) {
+                    Ok(_) => return Ok(()),
+                    Err(error) => last = sql_text(&error),
+                }
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Err(format!("it was not ready within {} s ({last})", READY_WITHIN.as_secs()))
+    }
+
+    /// The postmaster writes its state to line 8 of `postmaster.pid`, from PostgreSQL 10 on; before, only a connection
+    /// tells.
+    fn says_ready(&self, pid: u32) -> bool {
+        let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else { return false };
+        let mut lines = text.lines().map(str::trim);
+        let is_ours = lines.next() == Some(&pid.to_string());
+        let states_it = self.installation.version().major() >= crate::Major::new(10);
+        is_ours && (!states_it || lines.nth(6) == Some("ready"))
+    }
+
+    fn write_settings(&self) -> Result<(), Error> {
+        let file = self.data.join(SETTINGS_FILE);
+        fs::write(&file, log_settings() + &settings_text(self.settings)?).doing("write", &file)?;
+        Ok(self.user.own(&file)?)
+    }
+}
+
+/// A program of the installation, run by the server's user in a plain environment: neither `PG*` variables nor the
+/// user's locale have a say.
+pub(crate) fn command(installation: &Installation, program: &str, user: &ServerUser) -> Command {
+    let mut command = Command::new(installation.program(program));
+    command.env_clear().env("LC_ALL", "C").env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    if let Some(zone) = std::env::var_os("TZ") {
+        command.env("TZ", zone);
+    }
+    user.run(&mut command);
+    command
+}
+
+/// How to connect by the socket.
+pub(crate) fn client_config(sockets: &Path, port: u16, database: &str) -> postgres::Config {
+    let mut config = postgres::Config::new();
+    config
+        .host_path(sockets)
+        .port(port)
+        .user(crate::USER)
+        .dbname(database)
+        .application_name("pgdyno control")
+        .connect_timeout(Duration::from_secs(20));
+    config
+}
+
+/// The bytes of a log file from a place on.
+pub(crate) fn read_log(log: &Path, from: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(log).doing("read", log)?;
+    file.seek(SeekFrom::Start(from)).doing("read", log)?;
+    file.read_to_end(&mut bytes).doing("read", log)?;
+    Ok(bytes)
+}
+
+/// Bytes of a log as text. What clients sent may be anything.
+pub(crate) fn log_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A port that nobody listens on just now.
+fn free_port() -> Result<u16, Error> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .doing("find a free port on", &PathBuf::from("127.0.0.1"))?)
+}
+
+fn port_was_taken(log: &str) -> bool {
+    log.contains("Address already in use")
+}
+
+/// Of two lines for one setting the server takes the later one: these come first, so that the user's win.
+fn log_settings() -> String {
+    LOG_SETTINGS.map(|(name, value)| format!("{name} = '{value}'\n")).concat()
+}
+
+/// Settings as `postgresql.conf` has them.
+fn settings_text(settings: &BTreeMap<String, String>) -> Result<String, Error> {
+    let mut text = String::new();
+    for (name, value) in settings {
+        let refuse = |why: &str| Err(Error::Setting { name: name.clone(), why: why.to_owned() });
+        let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+        if name.is_empty() || !name.chars().all(of_a_name) {
+            return refuse("a name has only letters, digits, `_` and `.`");
+        }
+        if OWN_SETTINGS.contains(&name.to_ascii_lowercase().as_str()) {
+            return refuse("pgdyno sets it itself, to reach the server and its log");
+        }
+        if value.contains(['\n', '\r', '\0']) {
+            return refuse("its value has a line break");
+        }
+        let _ = writeln!(text, "{name} = '{}'", value.replace('\\', "\\\\").replace('\'', "''"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(name: &str, value: &str) -> Result<String, Error> {
+        settings_text(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
+    }
+
+    #[test]
+    fn settings_are_quoted_as_the_server_reads_them() {
+        assert_eq!(text("shared_buffers", "2GB").unwrap(), "shared_buffers = '2GB'\n");
+        assert_eq!(text("search_path", r"a'b\c").unwrap(), "search_path = 'a''b\\\\c'\n");
+    }
+
+    #[test]
+    fn settings_that_would_break_out_or_lose_the_server_are_refused() {
+        for (name, value) in
+            [("a b", "1"), ("", "1"), ("work_mem", "1\nport=1"), ("Port", "1"), ("hba_file", "x")]
+        {
+            let message = text(name, value).unwrap_err().to_string();
+            assert!(message.contains(name), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_its_end() {
+        assert_eq!(last_lines("a\nb\nc\n", 2), "b\nc");
+        assert_eq!(last_lines("", 2), "(it is empty)");
+    }
+}

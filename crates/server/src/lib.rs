@@ -1,0 +1,48 @@
+//! PostgreSQL servers: gets their programs, fills, starts and configures them, and leaves nothing behind.
+//!
+//! In the order of a trial: [`installation`] makes a server's programs available; [`template`] fills a data directory once;
+//! [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a [`Server`] on it; dropping it removes all.
+//! [`sweep`] removes what a killed pgdyno left. [`standing`] keeps servers that outlive the command which started them.
+//! [`ExternalServer`] is one that somebody else runs; what is changed on it is put back, by [`restore_settings`] where a
+//! killed pgdyno could not. [`guest`] takes a server with its data into a virtual machine.
+
+mod cluster;
+mod control;
+mod count;
+mod data;
+mod error;
+mod external;
+pub mod guest;
+mod inspect;
+mod launch;
+mod limits;
+mod process;
+mod programs;
+mod readiness;
+mod server;
+mod sockets;
+pub mod standing;
+mod sweep;
+mod version;
+
+pub use cluster::Cluster;
+pub use data::content::{Content, Setup};
+pub use data::copy::Copied;
+pub use data::disk::{Dataset, DiskNeed, DiskPart, disk_need};
+pub use data::raw_read::{RawReading, read_files};
+pub use data::template::{Facts, Template, template, templates};
+pub use error::Error;
+pub use external::{ExternalServer, PutBack, Restored, restore_settings};
+pub use limits::check_limits;
+pub use programs::build_flags::BuildFlags;
+pub use programs::install::{Release, install, install_newest, resolve};
+pub use programs::installation::{BuildRecord, Installation, Origin, find, installation, installed, remove};
+pub use readiness::Warmed;
+pub use server::{Server, StopMode};
+pub use sweep::{Swept, sweep};
+pub use version::{Major, Version};
+
+/// The database that is under load. Control connections go to `postgres`, so that they do not count in it.
+pub const DATABASE: &str = "pgdyno";
+/// The superuser of every cluster.
+pub const USER: &str = "postgres";

@@ -1,0 +1,230 @@
+//! Limits on a server's memory and disk, by control groups: the postmaster is started in a group, so that its shared
+//! memory, its processes and the page cache of what they read are all charged to it. Sources: the kernel's
+//! admin-guide/cgroup-v2, admin-guide/cgroup-v1/memory and admin-guide/cgroup-v1/blkio-controller; cgroups(7).
+
+mod device;
+mod groups;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use model::limits::{DiskLimit, Limits, LimitsInForce, MemoryLimit};
+use rustix::process::Signal;
+
+use crate::error::Error;
+use device::Device;
+use groups::{Controller, Version};
+use host::Cache;
+use host::Doing;
+use host::process::{OBEY_WITHIN, signal, until};
+
+/// What v1 says where there is no limit: the largest number of pages there can be.
+const V1_UNLIMITED_BYTES: u64 = 1 << 62;
+
+/// Whether servers in this cache can be limited so, here: it is tried on a group without processes.
+///
+/// # Errors
+/// Groups can't be made, or do not take such a limit; with what to do about it.
+pub fn check_limits(cache: &Cache, limits: &Limits) -> Result<(), Error> {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pgdyno-check-{}-{}", std::process::id(), TRIED.fetch_add(1, Ordering::Relaxed));
+    Group::make(limits, &cache.clusters(), &name, &mut |_| Ok(())).map(drop)
+}
+
+/// The control groups of one server: one in v2, one for each controller in v1. Dropping it ends what still runs in
+/// them, and takes them away.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// Where its memory is limited.
+    memory: Option<(Version, PathBuf)>,
+    /// Where its disk is, and which.
+    disk: Option<((Version, PathBuf), Device)>,
+    directories: Vec<PathBuf>,
+}
+
+impl Group {
+    /// Groups of this name with these limits, on the disk that holds `data`. `note` is told of each directory before
+    /// it is made.
+    pub(crate) fn make(
+        limits: &Limits,
+        data: &Path,
+        name: &str,
+        note: &mut dyn FnMut(&Path) -> io::Result<()>,
+    ) -> Result<Self, Error> {
+        let refuse = |why| Error::Limit { what: in_words(limits), why };
+        let mut wanted = Vec::new();
+        wanted.extend((limits.memory != MemoryLimit::NONE).then_some(Controller::Memory));
+        let device = match limits.disk.is_none() {
+            true => None,
+            false => {
+                wanted.push(Controller::Io);
+                Some(device::under(data).map_err(refuse)?)
+            }
+        };
+        let made = groups::make(Path::new("/"), &wanted, name, note).map_err(refuse)?;
+        let place = |controller| {
+            let made = made.iter().find(|made| made.controllers.contains(&controller))?;
+            Some((made.version, made.directory.clone()))
+        };
+        // From here on, dropping takes away what has been made.
+        let group = Self {
+            memory: place(Controller::Memory),
+            disk: place(Controller::Io).zip(device),
+            directories: made.iter().map(|made| made.directory.clone()).collect(),
+        };
+        group.limit_memory(limits.memory).and_then(|()| group.limit_disk(&limits.disk)).map_err(refuse)?;
+        Ok(group)
+    }
+
+    fn limit_memory(&self, limit: MemoryLimit) -> Result<(), String> {
+        let (Some((version, directory)), Some(bytes)) = (&self.memory, limit.bytes()) else { return Ok(()) };
+        let put = |file: &str, value: u64| put(directory, file, &value.to_string());
+        // What does not fit is not to be put out to swap, where there is any: that would be another disk.
+        match version {
+            Version::V2 => {
+                put("memory.max", bytes)?;
+                if directory.join("memory.swap.max").exists() {
+                    put("memory.swap.max", 0)?;
+                }
+            }
+            Version::V1 => {
+                put("memory.limit_in_bytes", bytes)?;
+                // At a group's limit, 0 is never to swap; a limit of memory with swap would hide the hits of this one.
+                put("memory.swappiness", 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn limit_disk(&self, limit: &DiskLimit) -> Result<(), String> {
+        let Some(((version, directory), device)) = &self.disk else { return Ok(()) };
+        for (in_v2, in_v1, value) in DISK_LIMITS.map(|(in_v2, in_v1, of)| (in_v2, in_v1, of(limit))) {
+            let Some(value) = value else { continue };
+            match version {
+                Version::V2 => put(directory, "io.max", &format!("{} {in_v2}={value}", device.number))?,
+                Version::V1 => put(directory, in_v1, &format!("{} {value}", device.number))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The files through which a process enters, open for writing: who has opened them is whose right counts.
+    pub(crate) fn entrances(&self) -> Result<Vec<File>, Error> {
+        let open = |directory: &PathBuf| {
+            let procs = directory.join("cgroup.procs");
+            OpenOptions::new().write(true).open(&procs).doing("open", &procs)
+        };
+        Ok(self.directories.iter().map(open).collect::<Result<_, _>>()?)
+    }
+
+    /// What the kernel has in force, and has done.
+    pub(crate) fn in_force(&self) -> LimitsInForce {
+        let mut found = LimitsInForce {
+            groups: self.directories.iter().map(|directory| directory.display().to_string()).collect(),
+            ..LimitsInForce::default()
+        };
+        if let Some((version, directory)) = &self.memory {
+            let [max, hits, kills] = match version {
+                Version::V2 => [
+                    number(directory, "memory.max", None),
+                    number(directory, "memory.events", Some("max")),
+                    number(directory, "memory.events", Some("oom_kill")),
+                ],
+                Version::V1 => [
+                    number(directory, "memory.limit_in_bytes", None),
+                    number(directory, "memory.failcnt", None),
+                    number(directory, "memory.oom_control", Some("oom_kill")),
+                ],
+            };
+            found.cgroup = version.name().to_owned();
+            found.memory_bytes = max.filter(|bytes| *bytes < V1_UNLIMITED_BYTES);
+            found.memory_limit_hits = hits;
+            found.oom_kills = kills;
+        }
+        if let Some(((version, directory), device)) = &self.disk {
+            let value = |in_v2: &str, in_v1: &str| match version {
+                Version::V1 => number(directory, in_v1, Some(&device.number)),
+                Version::V2 => {
+                    let text = fs::read_to_string(directory.join("io.max")).ok()?;
+                    let of_device = |line: &str| Some(line.strip_prefix(&device.number)?.to_owned());
+                    let values = text.lines().find_map(of_device)?;
+                    values
+                        .split(' ')
+                        .find_map(|value| value.strip_prefix(in_v2)?.strip_prefix('=')?.parse().ok())
+                }
+            };
+            let [read_bytes_s, read_iops, write_bytes_s, write_iops] =
+                DISK_LIMITS.map(|(in_v2, in_v1, _)| value(in_v2, in_v1));
+            found.cgroup = version.name().to_owned();
+            found.device = Some(device.name.clone());
+            found = LimitsInForce { read_bytes_s, read_iops, write_bytes_s, write_iops, ..found };
+        }
+        found
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for directory in &self.directories {
+            remove(directory);
+        }
+    }
+}
+
+/// Ends what still runs in a group, and takes it away. One that can't be taken away stays, without processes.
+pub(crate) fn remove(directory: &Path) {
+    let mut outcome = Ok(());
+    until(OBEY_WITHIN, || {
+        outcome = fs::remove_dir(directory);
+        let busy = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy);
+        if busy {
+            // Only what pgdyno started has ever been in it.
+            let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+            processes.lines().filter_map(|pid| pid.parse().ok()).for_each(|pid| signal(pid, Signal::KILL));
+        }
+        !busy
+    });
+    match outcome {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!("could not remove the control group {}: {error}", directory.display());
+        }
+        _ => {}
+    }
+}
+
+/// Key in `io.max`, file in v1, and what a campaign asks for.
+type Limited = (&'static str, &'static str, fn(&DiskLimit) -> Option<u64>);
+
+const DISK_LIMITS: [Limited; 4] = [
+    ("rbps", "blkio.throttle.read_bps_device", |limit| limit.read_bytes_s),
+    ("riops", "blkio.throttle.read_iops_device", |limit| limit.read_iops),
+    ("wbps", "blkio.throttle.write_bps_device", |limit| limit.write_bytes_s),
+    ("wiops", "blkio.throttle.write_iops_device", |limit| limit.write_iops),
+];
+
+fn put(directory: &Path, file: &str, value: &str) -> Result<(), String> {
+    let file = directory.join(file);
+    // Not made where it is not there: then the kernel was built without it.
+    let written =
+        OpenOptions::new().write(true).open(&file).and_then(|mut open| open.write_all(value.as_bytes()));
+    written.map_err(|error| format!("the kernel did not take \"{value}\" in {}: {error}", file.display()))
+}
+
+/// The number in a file, or on its line that begins with a word.
+fn number(directory: &Path, file: &str, word: Option<&str>) -> Option<u64> {
+    let text = fs::read_to_string(directory.join(file)).ok()?;
+    let value = match word {
+        None => text.trim(),
+        Some(word) => text.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '))?,
+    };
+    value.trim().parse().ok()
+}
+
+/// What is limited, for errors.
+fn in_words(limits: &Limits) -> String {
+    let memory = (limits.memory != MemoryLimit::NONE).then(|| format!("memory to {}", limits.memory));
+    let disk = (!limits.disk.is_none()).then(|| format!("the use of the disk to \"{}\"", limits.disk.name));
+    memory.into_iter().chain(disk).collect::<Vec<_>>().join(" and ")
+}

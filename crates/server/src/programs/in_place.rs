@@ -1,0 +1,123 @@
+//! Programs that are there already, and are used where they are.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+
+use crate::error::Error;
+use crate::programs::installation::{Installation, Origin, Record, missing_program};
+use crate::version::Version;
+use host::Cache;
+use host::Doing;
+use host::Fingerprint;
+
+/// By which it shows that a program was written anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    bytes: u64,
+    modified: SystemTime,
+}
+
+/// The server whose programs are in a directory, or in `bin` below it.
+pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, Error> {
+    let refuse = |why: String| Error::Programs { directory: directory.to_owned(), why };
+    let given = directory.canonicalize().doing("find", directory)?;
+    let programs = [given.clone(), given.join("bin")]
+        .into_iter()
+        .find(|place| place.join("postgres").is_file())
+        .ok_or_else(|| refuse("there is no postgres in it, nor in bin below it".to_owned()))?;
+    if let Some(program) = missing_program(&programs) {
+        return Err(refuse(format!("there is no {program} beside postgres")));
+    }
+    if let (false, Some(user)) = (cache.user().can_reach(&programs), cache.user().name()) {
+        return Err(refuse(format!(
+            "the user \"{user}\", as whom servers run when pgdyno is root, can't reach it; make its directories \
+             accessible (chmod o+x)"
+        )));
+    }
+    let postgres = programs.join("postgres");
+    let version = version(cache, &postgres).map_err(refuse)?;
+    let stamp = Stamp::of(&postgres)?;
+    let mut fingerprint = Fingerprint::new();
+    fingerprint.add(programs.as_os_str().as_bytes());
+    fingerprint.add_file(&postgres)?;
+    let record = Record {
+        format: 1,
+        version: version.to_string(),
+        source: Origin::Bin,
+        archive: None,
+        sha512: None,
+        build: None,
+        installed: Timestamp::try_from(stamp.modified).unwrap_or(Timestamp::UNIX_EPOCH),
+    };
+    Ok(Installation {
+        identity: format!("{version}-bin-{}", fingerprint.short()),
+        version,
+        directory: given,
+        programs,
+        record,
+        stamp: Some(stamp),
+    })
+}
+
+impl Stamp {
+    fn of(program: &Path) -> Result<Self, Error> {
+        let meta = fs::metadata(program).doing("look at", program)?;
+        Ok(Self { bytes: meta.len(), modified: meta.modified().doing("look at", program)? })
+    }
+
+    /// Refuses programs that were replaced since: what is measured would no longer be what the identity says.
+    pub(crate) fn unchanged(&self, installation: &Installation) -> Result<(), Error> {
+        match Self::of(&installation.program("postgres"))? == *self {
+            true => Ok(()),
+            false => Err(Error::Programs {
+                directory: installation.directory().to_owned(),
+                why: "postgres has been replaced since it was first looked at; start again with the new one"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+fn version(cache: &Cache, postgres: &PathBuf) -> Result<Version, String> {
+    let mut command = Command::new(postgres);
+    command.arg("--version").env_clear().env("LC_ALL", "C").stdin(Stdio::null());
+    cache.user().run(&mut command);
+    let output = command.output().map_err(|error| format!("postgres --version can't be run: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("postgres --version failed ({}): {}", output.status, said.trim()));
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    parse_version(&said).ok_or_else(|| format!("postgres --version says no version: {}", said.trim()))
+}
+
+/// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+fn parse_version(said: &str) -> Option<Version> {
+    let (_, after_name) = said.split_once(") ")?;
+    after_name.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_as_servers_and_distributions_write_it() {
+        for (said, version) in [
+            ("postgres (PostgreSQL) 18.6\n", "18.6"),
+            ("postgres (PostgreSQL) 9.6.24\n", "9.6.24"),
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", "15.18"),
+            ("postgres (PostgreSQL) 19devel\n", "19devel"),
+            ("postgres (PostgreSQL) 18beta1 (Debian 18~beta1-1)\n", "18beta1"),
+            ("postgres (PostgreSQL) 18rc1\n", "18rc1"),
+        ] {
+            assert_eq!(parse_version(said).unwrap().to_string(), version);
+        }
+        assert_eq!(parse_version("postgres: not found\n"), None);
+    }
+}

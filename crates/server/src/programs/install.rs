@@ -1,0 +1,111 @@
+//! Making a downloaded server version available: found, downloaded, checked, unpacked, and put in its place.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::error::Error;
+use crate::programs::archives::Archives;
+use crate::programs::installation::{
+    Installation, Origin, Record, downloaded, find, lock_file, missing_program, put_in_place,
+};
+use crate::version::{Version, Wanted};
+use host::Cache;
+use host::Lock;
+use host::{Progress, unless_interrupted};
+
+/// A version that exists: cached, or in the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Which.
+    pub version: Version,
+    /// Whether it can be used without the network.
+    pub installed: bool,
+}
+
+/// Finds out whether a version exists, without downloading it. A cached one is found without the network.
+///
+/// # Errors
+/// Not a version; no such version; neither cached nor can the archive be asked.
+pub fn resolve(cache: &Cache, version: &str) -> Result<Release, Error> {
+    let wanted: Wanted = version.parse()?;
+    if let Some(installation) = newest_downloaded(cache, wanted)? {
+        return Ok(Release { version: installation.version(), installed: true });
+    }
+    let release = Archives::configured().find(wanted)?;
+    Ok(Release { version: Version::of_release(&release), installed: false })
+}
+
+/// Makes a version available: what is cached is used as it is, without the network; else the newest release is
+/// installed. Several processes may do so at once.
+///
+/// # Errors
+/// Not a version; no such version; it can't be downloaded or unpacked.
+pub fn install(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<Installation, Error> {
+    match newest_downloaded(cache, version.parse()?)? {
+        Some(installation) => Ok(installation),
+        None => install_newest(cache, version, progress),
+    }
+}
+
+/// Installs the newest release of a major, or the full version, even where an older release of the major is cached.
+/// Where the archive can't be asked, the newest that is cached is taken, with a notice.
+///
+/// # Errors
+/// Not a version; no such version; it can't be downloaded or unpacked.
+pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<Installation, Error> {
+    let wanted: Wanted = version.parse()?;
+    let cached = newest_downloaded(cache, wanted)?;
+    if let (Some(installation), Wanted::Exactly(_)) = (&cached, wanted) {
+        return Ok(installation.clone());
+    }
+    let archives = Archives::configured();
+    progress.step(&format!("looking for PostgreSQL {wanted}"), 0, None);
+    let release = match (archives.find(wanted), cached) {
+        (Err(Error::Download { why, .. }), Some(installation)) => {
+            progress.notice(&format!(
+                "could not ask {} for the newest PostgreSQL {wanted} ({why}); using {}, which is installed",
+                archives.location(),
+                installation.version()
+            ));
+            return Ok(installation);
+        }
+        (found, _) => found?,
+    };
+    let version = Version::of_release(&release);
+    let identity = version.to_string();
+    let _lock = Lock::exclusive(&lock_file(cache, &identity))?;
+    if let Some(installation) = find(cache, &identity)? {
+        return Ok(installation);
+    }
+    unless_interrupted(progress)?;
+    progress.step(&format!("downloading PostgreSQL {version}"), 0, None);
+    let download = archives.fetch(&release)?;
+    unless_interrupted(progress)?;
+    progress.step(&format!("unpacking PostgreSQL {version}"), 0, None);
+    let record = Record {
+        format: 1,
+        version: version.to_string(),
+        source: Origin::Embedded,
+        archive: Some(archives.location().to_owned()),
+        sha512: Some(download.sha512.clone()),
+        build: None,
+        installed: Timestamp::now(),
+    };
+    put_in_place(cache, &identity, &record, |tree: &Path| {
+        let corrupt = |why: String| Error::Corrupt {
+            version: version.to_string(),
+            archive: archives.location().to_owned(),
+            why,
+        };
+        download.unpack(tree).map_err(|error| corrupt(format!("it can't be unpacked: {error}")))?;
+        match missing_program(&tree.join("bin")) {
+            Some(program) => Err(corrupt(format!("there is no bin/{program} in it"))),
+            None => Ok(()),
+        }
+    })
+}
+
+fn newest_downloaded(cache: &Cache, wanted: Wanted) -> Result<Option<Installation>, Error> {
+    Ok(downloaded(cache, wanted)?.pop())
+}

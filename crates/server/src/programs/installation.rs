@@ -1,0 +1,363 @@
+//! Installations: the programs of a server that can be run, and what is known of where they came from.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use model::server::{BuildSystem, Source};
+use serde::{Deserialize, Serialize};
+
+use crate::data::template;
+use crate::error::Error;
+use crate::programs::in_place::{Stamp, in_place};
+use crate::programs::install::install;
+use crate::programs::source;
+use crate::standing;
+use crate::version::{Version, Wanted};
+use host::Cache;
+use host::Doing;
+use host::Lock;
+use host::Progress;
+use host::files::{entries, remove_tree};
+
+/// The record beside the binaries. It is written before the directory gets its name, so what has a name is whole.
+const RECORD: &str = "installation.json";
+/// Programs without which it is no server.
+const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
+
+/// The programs of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    pub(crate) identity: String,
+    pub(crate) version: Version,
+    pub(crate) directory: PathBuf,
+    pub(crate) programs: PathBuf,
+    pub(crate) record: Record,
+    /// Only of programs that are not the cache's.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// `installation.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) format: u32,
+    pub(crate) version: String,
+    pub(crate) source: Origin,
+    /// Of a downloaded build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) archive: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sha512: Option<String>,
+    /// Of one built from source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) build: Option<BuildRecord>,
+    pub(crate) installed: Timestamp,
+}
+
+/// How an installation came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A downloaded build.
+    Embedded,
+    /// Programs that were there, used in place.
+    Bin,
+    /// Built from source.
+    Build,
+}
+
+/// What was built, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildRecord {
+    /// The source directory or tarball that it was first built from.
+    pub location: PathBuf,
+    /// The git ref, where one was given.
+    pub git_ref: Option<String>,
+    /// What the source is: `tree:` and a git tree's id, `tarball:` and the file's SHA-256, or `files:` and a SHA-256
+    /// over all files.
+    pub content: String,
+    /// What configured it.
+    pub system: BuildSystem,
+    /// Everything it was configured with, pgdyno's own options among it.
+    pub arguments: Vec<String>,
+    /// `CFLAGS`.
+    pub cflags: String,
+    /// The first line of the compiler's `--version`.
+    pub compiler: String,
+    /// Name of the build directory in the cache's `builds/`.
+    pub directory: String,
+}
+
+impl Installation {
+    /// A short name, fit for files, of just these programs: other programs have another, also of the same version.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Its full version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Where it is. An installation of the cache has `bin`, `lib` and `share` below; of programs in place it is the
+    /// directory that was given.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// How it came about.
+    pub fn origin(&self) -> Origin {
+        self.record.source
+    }
+
+    /// Base URL of the repository that it was downloaded from; none where it was not.
+    pub fn archive(&self) -> Option<&str> {
+        self.record.archive.as_deref()
+    }
+
+    /// SHA-512 of the downloaded archive, in hexadecimal; none where it was not downloaded.
+    pub fn sha512(&self) -> Option<&str> {
+        self.record.sha512.as_deref()
+    }
+
+    /// What was built and how; none where it was not built here.
+    pub fn build(&self) -> Option<&BuildRecord> {
+        self.record.build.as_ref()
+    }
+
+    /// The log of its build; none where it was not built here.
+    pub fn build_log(&self) -> Option<PathBuf> {
+        self.build().map(|_| self.directory.join(source::LOG))
+    }
+
+    /// When it was installed; of programs in place, when `postgres` was last written.
+    pub fn installed(&self) -> Timestamp {
+        self.record.installed
+    }
+
+    /// One of its programs.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// Held by whoever uses it, so that it is not removed meanwhile.
+    pub(crate) fn in_use(&self, cache: &Cache) -> Result<Lock, Error> {
+        let lock = Lock::shared(&lock_file(cache, &self.identity))?;
+        match &self.stamp {
+            Some(stamp) => stamp.unchanged(self)?,
+            None if self.directory.is_dir() => {}
+            None => return Err(Error::NotInstalled { version: self.identity.clone() }),
+        }
+        Ok(lock)
+    }
+
+    fn read(identity: &str, directory: &Path) -> Result<Self, Error> {
+        let file = directory.join(RECORD);
+        let text = fs::read(&file).doing("read", &file)?;
+        let record: Record = serde_json::from_slice(&text).doing("read", &file)?;
+        Ok(Self {
+            identity: identity.to_owned(),
+            version: record.version.parse()?,
+            directory: directory.to_owned(),
+            programs: directory.join("bin"),
+            record,
+            stamp: None,
+        })
+    }
+}
+
+impl Origin {
+    /// Its name: `embedded`, `bin` or `build`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Bin => "bin",
+            Self::Build => "build",
+        }
+    }
+}
+
+/// Makes the programs of a server available: downloads, builds, or takes what is there. What the cache has is used as it
+/// is. Several processes may do so at once.
+///
+/// # Errors
+/// Not a version, or none that exists; no programs in a directory; no source, or one that can't be built; a server that
+/// pgdyno does not own; interrupted.
+pub fn installation(cache: &Cache, source: &Source, progress: &dyn Progress) -> Result<Installation, Error> {
+    match source {
+        Source::Embedded(version) => install(cache, version, progress),
+        Source::Bin(directory) => in_place(cache, directory),
+        Source::Build(build) => source::build(cache, build, progress),
+        Source::Dsn(_) => Err(Error::NoPrograms),
+    }
+}
+
+/// The installation of the cache that has this identity, if there is one.
+///
+/// # Errors
+/// Its record can't be read.
+pub fn find(cache: &Cache, identity: &str) -> Result<Option<Installation>, Error> {
+    let is_a_name = !identity.is_empty() && !identity.starts_with('.') && !identity.contains('/');
+    let place = cache.installations().join(identity);
+    match is_a_name && place.is_dir() {
+        true => Installation::read(identity, &place).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Every installation of the cache, oldest version first.
+pub fn installed(cache: &Cache) -> Result<Vec<Installation>, Error> {
+    let mut found: Vec<Installation> = entries(&cache.installations())?
+        .iter()
+        .filter_map(|(identity, directory)| match Installation::read(identity, directory) {
+            Ok(installation) => Some(installation),
+            Err(error) => {
+                tracing::warn!("left out: {error}");
+                None
+            }
+        })
+        .collect();
+    found.sort_by_key(Installation::version);
+    Ok(found)
+}
+
+/// Makes an installation of the cache: `make` puts its files into a new directory, or gives why it can't. That is done
+/// beside the final place and then renamed, so that an interrupted installation has no name. The caller holds the
+/// identity's lock.
+pub(crate) fn put_in_place(
+    cache: &Cache,
+    identity: &str,
+    record: &Record,
+    make: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<Installation, Error> {
+    let partial = partial(cache, identity);
+    remove_tree(&partial)?;
+    fs::create_dir(&partial).doing("make the directory", &partial)?;
+    let place = cache.installations().join(identity);
+    let tree = partial.join("tree");
+    let outcome = make(&tree)
+        .and_then(|()| finish(&tree, record))
+        .and_then(|()| Ok(fs::rename(&tree, &place).doing("put in place", &place)?));
+    let cleaned = remove_tree(&partial);
+    outcome.and(Ok(cleaned?))?;
+    Installation::read(identity, &place)
+}
+
+fn finish(tree: &Path, record: &Record) -> Result<(), Error> {
+    open_to_all(tree)?;
+    let file = tree.join(RECORD);
+    let text = serde_json::to_string_pretty(record).doing("write", &file)?;
+    fs::write(&file, text + "\n").doing("write", &file)?;
+    let opened = fs::File::open(tree).doing("open", tree)?;
+    Ok(rustix::fs::syncfs(&opened).doing("sync", tree)?)
+}
+
+/// A program that is not in a directory though no server can do without it.
+pub(crate) fn missing_program(programs: &Path) -> Option<&'static str> {
+    PROGRAMS.into_iter().find(|program| !programs.join(program).is_file())
+}
+
+/// Lets the user that servers run as read everything, whatever the umask was.
+fn open_to_all(path: &Path) -> Result<(), Error> {
+    let meta = fs::symlink_metadata(path).doing("look at", path)?;
+    if meta.is_symlink() {
+        return Ok(());
+    }
+    let executable = meta.is_dir() || meta.permissions().mode() & 0o100 != 0;
+    let mode = if executable { 0o755 } else { 0o644 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).doing("open to all", path)?;
+    if meta.is_dir() {
+        for entry in fs::read_dir(path).doing("read the directory", path)? {
+            open_to_all(&entry.doing("read the directory", path)?.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what of a version is installed (all downloaded releases of a major), or the installation of an identity,
+/// with its templates. Gives the identities that were removed.
+///
+/// # Errors
+/// It is not installed, or in use.
+pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
+    let found = match find(cache, version)? {
+        Some(installation) => vec![installation],
+        None => {
+            let wanted: Wanted = version
+                .parse()
+                // What looks like an identity is no mistyped version.
+                .map_err(|error| match version.contains('-') {
+                    true => Error::NotInstalled { version: version.to_owned() },
+                    false => error,
+                })?;
+            downloaded(cache, wanted)?
+        }
+    };
+    if found.is_empty() {
+        return Err(Error::NotInstalled { version: version.to_owned() });
+    }
+    for installation in &found {
+        remove_one(cache, installation)?;
+    }
+    Ok(found.into_iter().map(|installation| installation.identity).collect())
+}
+
+/// The downloaded versions that would do, oldest first.
+pub(crate) fn downloaded(cache: &Cache, wanted: Wanted) -> Result<Vec<Installation>, Error> {
+    let fits = |found: &Installation| found.origin() == Origin::Embedded && wanted.allows(found.version);
+    Ok(installed(cache)?.into_iter().filter(fits).collect())
+}
+
+fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {
+    let identity = installation.identity();
+    let in_use = |by: &str| Error::InUse { what: format!("PostgreSQL {identity}"), by: by.to_owned() };
+    if let Some(server) = standing::running_on(cache, identity)? {
+        return Err(in_use(&format!("the server {server} (`pgdyno server stop {server}`)")));
+    }
+    let Some(_lock) = Lock::try_exclusive(&lock_file(cache, identity))? else {
+        return Err(in_use("another pgdyno"));
+    };
+    for template in template::templates(cache)? {
+        if template.server() == identity {
+            template.remove(cache)?;
+        }
+    }
+    // The name goes first, so that a half removed installation is not taken for one.
+    let partial = partial(cache, identity);
+    remove_tree(&partial)?;
+    fs::rename(&installation.directory, &partial).doing("remove", &installation.directory)?;
+    remove_tree(&partial)?;
+    match installation.build() {
+        Some(build) => source::remove_directory(cache, &build.directory),
+        None => Ok(()),
+    }
+}
+
+/// Takes away what interrupted installations and removals left. Those under way have their lock.
+pub(crate) fn sweep_partial(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
+    let mut removed = Vec::new();
+    let directory = cache.installations();
+    for entry in fs::read_dir(&directory).doing("read the directory", &directory)? {
+        let entry = entry.doing("read the directory", &directory)?;
+        let name = entry.file_name();
+        let Some(identity) = name.to_str().and_then(|name| name.strip_prefix('.')?.strip_suffix(".partial"))
+        else {
+            continue;
+        };
+        if let Some(_lock) = Lock::try_exclusive(&lock_file(cache, identity))? {
+            remove_tree(&entry.path())?;
+            removed.push(entry.path());
+        }
+    }
+    Ok(removed)
+}
+
+fn partial(cache: &Cache, identity: &str) -> PathBuf {
+    cache.installations().join(format!(".{identity}.partial"))
+}
+
+/// The lock of an identity.
+pub(crate) fn lock_file(cache: &Cache, identity: &str) -> PathBuf {
+    cache.lock_file(&format!("installation-{identity}"))
+}

@@ -1,0 +1,185 @@
+//! Servers built from source: once for each source and way of building, out of the source's tree, and kept.
+
+mod content;
+mod recipe;
+mod run;
+mod sync;
+mod tools;
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use jiff::Timestamp;
+use model::server::{Build, BuildSystem};
+
+use crate::error::Error;
+use crate::programs::installation::{
+    BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
+};
+use content::Content;
+use host::Cache;
+use host::Doing;
+use host::Fingerprint;
+use host::Lock;
+use host::files::{make_open, remove_tree};
+use host::{Progress, unless_interrupted};
+use recipe::Recipe;
+use run::Runner;
+
+/// The log of a build, in its directory and beside what came of it.
+pub(crate) const LOG: &str = "build.log";
+/// What is built with where nothing else is asked for: alike for all majors, with stacks that can be walked.
+const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";
+/// Raised when pgdyno builds otherwise; what was built before is then not used any more.
+const FORMAT: &str = "1";
+/// Digits of the hash in an identity, and in the name of a build directory.
+const DIGITS: usize = 12;
+
+/// Makes the server of a source available: what was built before is used as it is, else it is built.
+///
+/// The build directory has a fixed place, so that a change to a few files compiles these only, and so that ccache finds
+/// what it has; it is used by one pgdyno at a time.
+pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Result<Installation, Error> {
+    check_options(build)?;
+    progress.step(&format!("reading the source {}", build.location.display()), 0, None);
+    let content = Content::of(build)?;
+    let how = How::of(build)?;
+    let suffix = format!("-src-{}", &how.with(&content.fingerprint)[..DIGITS]);
+    if let Some(installation) = built(cache, &suffix)? {
+        return Ok(installation);
+    }
+    let location = content.location.as_os_str().as_bytes();
+    let name = how.with(location)[..DIGITS].to_owned();
+    let directory = cache.builds().join(&name);
+    make_open(&directory)?;
+    let _building = Lock::exclusive(&directory_lock(cache, &name))?;
+    if let Some(installation) = built(cache, &suffix)? {
+        return Ok(installation);
+    }
+    unless_interrupted(progress)?;
+    let runner = Runner::new(&content.location, &directory.join(LOG), progress)?;
+    let version = sync::bring(&content, &directory, &runner, progress)?;
+    let identity = format!("{version}{suffix}");
+    // The same source may be built from another place at the same time.
+    let _lock = Lock::exclusive(&lock_file(cache, &identity))?;
+    if let Some(installation) = built(cache, &suffix)? {
+        return Ok(installation);
+    }
+    let runner = runner.of_version(version);
+    let recipe = Recipe::of(&how, &directory, cache.answers(), &runner, progress)?;
+    recipe.configure()?;
+    recipe.compile()?;
+    let record = Record {
+        format: 1,
+        version: version.to_string(),
+        source: Origin::Build,
+        archive: None,
+        sha512: None,
+        build: Some(BuildRecord {
+            location: content.location.clone(),
+            git_ref: build.git_ref.clone(),
+            content: content.fingerprint.clone(),
+            system: how.system,
+            arguments: recipe.arguments().to_vec(),
+            cflags: how.cflags.clone(),
+            compiler: how.compiler_version.clone(),
+            directory: name,
+        }),
+        installed: Timestamp::now(),
+    };
+    let installation = put_in_place(cache, &identity, &record, |tree| {
+        recipe.install(tree)?;
+        let log = tree.join(LOG);
+        Ok(fs::copy(runner.log(), &log).doing("copy the log to", &log).map(drop)?)
+    })?;
+    sync::clear(&directory)?;
+    Ok(installation)
+}
+
+/// How something is built, with all defaults filled in.
+struct How {
+    system: BuildSystem,
+    cflags: String,
+    options: Vec<String>,
+    compiler: String,
+    compiler_version: String,
+}
+
+impl How {
+    fn of(build: &Build) -> Result<Self, Error> {
+        let is_compiler = |option: &String| option.starts_with("CC=");
+        let compiler = build.options.iter().rfind(|option| is_compiler(option));
+        let compiler = compiler.map_or("cc", |option| &option["CC=".len()..]);
+        Ok(Self {
+            system: build.system.unwrap_or(BuildSystem::Configure),
+            cflags: build.cflags.clone().unwrap_or_else(|| CFLAGS.to_owned()),
+            options: build.options.iter().filter(|option| !is_compiler(option)).cloned().collect(),
+            compiler: compiler.to_owned(),
+            compiler_version: tools::compiler_version(compiler)?,
+        })
+    }
+
+    /// A hash of this and something else.
+    fn with(&self, other: impl AsRef<[u8]>) -> String {
+        let system = BuildSystem::ALL.iter().find(|(_, system)| *system == self.system);
+        let mut fingerprint = Fingerprint::new();
+        fingerprint.add(other);
+        for part in [FORMAT, system.map_or("", |(name, _)| name), &self.cflags] {
+            fingerprint.add(part);
+        }
+        for part in [&self.compiler, &self.compiler_version].into_iter().chain(&self.options) {
+            fingerprint.add(part);
+        }
+        fingerprint.finish()
+    }
+}
+
+/// Some options are pgdyno's own.
+fn check_options(build: &Build) -> Result<(), Error> {
+    let refuse = |option: &str, why: &str| {
+        Err(Error::Source {
+            location: build.location.clone(),
+            why: format!("the build option {option} can't be used: {why}"),
+        })
+    };
+    for option in &build.options {
+        let name = option.split('=').next().unwrap_or_default();
+        match name {
+            "CFLAGS" | "-Dc_args" => return refuse(option, "say `cflags` instead"),
+            "--prefix" | "--exec-prefix" | "--bindir" | "--libdir" | "--datadir" | "--datarootdir"
+            | "-Dprefix" | "-Dbindir" | "-Dlibdir" | "-Ddatadir" => {
+                return refuse(option, "pgdyno decides where it is installed");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What was built before, whatever its version.
+fn built(cache: &Cache, suffix: &str) -> Result<Option<Installation>, Error> {
+    Ok(installed(cache)?.into_iter().find(|installation| installation.identity().ends_with(suffix)))
+}
+
+/// Removes a build directory that no installation needs any more.
+pub(crate) fn remove_directory(cache: &Cache, name: &str) -> Result<(), Error> {
+    let uses = |found: &Installation| found.build().is_some_and(|build| build.directory == name);
+    if installed(cache)?.iter().any(uses) {
+        return Ok(());
+    }
+    match Lock::try_exclusive(&directory_lock(cache, name))? {
+        Some(_lock) => Ok(remove_tree(&cache.builds().join(name))?),
+        // Something is being built in it right now.
+        None => Ok(()),
+    }
+}
+
+fn directory_lock(cache: &Cache, name: &str) -> std::path::PathBuf {
+    cache.lock_file(&format!("build-{name}"))
+}
+
+/// Why a source can't be built.
+fn refuse(location: &Path, why: impl Into<String>) -> Error {
+    Error::Source { location: location.to_owned(), why: why.into() }
+}

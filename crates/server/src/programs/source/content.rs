@@ -1,0 +1,215 @@
+//! What there is to build: a directory as it stands, a git ref, or a tarball.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use model::server::Build;
+
+use super::run::Runner;
+use super::{refuse, tools};
+use crate::error::Error;
+use host::Doing;
+use host::Fingerprint;
+
+/// A source, and what is in it.
+pub(super) struct Content {
+    /// Where it is, by its real name.
+    pub(super) location: PathBuf,
+    /// By which equal content is known, as [`crate::BuildRecord::content`] has it.
+    pub(super) fingerprint: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Directory(Vec<PathBuf>),
+    /// A tree of a git repository.
+    Tree(String),
+    Tarball,
+}
+
+impl Content {
+    /// Looks at a source. Nothing in it is altered.
+    pub(super) fn of(build: &Build) -> Result<Self, Error> {
+        let location = build.location.canonicalize();
+        let location = location.map_err(|error| refuse(&build.location, error.to_string()))?;
+        let (kind, fingerprint) = match (&build.git_ref, location.is_dir()) {
+            (Some(git_ref), true) => {
+                let tree = tree_of(&location, git_ref)?;
+                let fingerprint = format!("tree:{tree}");
+                (Kind::Tree(tree), fingerprint)
+            }
+            (Some(git_ref), false) => {
+                return Err(refuse(
+                    &location,
+                    format!("it has no ref \"{git_ref}\", since it is not a git repository"),
+                ));
+            }
+            (None, true) => {
+                let files = files_of(&location)?;
+                let fingerprint = fingerprint(&location, &files)?;
+                (Kind::Directory(files), fingerprint)
+            }
+            (None, false) => {
+                let mut sum = Fingerprint::new();
+                sum.add_file(&location)?;
+                (Kind::Tarball, format!("tarball:{}", sum.finish()))
+            }
+        };
+        Ok(Self { location, fingerprint, kind })
+    }
+
+    /// Gives the source as a directory with the paths of its files, in order. What has to be unpacked is unpacked into
+    /// the empty directory `scratch`.
+    pub(super) fn as_directory(
+        &self,
+        scratch: &Path,
+        runner: &Runner<'_>,
+    ) -> Result<(PathBuf, Vec<PathBuf>), Error> {
+        let unpacked = match &self.kind {
+            Kind::Directory(files) => return Ok((self.location.clone(), files.clone())),
+            Kind::Tree(tree) => {
+                let archive = scratch.join("tree.tar");
+                let mut git = tools::git(&self.location);
+                git.args(["archive", "--format=tar", "-o"]).arg(&archive).arg(tree);
+                runner.run("read from git", git)?;
+                unpack(&archive, &scratch.join("tree"), runner)?
+            }
+            Kind::Tarball => unpack(&self.location, &scratch.join("tree"), runner)?,
+        };
+        let files = walk(&unpacked)?;
+        Ok((unpacked, files))
+    }
+
+    /// Whether a copy is still what this was when it was looked at.
+    pub(super) fn is(&self, copy: &Path, files: &[PathBuf]) -> Result<bool, Error> {
+        match self.kind {
+            Kind::Directory(_) => Ok(fingerprint(copy, files)? == self.fingerprint),
+            Kind::Tree(_) | Kind::Tarball => Ok(true),
+        }
+    }
+}
+
+/// The id of the tree that a git ref stands for.
+fn tree_of(repository: &Path, git_ref: &str) -> Result<String, Error> {
+    tools::need("git")?;
+    let mut git = tools::git(repository);
+    git.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{git_ref}^{{tree}}"));
+    let output = git.output().doing("run git in", repository)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(refuse(repository, format!("git has no \"{git_ref}\" there: {}", said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The files of a source directory: in a git work tree those that git does not ignore. Directories that something was
+/// built in are left out.
+fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let files = if directory.join(".git").exists() {
+        files_of_work_tree(directory)?
+    } else if directory.join("config.status").exists() {
+        return Err(refuse(
+            directory,
+            "it was built in place; run `make distclean` there, or give a git work tree or a tarball",
+        ));
+    } else {
+        walk(directory)?
+    };
+    let mark = |file: &Path| matches!(file.to_str(), Some("config.status" | "build.ninja"));
+    let built_in: BTreeSet<PathBuf> = files
+        .iter()
+        .filter(|file| file.file_name().is_some_and(|name| mark(Path::new(name))))
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .collect();
+    let is_source = |file: &PathBuf| !file.ancestors().skip(1).any(|above| built_in.contains(above));
+    Ok(files.into_iter().filter(is_source).collect())
+}
+
+fn files_of_work_tree(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    tools::need("git")?;
+    let mut git = tools::git(directory);
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let output = git.output().doing("run git in", directory)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(refuse(directory, format!("git does not list its files: {}", said.trim())));
+    }
+    // A file with a merge conflict is listed several times; one that was deleted is listed, too.
+    let names: BTreeSet<&[u8]> = output.stdout.split(|&byte| byte == 0).collect();
+    let paths = names.into_iter().map(|name| PathBuf::from(OsStr::from_bytes(name)));
+    Ok(paths.filter(|path| is_file_or_link(&directory.join(path))).collect())
+}
+
+fn is_file_or_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() || meta.is_symlink())
+}
+
+/// Every file and link below a directory, in order.
+pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut ahead = vec![root.to_owned()];
+    while let Some(directory) = ahead.pop() {
+        for entry in fs::read_dir(&directory).doing("read the directory", &directory)? {
+            let entry = entry.doing("read the directory", &directory)?;
+            let path = entry.path();
+            let kind = entry.file_type().doing("look at", &path)?;
+            if kind.is_dir() {
+                ahead.push(path);
+            } else if kind.is_file() || kind.is_symlink() {
+                found.extend(path.strip_prefix(root).ok().map(Path::to_owned));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A fingerprint of files: their names, whether they can be run, and what is in them.
+fn fingerprint(root: &Path, files: &[PathBuf]) -> Result<String, Error> {
+    let mut sum = Fingerprint::new();
+    for file in files {
+        let path = root.join(file);
+        let meta = fs::symlink_metadata(&path).doing("look at", &path)?;
+        sum.add(file.as_os_str().as_bytes());
+        if meta.is_symlink() {
+            sum.add("link");
+            sum.add(fs::read_link(&path).doing("read", &path)?.into_os_string().into_vec());
+        } else {
+            sum.add(if meta.permissions().mode() & 0o100 == 0 { "file" } else { "program" });
+            sum.add_file(&path)?;
+        }
+    }
+    Ok(format!("files:{}", sum.finish()))
+}
+
+/// Unpacks a tarball, and gives the directory with its content: most have one directory with everything in it.
+fn unpack(tarball: &Path, into: &Path, runner: &Runner<'_>) -> Result<PathBuf, Error> {
+    tools::need("tar")?;
+    let decompressor = match tarball.extension().and_then(OsStr::to_str) {
+        Some("tar") => None,
+        Some("gz" | "tgz") => Some("gzip"),
+        Some("bz2" | "tbz2") => Some("bzip2"),
+        Some("xz" | "txz") => Some("xz"),
+        _ => {
+            return Err(refuse(
+                tarball,
+                "it is neither a directory nor a tarball (.tar, .tar.gz, .tar.bz2, .tar.xz)",
+            ));
+        }
+    };
+    decompressor.map_or(Ok(()), tools::need)?;
+    fs::create_dir(into).doing("make the directory", into)?;
+    let mut tar = tools::command("tar");
+    tar.arg("-xf").arg(tarball).arg("-C").arg(into).args(["--no-same-owner", "--no-same-permissions"]);
+    runner.run("unpack", tar)?;
+    let mut entries = fs::read_dir(into).doing("read the directory", into)?;
+    match (entries.next(), entries.next()) {
+        (Some(Ok(only)), None) if only.path().is_dir() => Ok(only.path()),
+        _ => Ok(into.to_owned()),
+    }
+}

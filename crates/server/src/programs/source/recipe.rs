@@ -1,0 +1,251 @@
+//! How PostgreSQL is configured, compiled and installed: as much of it as a server needs.
+
+use std::fs;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::available_parallelism;
+
+use model::server::BuildSystem;
+
+use super::run::Runner;
+use super::sync::{BUILD, SOURCE, unless_missing};
+use super::{How, refuse, tools};
+use crate::error::Error;
+use crate::programs::installation::missing_program;
+use host::Doing;
+use host::Fingerprint;
+use host::files::remove_tree;
+use host::{Progress, unless_interrupted};
+
+/// Where PostgreSQL believes to be installed. It finds its files from where its programs are, so that it runs at any
+/// place.
+const PREFIX: &str = "/usr/local/pgsql";
+/// The library directory, seen from the programs and from the modules.
+const LIBRARIES: &str = "$ORIGIN/../lib";
+/// Says to `make` what a server needs.
+const SERVER: &str = include_str!("server.mk");
+/// The grammar, and what is generated from it: releases up to 16 have both in their tarballs.
+const GRAMMAR: &str = "src/backend/parser/gram.y";
+const PARSER: &str = "src/backend/parser/gram.c";
+/// In a directory that was configured: how.
+const CONFIGURED: &str = "pgdyno-configured";
+
+/// The steps of one build in its directory.
+pub(super) struct Recipe<'a> {
+    system: BuildSystem,
+    arguments: Vec<String>,
+    /// The compiler as it is called, ccache before it where there is one.
+    compiler: String,
+    /// Of the compiler; a change begins the build anew.
+    compiler_version: &'a str,
+    source: PathBuf,
+    build: PathBuf,
+    /// Where the answers that `configure` found are kept.
+    answers: PathBuf,
+    runner: &'a Runner<'a>,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Recipe<'a> {
+    /// Decides how the source in a build directory is built, and looks whether the tools are there.
+    pub(super) fn of(
+        how: &'a How,
+        directory: &Path,
+        answers: PathBuf,
+        runner: &'a Runner<'a>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, Error> {
+        let (source, build) = (directory.join(SOURCE), directory.join(BUILD));
+        let compiler = match tools::find("ccache") {
+            Some(_) if !how.compiler.contains("ccache") => format!("ccache {}", how.compiler),
+            _ => how.compiler.clone(),
+        };
+        let mut arguments = match how.system {
+            BuildSystem::Configure => configure_arguments(&source, how, &compiler, runner)?,
+            BuildSystem::Meson => meson_arguments(&source, how, runner)?,
+        };
+        arguments.extend(how.options.iter().cloned());
+        let compiler_version = &how.compiler_version;
+        Ok(Self {
+            system: how.system,
+            arguments,
+            compiler,
+            compiler_version,
+            source,
+            build,
+            answers,
+            runner,
+            progress,
+        })
+    }
+
+    /// The arguments of `configure` or `meson setup`.
+    pub(super) fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// Configures, unless that was done in the same way before.
+    pub(super) fn configure(&self) -> Result<(), Error> {
+        let mark = self.build.join(CONFIGURED);
+        let how = [&self.arguments[..], &[self.compiler.clone(), self.compiler_version.to_owned()]];
+        let how = how.concat().join("\n");
+        if fs::read_to_string(&mark).is_ok_and(|before| before == how) {
+            return Ok(());
+        }
+        self.step("configuring")?;
+        match self.system {
+            BuildSystem::Configure => self.configure_with_answers(&how)?,
+            BuildSystem::Meson => {
+                let mut meson = tools::command("meson");
+                meson.arg("setup").arg(&self.build).arg(&self.source).env("CC", &self.compiler);
+                self.run_configure(meson)?;
+            }
+        }
+        Ok(fs::write(&mark, how).doing("write", &mark)?)
+    }
+
+    /// Runs `configure` with what it found out before of this machine, when it was the same script that was run in the
+    /// same way: most of its time goes into asking.
+    fn configure_with_answers(&self, how: &str) -> Result<(), Error> {
+        let script = self.source.join("configure");
+        let mut of = Fingerprint::new();
+        of.add(how);
+        of.add_file(&script)?;
+        let kept = self.answers.join(of.finish());
+        let (own, site) = (self.build.with_file_name("answers"), self.build.with_file_name("config.site"));
+        // As an argument, it would be told by the server's pg_config.
+        fs::write(&site, format!("cache_file='{}'\n", own.display())).doing("write", &site)?;
+        let run = || {
+            let mut configure = tools::command(&script.to_string_lossy());
+            configure.env("CONFIG_SITE", &site);
+            self.run_configure(configure)
+        };
+        unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
+        if fs::copy(&kept, &own).is_ok() {
+            match run() {
+                // Perhaps the environment or the machine is another one now.
+                Err(Error::Build { .. }) => {
+                    unless_missing(fs::remove_file(&kept)).doing("remove", &kept)?;
+                    unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
+                }
+                outcome => return outcome,
+            }
+        }
+        run()?;
+        Ok(unless_missing(fs::rename(&own, &kept)).doing("keep", &kept)?)
+    }
+
+    /// In an empty directory.
+    fn run_configure(&self, mut command: Command) -> Result<(), Error> {
+        remove_tree(&self.build)?;
+        fs::create_dir(&self.build).doing("make the directory", &self.build)?;
+        command.args(&self.arguments).current_dir(&self.build);
+        self.runner.run("configure", command)
+    }
+
+    /// Compiles what is not up to date.
+    pub(super) fn compile(&self) -> Result<(), Error> {
+        self.step("compiling")?;
+        match self.system {
+            BuildSystem::Configure => self.make("compile", &["all"]),
+            BuildSystem::Meson => {
+                let mut ninja = tools::command("ninja");
+                ninja.arg("-C").arg(&self.build).arg(jobs());
+                self.runner.run("compile", ninja)
+            }
+        }
+    }
+
+    /// Installs as the new directory `tree`. Its parent is the caller's alone.
+    pub(super) fn install(&self, tree: &Path) -> Result<(), Error> {
+        self.step("installing")?;
+        let stage = tree.with_file_name("stage");
+        match self.system {
+            BuildSystem::Configure => {
+                self.make("install", &["install", &format!("DESTDIR={}", stage.display())])?;
+            }
+            BuildSystem::Meson => {
+                let mut meson = tools::command("meson");
+                meson.args(["install", "--quiet", "--no-rebuild", "-C"]).arg(&self.build);
+                meson.arg("--destdir").arg(&stage);
+                self.runner.run("install", meson)?;
+            }
+        }
+        let installed = stage.join(PREFIX.trim_start_matches('/'));
+        if let Some(program) = missing_program(&installed.join("bin")) {
+            return Err(self.runner.failed("install", &format!("there is no bin/{program} in it")));
+        }
+        Ok(fs::rename(&installed, tree).doing("put in place", tree)?)
+    }
+
+    fn step(&self, doing: &str) -> Result<(), Error> {
+        unless_interrupted(self.progress)?;
+        self.progress.step(&format!("{doing} {}", self.runner.what()), 0, None);
+        Ok(())
+    }
+
+    fn make(&self, doing: &'static str, what: &[&str]) -> Result<(), Error> {
+        let makefile = self.build.join("pgdyno.mk");
+        fs::write(&makefile, SERVER).doing("write", &makefile)?;
+        let mut make = tools::command("make");
+        make.arg("-C").arg(&self.build).arg("-f").arg(&makefile).arg(jobs()).args(what);
+        // Make and then the shell read it.
+        make.arg(format!("rpathdir={}", LIBRARIES.replace('$', "$$")));
+        self.runner.run(doing, make)
+    }
+}
+
+/// The option of `make` and `ninja` for as many jobs as there are processors.
+fn jobs() -> String {
+    format!("-j{}", available_parallelism().map_or(1, NonZero::get))
+}
+
+fn configure_arguments(
+    source: &Path,
+    how: &How,
+    compiler: &str,
+    runner: &Runner<'_>,
+) -> Result<Vec<String>, Error> {
+    tools::need("make")?;
+    if source.join(GRAMMAR).exists() && !source.join(PARSER).exists() {
+        need_generators()?;
+    }
+    let script = source.join("configure");
+    let text = fs::read(&script)
+        .map_err(|_| refuse(runner.location(), "it has no `configure`; build it with the system meson"))?;
+    let mut arguments: Vec<String> =
+        ["--enable-depend", "--without-readline", "--without-zlib"].map(str::to_owned).into();
+    // ICU is the default from 16 on, and unknown before 10.
+    if String::from_utf8_lossy(&text).contains("--without-icu") {
+        arguments.push("--without-icu".to_owned());
+    }
+    arguments.push(format!("--prefix={PREFIX}"));
+    arguments.push(format!("CC={compiler}"));
+    arguments.push(format!("CFLAGS={}", how.cflags));
+    Ok(arguments)
+}
+
+fn meson_arguments(source: &Path, how: &How, runner: &Runner<'_>) -> Result<Vec<String>, Error> {
+    for tool in ["meson", "ninja"] {
+        tools::need(tool)?;
+    }
+    need_generators()?;
+    if !source.join("meson.build").exists() {
+        return Err(refuse(
+            runner.location(),
+            "it has no `meson.build`, which PostgreSQL has from 16 on; build it with the system configure",
+        ));
+    }
+    let own = ["--auto-features=disabled", "--buildtype=plain", "--libdir=lib", "-Drpath=false"];
+    let mut arguments: Vec<String> = own.map(str::to_owned).into();
+    arguments.push(format!("--prefix={PREFIX}"));
+    arguments.push(format!("-Dc_args={}", how.cflags));
+    arguments.push(format!("-Dc_link_args=-Wl,-rpath,{LIBRARIES}"));
+    Ok(arguments)
+}
+
+/// Tools that make C files of other files.
+fn need_generators() -> Result<(), Error> {
+    ["bison", "flex", "perl"].into_iter().try_for_each(tools::need)
+}

@@ -1,0 +1,193 @@
+//! Bringing a source into its build directory: `source` there becomes the source as it is now, and `build` stays where
+//! a compiler run on the changed files alone gives the same as a new build.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::content::{Content, walk};
+use super::refuse;
+use super::run::Runner;
+use crate::error::Error;
+use crate::version::Version;
+use host::Doing;
+use host::files::remove_tree;
+use host::{Progress, unless_interrupted};
+
+/// The copy of the source in a build directory.
+pub(super) const SOURCE: &str = "source";
+/// Where it is built.
+pub(super) const BUILD: &str = "build";
+/// What one build has no use for at its end.
+const SCRATCH: &str = "scratch";
+/// The paths of all files of `source`, each ended by a zero. Without it, `source` is not whole.
+const FILES: &str = "files";
+
+/// Copies what has changed, and gives the version that the source says it is.
+pub(super) fn bring(
+    content: &Content,
+    directory: &Path,
+    runner: &Runner<'_>,
+    progress: &dyn Progress,
+) -> Result<Version, Error> {
+    let source = directory.join(SOURCE);
+    let scratch = directory.join(SCRATCH);
+    remove_tree(&scratch)?;
+    fs::create_dir(&scratch).doing("make the directory", &scratch)?;
+    let (from, files) = content.as_directory(&scratch, runner)?;
+    let version = version(&content.location, &from)?;
+    progress.step(&format!("copying the source of PostgreSQL {version}"), 0, None);
+    match only_code_changed(&from, &files, directory)? {
+        Some(changed) => {
+            for file in changed {
+                let to = source.join(file);
+                fs::remove_file(&to).doing("remove", &to)?;
+                copy(&from.join(file), &to)?;
+                // Newer than what was compiled of it, whatever its time was: else make would leave it.
+                let opened = File::open(&to).doing("open", &to)?;
+                opened.set_modified(SystemTime::now()).doing("set the time of", &to)?;
+            }
+        }
+        None => begin_anew(&from, &files, directory, progress)?,
+    }
+    match content.is(&source, &files)? {
+        true => Ok(version),
+        false => Err(refuse(&content.location, "it changed while it was read; try again")),
+    }
+}
+
+/// Removes what is of no use any more once a build is done. Not before: on ext4, files are made slowly while as many
+/// have just been removed.
+pub(super) fn clear(directory: &Path) -> Result<(), Error> {
+    Ok(remove_tree(&directory.join(SCRATCH))?)
+}
+
+/// The files that have changed since the last time, where these are only C files and no file is new or gone; else
+/// none. Of such changes make and ninja know all that follows.
+fn only_code_changed<'a>(
+    from: &Path,
+    files: &'a [PathBuf],
+    directory: &Path,
+) -> Result<Option<Vec<&'a PathBuf>>, Error> {
+    if fs::read(directory.join(FILES)).ok().as_deref() != Some(&listed(files)[..]) {
+        return Ok(None);
+    }
+    let mut changed = Vec::new();
+    for file in files {
+        if alike(&from.join(file), &directory.join(SOURCE).join(file))? {
+            continue;
+        }
+        if !file.extension().is_some_and(|extension| extension == "c" || extension == "h") {
+            return Ok(None);
+        }
+        changed.push(file);
+    }
+    Ok(Some(changed))
+}
+
+/// Makes the copy the source as it is now, and puts what was built before aside. Files get the times they have in the
+/// source: by these make knows that what a tarball has of generated files is up to date.
+fn begin_anew(
+    from: &Path,
+    files: &[PathBuf],
+    directory: &Path,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let (list, source) = (directory.join(FILES), directory.join(SOURCE));
+    unless_missing(fs::remove_file(&list)).doing("remove", &list)?;
+    let (build, aside) = (directory.join(BUILD), directory.join(SCRATCH).join(BUILD));
+    unless_missing(fs::rename(&build, &aside)).doing("move away", &build)?;
+    fs::create_dir_all(&source).doing("make the directory", &source)?;
+    // What is gone first: where a file was there may be a directory now.
+    let wanted: HashSet<&PathBuf> = files.iter().collect();
+    for file in walk(&source)?.iter().filter(|file| !wanted.contains(file)) {
+        let gone = source.join(file);
+        fs::remove_file(&gone).doing("remove", &gone)?;
+        let above = file.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        // Up to the first that has something else in it.
+        above.map(|above| fs::remove_dir(source.join(above))).take_while(Result::is_ok).for_each(drop);
+    }
+    for file in files {
+        unless_interrupted(progress)?;
+        let (from, to) = (from.join(file), source.join(file));
+        if alike(&from, &to)? {
+            take_time(&from, &to)?;
+            continue;
+        }
+        unless_missing(fs::remove_file(&to)).doing("remove", &to)?;
+        let above = to.parent().unwrap_or(&source);
+        fs::create_dir_all(above).doing("make the directory", above)?;
+        copy(&from, &to)?;
+    }
+    Ok(fs::write(&list, listed(files)).doing("write", &list)?)
+}
+
+/// Takes it as done that a file to remove or move is not there.
+pub(super) fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn listed(files: &[PathBuf]) -> Vec<u8> {
+    files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\0"].concat()).collect()
+}
+
+/// Copies a file with its mode and time, or a link.
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let meta = fs::symlink_metadata(from).doing("look at", from)?;
+    if meta.is_symlink() {
+        let target = fs::read_link(from).doing("read", from)?;
+        return Ok(symlink(target, to).doing("make the link", to)?);
+    }
+    fs::copy(from, to).doing("copy to", to)?;
+    take_time(from, to)
+}
+
+/// Gives a file the time of another, unless it is a link.
+fn take_time(from: &Path, to: &Path) -> Result<(), Error> {
+    let modified = |path| fs::symlink_metadata(path).and_then(|meta| meta.modified());
+    let (wanted, is) = (modified(from).doing("look at", from)?, modified(to).doing("look at", to)?);
+    if wanted == is || to.is_symlink() {
+        return Ok(());
+    }
+    let opened = File::open(to).doing("open", to)?;
+    Ok(opened.set_modified(wanted).doing("set the time of", to)?)
+}
+
+/// Whether two files, or links, are the same but for their times.
+fn alike(one: &Path, other: &Path) -> Result<bool, Error> {
+    let (Ok(first), Ok(second)) = (fs::symlink_metadata(one), fs::symlink_metadata(other)) else {
+        return Ok(false);
+    };
+    if first.is_symlink() || second.is_symlink() {
+        return Ok(fs::read_link(one).ok() == fs::read_link(other).ok());
+    }
+    let executable = |meta: &fs::Metadata| meta.permissions().mode() & 0o100 != 0;
+    if first.len() != second.len() || executable(&first) != executable(&second) {
+        return Ok(false);
+    }
+    Ok(fs::read(one).doing("read", one)? == fs::read(other).doing("read", other)?)
+}
+
+/// The version that a source says it is.
+fn version(location: &Path, source: &Path) -> Result<Version, Error> {
+    let places = [("configure", "PACKAGE_VERSION="), ("meson.build", "  version:")];
+    for (file, begin) in places {
+        let Ok(text) = fs::read(source.join(file)) else { continue };
+        let text = String::from_utf8_lossy(&text);
+        let quoted = text.lines().find_map(|line| line.strip_prefix(begin)?.split('\'').nth(1));
+        if let Some(Ok(version)) = quoted.map(str::parse) {
+            return Ok(version);
+        }
+    }
+    Err(refuse(
+        location,
+        "it is no source of PostgreSQL: neither its `configure` nor its `meson.build` says a version of it",
+    ))
+}

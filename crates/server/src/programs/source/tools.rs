@@ -1,0 +1,69 @@
+//! The tools of a build: found in `PATH`, or named with the package that has them.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+
+/// Variables that a build may see. Others, such as `CFLAGS` and `MAKEFLAGS`, would change what is built without being
+/// recorded.
+const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
+
+/// A tool in a plain environment.
+pub(super) fn command(tool: &str) -> Command {
+    let mut command = Command::new(tool);
+    command.env_clear().env("LC_ALL", "C").stdin(Stdio::null());
+    for (name, value) in std::env::vars_os() {
+        let is_for_ccache = name.to_str().is_some_and(|name| name.starts_with("CCACHE_"));
+        if is_for_ccache || ENVIRONMENT.iter().any(|known| name == *known) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+/// A git command on a repository. Whoever owns the repository: what it has is compiled and run anyway.
+pub(super) fn git(repository: &std::path::Path) -> Command {
+    let mut git = command("git");
+    git.args(["-c", "safe.directory=*", "-C"]).arg(repository);
+    git
+}
+
+/// Where a tool is; none where it is not in `PATH`.
+pub(super) fn find(tool: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(tool)).find(|place| place.is_file())
+}
+
+/// Refuses to go on without a tool.
+pub(super) fn need(tool: &str) -> Result<(), Error> {
+    match find(tool) {
+        Some(_) => Ok(()),
+        None => Err(Error::Tool { tool: tool.to_owned(), package: package(tool).to_owned() }),
+    }
+}
+
+/// The Debian package of a tool.
+fn package(tool: &str) -> &str {
+    match tool {
+        "cc" => "gcc",
+        "ninja" => "ninja-build",
+        "xz" => "xz-utils",
+        other => other,
+    }
+}
+
+/// The first line of a compiler's `--version`. The compiler may be a command with arguments.
+pub(super) fn compiler_version(compiler: &str) -> Result<String, Error> {
+    let mut words = compiler.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    if !program.contains('/') {
+        need(program)?;
+    }
+    let output = command(program).args(words).arg("--version").output();
+    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    match said.lines().next() {
+        Some(line) => Ok(line.to_owned()),
+        None => Err(Error::Tool { tool: program.to_owned(), package: package(program).to_owned() }),
+    }
+}

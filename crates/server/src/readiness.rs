@@ -1,0 +1,134 @@
+//! What brings a server into the state in which a trial is to begin.
+
+use std::fs::File;
+use std::path::Path;
+
+use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use rustix::fs::{Advice, fadvise};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::cluster::Cluster;
+use crate::control::Control;
+use crate::error::Error;
+use crate::process::postgres_processes;
+use crate::server::Server;
+use host::Doing;
+
+/// What reading a data set into the server's buffers came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Warmed {
+    /// Whether `pg_prewarm` did it; else tables were scanned, which leaves their indexes out.
+    pub prewarmed: bool,
+    /// Commits in the tested database that it took, the connection's own among them.
+    pub commits: u64,
+}
+
+/// Tables and indexes that are the data set's, in the order in which they are read: what is read last stays where not
+/// all of it fits.
+const RELATIONS: &str = "SELECT c.oid, c.oid::regclass::text, c.relkind::text FROM pg_class c \
+     JOIN pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.relkind IN ('r', 'm', 'i') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') \
+     ORDER BY c.relkind DESC, pg_relation_size(c.oid)";
+
+impl Control {
+    /// Runs a statement in the tested database. Gives the commits that it counts there, the connection's own among
+    /// them.
+    pub(crate) fn run(&self, statement: &str) -> Result<u64, Error> {
+        self.execute(&mut self.connect(crate::DATABASE)?, statement)?;
+        Ok(2)
+    }
+
+    /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
+    pub(crate) fn warm(&self) -> Result<Warmed, Error> {
+        let failed = |error| self.error("read the tables into the buffers", &error);
+        let mut client = self.connect(crate::DATABASE)?;
+        let has_prewarm = !rows(&mut client, "SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'")
+            .map_err(failed)?
+            .is_empty();
+        // Counted: the connection's own transaction, and the two questions.
+        let mut warmed = Warmed { prewarmed: has_prewarm, commits: 3 };
+        for relation in rows(&mut client, RELATIONS).map_err(failed)? {
+            let [oid, name, kind] = [0, 1, 2].map(|column| relation.get(column).unwrap_or_default());
+            let Some(statement) = warming(has_prewarm, oid, name, kind) else { continue };
+            rows(&mut client, &statement).map_err(failed)?;
+            warmed.commits += 1;
+        }
+        Ok(warmed)
+    }
+}
+
+impl Server {
+    /// Keeps the server's processes, and those that they will start, to some processors.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn keep_to(&self, cpus: &[u32]) -> Result<(), Error> {
+        let mut set = CpuSet::new();
+        for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
+            set.set(cpu as usize);
+        }
+        // The postmaster first: what it starts from then on has its processors.
+        let others = postgres_processes(self.data_directory()).into_iter().filter(|pid| *pid != self.pid());
+        for pid in std::iter::once(self.pid()).chain(others) {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            match sched_setaffinity(pid, &set) {
+                Err(error) if error != rustix::io::Errno::SRCH => {
+                    return Ok(
+                        Err(error).doing("keep to some processors the server in", self.data_directory())?
+                    );
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// Puts its files out of the system's page cache.
+    ///
+    /// # Errors
+    /// A file can't be opened or synced.
+    pub fn forget_files(&self) -> Result<(), Error> {
+        forget_files(&self.data_directory())
+    }
+}
+
+/// The statement that reads a relation.
+fn warming(has_prewarm: bool, oid: &str, name: &str, kind: &str) -> Option<String> {
+    match (has_prewarm, kind) {
+        (true, _) => Some(format!("SELECT pg_prewarm({oid}::regclass)")),
+        (false, "i") => None,
+        (false, _) => Some(format!("SELECT count(*) FROM {name}")),
+    }
+}
+
+/// By the simple protocol, with which each statement is one transaction.
+pub(crate) fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
+    let messages = client.simple_query(statement)?;
+    Ok(messages
+        .into_iter()
+        .filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        })
+        .collect())
+}
+
+/// Puts the files below a directory out of the system's page cache. What is dirty is written first. Whoever uses the
+/// files in the meantime brings them back.
+fn forget_files(directory: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(directory).doing("read the directory", directory)? {
+        let path = entry.doing("read the directory", directory)?.path();
+        let meta = path.symlink_metadata().doing("look at", &path)?;
+        if meta.is_dir() {
+            forget_files(&path)?;
+        } else if meta.is_file() {
+            let file = File::open(&path).doing("open", &path)?;
+            file.sync_data().doing("sync", &path)?;
+            fadvise(&file, 0, None, Advice::DontNeed).doing("put out of the page cache", &path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Directories for Unix-domain sockets. A socket's path may have 107 bytes, which a deep cache exceeds.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use host::Doing;
+use host::ServerUser;
+use host::files::remove_tree;
+
+/// Longest path of a socket: `sun_path` less the closing zero.
+const MAX_PATH: usize = 107;
+/// What PostgreSQL calls the socket, with the longest port.
+const NAME: &str = "/.s.PGSQL.65535";
+/// The directory, or a link to it, in the directory of a cluster.
+const SOCKETS: &str = "sockets";
+
+/// Makes a private directory for the sockets of the server in `home`: below it, or, where that is too deep, in a
+/// short temporary place to which a link in `home` leads, so that it is found again.
+pub(crate) fn make(home: &Path, user: &ServerUser) -> Result<PathBuf, Error> {
+    let inside = home.join(SOCKETS);
+    let directory = if fits(&inside) {
+        fs::create_dir(&inside).doing("make the directory", &inside)?;
+        inside
+    } else {
+        let outside = tempfile::Builder::new()
+            .prefix("pgdyno-")
+            .tempdir_in(short_place(user))
+            .doing("make a directory for sockets in", &short_place(user))?
+            .keep();
+        symlink(&outside, &inside).doing("make the link", &inside)?;
+        outside
+    };
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))
+        .doing("close to others", &directory)?;
+    user.own(&directory)?;
+    Ok(directory)
+}
+
+/// The directory that [`make`] made for the server in `home`.
+pub(crate) fn find(home: &Path) -> Option<PathBuf> {
+    let inside = home.join(SOCKETS);
+    match fs::read_link(&inside) {
+        Ok(outside) => Some(outside),
+        Err(_) => inside.is_dir().then_some(inside),
+    }
+}
+
+/// Takes away a directory outside of `home`; one within goes with `home`.
+pub(crate) fn remove(home: &Path) -> Result<(), Error> {
+    match fs::read_link(home.join(SOCKETS)) {
+        Ok(outside) => Ok(remove_tree(&outside)?),
+        Err(_) => Ok(()),
+    }
+}
+
+fn fits(directory: &Path) -> bool {
+    directory.as_os_str().as_bytes().len() + NAME.len() <= MAX_PATH
+}
+
+/// The user's runtime directory, else the temporary one, each if it is short enough and can be reached; else `/tmp`.
+fn short_place(user: &ServerUser) -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    runtime
+        .into_iter()
+        .chain([std::env::temp_dir()])
+        .find(|place| place.is_dir() && fits(&place.join("pgdyno-123456")) && user.can_reach(place))
+        .unwrap_or_else(|| PathBuf::from("/tmp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_place_gets_a_short_directory_elsewhere_that_is_found_and_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("d".repeat(120));
+        fs::create_dir(&deep).unwrap();
+        let sockets = make(&deep, &ServerUser::Ourselves).unwrap();
+        assert!(fits(&sockets), "{sockets:?}");
+        assert_eq!(find(&deep), Some(sockets.clone()));
+        remove(&deep).unwrap();
+        assert!(!sockets.exists());
+    }
+
+    #[test]
+    fn a_shallow_place_keeps_its_sockets() {
+        let base = tempfile::tempdir().unwrap();
+        let sockets = make(base.path(), &ServerUser::Ourselves).unwrap();
+        assert_eq!(sockets, base.path().join("sockets"));
+        remove(base.path()).unwrap();
+        assert!(sockets.exists());
+    }
+}

@@ -1,0 +1,280 @@
+//! Standing servers: they outlive the command that started them, and keep their data until they are removed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::DATA;
+use crate::data::copy::{Stamps, make_alike};
+use crate::data::initdb::initdb;
+use crate::data::template::Template;
+use crate::error::Error;
+use crate::launch::{Launch, Launched};
+use crate::process::{end_all, none_within, postmaster};
+use crate::programs::installation::Installation;
+use crate::server::StopMode;
+use crate::sockets;
+use host::Cache;
+use host::Doing;
+use host::Lock;
+use host::Progress;
+use host::files::{entries, make_open, remove_tree};
+use host::process::signal;
+
+const RECORD: &str = "server.json";
+const FAST_WITHIN: Duration = Duration::from_secs(120);
+
+/// A server with a place of its own in the cache, running or not.
+#[derive(Clone, Debug)]
+pub struct StandingServer {
+    name: String,
+    home: PathBuf,
+    record: Record,
+    pid: Option<u32>,
+}
+
+/// `server.json`: how it was last started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    format: u32,
+    version: String,
+    /// Of the programs it runs on; earlier records have none and were of downloaded versions.
+    #[serde(default)]
+    identity: Option<String>,
+    port: u16,
+    scale: Option<u32>,
+    settings: BTreeMap<String, String>,
+}
+
+/// How a standing server is to be started.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// Its name: the version as the user writes it.
+    pub name: &'a str,
+    /// The version to run.
+    pub installation: &'a Installation,
+    /// The data set of a new server; without one it is empty.
+    pub template: Option<&'a Template>,
+    /// Server settings.
+    pub settings: &'a BTreeMap<String, String>,
+    /// TCP port; none for a free one.
+    pub port: Option<u16>,
+}
+
+impl StandingServer {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The full version that it was last started with.
+    pub fn version(&self) -> &str {
+        &self.record.version
+    }
+
+    /// Process id of the postmaster; none where it does not run.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// TCP port on 127.0.0.1, and the port in the socket's name.
+    pub fn port(&self) -> u16 {
+        self.record.port
+    }
+
+    /// Scale of pgbench's tables; none where it was started without.
+    pub fn scale(&self) -> Option<u32> {
+        self.record.scale
+    }
+
+    /// PostgreSQL's data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.home.join(DATA)
+    }
+
+    /// Directory of the Unix-domain socket.
+    pub fn socket_directory(&self) -> Option<PathBuf> {
+        sockets::find(&self.home)
+    }
+
+    /// The server's log.
+    pub fn log(&self) -> PathBuf {
+        self.home.join("server.log")
+    }
+}
+
+/// Every standing server, by name.
+///
+/// # Errors
+/// The cache can't be read.
+pub fn list(cache: &Cache) -> Result<Vec<StandingServer>, Error> {
+    let found = entries(&cache.servers())?;
+    // One without a record was never started.
+    Ok(found.into_iter().filter_map(|(name, home)| read(name, home).ok()).collect())
+}
+
+/// Starts a server that outlives this process. One of that name that exists keeps its data; one that runs is left as
+/// it is, where nothing else is asked of it.
+///
+/// # Errors
+/// It runs or exists otherwise than asked; the server does not start.
+pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Result<StandingServer, Error> {
+    let name = start.name;
+    let home = cache.servers().join(name);
+    let _lock = Lock::exclusive(&lock_file(cache, name))?;
+    let _in_use = start.installation.in_use(cache)?;
+    let existing = read(name.to_owned(), home.clone()).ok();
+    if let Some(server) = &existing {
+        check_scale(server, start)?;
+        if server.pid.is_some() {
+            let same_port = start.port.is_none_or(|port| port == server.port());
+            let same_settings = start.settings.is_empty() || *start.settings == server.record.settings;
+            return match same_port && same_settings {
+                true => Ok(server.clone()),
+                false => Err(Error::Standing(format!(
+                    "the server {name} already runs with another port or other settings; stop it first: pgdyno \
+                     server stop {name}"
+                ))),
+            };
+        }
+    } else {
+        make(cache, start, &home, progress)?;
+    }
+    run(cache, start, &home, existing.and_then(|server| server.scale()))?;
+    read(name.to_owned(), home)
+}
+
+/// Stops a standing server.
+///
+/// # Errors
+/// There is none of that name that runs, or it does not end.
+pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<StandingServer, Error> {
+    let home = cache.servers().join(name);
+    let _lock = Lock::exclusive(&lock_file(cache, name))?;
+    let mut server = read(name.to_owned(), home).map_err(|_| none_such(name))?;
+    let Some(pid) = server.pid else {
+        return Err(Error::Standing(format!("the server {name} does not run")));
+    };
+    let data = server.data_directory();
+    if mode == StopMode::Fast {
+        signal(pid, Signal::INT);
+        none_within(&data, FAST_WITHIN);
+    }
+    end_all(&data)?;
+    server.pid = None;
+    Ok(server)
+}
+
+/// Deletes a stopped standing server with its data. Gives whether there was one.
+///
+/// # Errors
+/// It runs, or its files can't be removed.
+pub fn remove(cache: &Cache, name: &str) -> Result<bool, Error> {
+    let home = cache.servers().join(name);
+    if !home.is_dir() {
+        return Ok(false);
+    }
+    let _lock = Lock::exclusive(&lock_file(cache, name))?;
+    if postmaster(&home.join(DATA)).is_some() {
+        return Err(Error::InUse {
+            what: format!("the server {name}"),
+            by: format!("its clients, for it runs (`pgdyno server stop {name}`)"),
+        });
+    }
+    sockets::remove(&home)?;
+    remove_tree(&home)?;
+    Ok(true)
+}
+
+/// The name of a standing server that runs on an installation, if there is one.
+pub(crate) fn running_on(cache: &Cache, identity: &str) -> Result<Option<String>, Error> {
+    let runs_on = |server: &StandingServer| {
+        let of = server.record.identity.as_deref().unwrap_or(&server.record.version);
+        server.pid.is_some() && of == identity
+    };
+    Ok(list(cache)?.into_iter().find(runs_on).map(|server| server.name))
+}
+
+fn check_scale(server: &StandingServer, start: &Start<'_>) -> Result<(), Error> {
+    let asked = start.template.map(Template::scale);
+    if asked.is_none() || asked == server.scale() {
+        return Ok(());
+    }
+    let has = server.scale().map_or("no pgbench tables".to_owned(), |scale| format!("scale {scale}"));
+    Err(Error::Standing(format!(
+        "the server {0} exists with {has}; to begin anew, stop and remove it first: pgdyno server remove {0}",
+        server.name
+    )))
+}
+
+/// Makes the place of a new server. Without its record, which comes with the first start, it counts for nothing.
+fn make(cache: &Cache, start: &Start<'_>, home: &Path, progress: &dyn Progress) -> Result<(), Error> {
+    sockets::remove(home)?;
+    remove_tree(home)?;
+    make_open(home)?;
+    sockets::make(home, cache.user())?;
+    let data = home.join(DATA);
+    match start.template {
+        Some(template) => {
+            let what = format!("server {}: copying its data", start.name);
+            make_alike(template.directory(), &data, cache.user(), &mut Stamps::new(), &what, progress)
+                .map(drop)
+        }
+        None => initdb(start.installation, &[], cache.user(), &data, &home.join("initdb.log")),
+    }
+}
+
+fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Result<(), Error> {
+    let sockets = sockets::find(home).filter(|sockets| sockets.is_dir());
+    let sockets = match sockets {
+        Some(sockets) => sockets,
+        // A temporary directory does not last for ever.
+        None => {
+            let _ = fs::remove_file(home.join("sockets"));
+            sockets::make(home, cache.user())?
+        }
+    };
+    let Launched { child: _, port, .. } = Launch {
+        installation: start.installation,
+        user: cache.user(),
+        data: &home.join(DATA),
+        sockets: &sockets,
+        log: &home.join("server.log"),
+        settings: start.settings,
+        port: start.port,
+        detached: true,
+        group: None,
+    }
+    .run()?;
+    let record = Record {
+        format: 1,
+        version: start.installation.version().to_string(),
+        identity: Some(start.installation.identity().to_owned()),
+        port,
+        scale: start.template.map(Template::scale).or(scale),
+        settings: start.settings.clone(),
+    };
+    let file = home.join(RECORD);
+    let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
+    Ok(fs::write(&file, text + "\n").doing("write", &file)?)
+}
+
+fn read(name: String, home: PathBuf) -> Result<StandingServer, Error> {
+    let file = home.join(RECORD);
+    let text = fs::read(&file).doing("read", &file)?;
+    let record = serde_json::from_slice(&text).doing("read", &file)?;
+    let pid = postmaster(&home.join(DATA));
+    Ok(StandingServer { name, home, record, pid })
+}
+
+fn none_such(name: &str) -> Error {
+    Error::Standing(format!("there is no server {name}; `pgdyno server list` shows what there is"))
+}
+
+fn lock_file(cache: &Cache, name: &str) -> PathBuf {
+    cache.lock_file(&format!("server-{name}"))
+}

@@ -1,0 +1,86 @@
+//! Taking away what a killed pgdyno left: data directories, servers that still run on them, their control groups,
+//! half-done installations.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::cluster::{DATA, OWNER_LOCK, remove_cluster, remove_groups};
+use crate::error::Error;
+use crate::process::end_all;
+use crate::programs::installation::sweep_partial;
+use host::Cache;
+use host::Lock;
+use host::files::entries;
+
+/// What a sweep found and took away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Directories that were removed.
+    pub removed: Vec<PathBuf>,
+    /// Number of PostgreSQL processes that still ran on them.
+    pub processes: usize,
+}
+
+impl Swept {
+    /// What to tell the user; none where nothing was found.
+    pub fn notice(&self) -> Option<String> {
+        let Self { removed, processes } = self;
+        let directories = removed.len();
+        (directories > 0).then(|| {
+            format!(
+                "took away what a killed pgdyno had left: {directories} directories, {processes} processes"
+            )
+        })
+    }
+}
+
+/// Takes away what dead pgdyno processes left behind. Whatever has a living owner is not touched.
+///
+/// # Errors
+/// Something can't be removed, or a server does not end.
+pub fn sweep(cache: &Cache) -> Result<Swept, Error> {
+    let mut swept = Swept { removed: sweep_partial(cache)?, processes: 0 };
+    for (directory, _owner) in left_behind(cache)? {
+        swept.processes += end_all(&directory.join(DATA))?;
+        remove_groups(&directory);
+        remove_cluster(&directory)?;
+        swept.removed.push(directory);
+    }
+    Ok(swept)
+}
+
+/// Clusters without a living owner, with the locks that make us their owner.
+fn left_behind(cache: &Cache) -> Result<Vec<(PathBuf, Option<Lock>)>, Error> {
+    // No cluster is half made while this is held.
+    let _lock = cache.clusters_lock()?;
+    let mut found = Vec::new();
+    for (_, directory) in entries(&cache.clusters())? {
+        match ownership(&directory)? {
+            Ownership::Alive => {}
+            Ownership::Ours(lock) => found.push((directory, Some(lock))),
+            Ownership::Lost => found.push((directory, None)),
+        }
+    }
+    Ok(found)
+}
+
+enum Ownership {
+    /// Somebody else's.
+    Alive,
+    /// Its owner is dead.
+    Ours(Lock),
+    /// Its maker died before it had an owner, or it is just being removed.
+    Lost,
+}
+
+fn ownership(directory: &Path) -> Result<Ownership, Error> {
+    let lock = directory.join(OWNER_LOCK);
+    if !lock.exists() {
+        return Ok(Ownership::Lost);
+    }
+    match Lock::try_exclusive(&lock) {
+        Ok(lock) => Ok(lock.map_or(Ownership::Alive, Ownership::Ours)),
+        Err(host::Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Ownership::Lost),
+        Err(error) => Err(error.into()),
+    }
+}

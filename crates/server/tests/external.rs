@@ -1,0 +1,529 @@
+//! Servers that pgdyno does not own: they get databases and settings, and are left as they were.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use host::{Cache, Progress};
+use model::message::Endpoint;
+use model::server::Dsn;
+use model::workload::Transport;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use server::{Cluster, Error, ExternalServer, Server, StopMode, restore_settings};
+use support::{Quiet, as_child, connect, installed, role, settings, wait_until};
+
+const VERSIONS: [&str; 3] = ["9.6", "13", "18"];
+const PASSWORD: &str = "correct-horse-battery";
+
+/// A server that somebody else runs, and a cache of pgdyno's that knows nothing of it.
+struct Theirs {
+    server: Server,
+    directory: tempfile::TempDir,
+}
+
+impl Theirs {
+    fn new(version: &str) -> Self {
+        Self::on(Cluster::empty(&support::cache(), &installed(version), &[]).unwrap())
+    }
+
+    /// With a role that may make databases and nothing else, which needs its password by TCP.
+    fn on(cluster: Cluster) -> Self {
+        let hba = "local all all trust\nhost all bench all md5\nhost all all all trust\n";
+        fs::write(cluster.data_directory().join("pg_hba.conf"), hba).unwrap();
+        let server = cluster.start(&settings(&[])).unwrap();
+        let roles =
+            format!("create role bench login createdb password '{PASSWORD}'; create role plain login");
+        server.control().unwrap().batch_execute(&roles).unwrap();
+        let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Self { server, directory }
+    }
+
+    fn cache(&self) -> Cache {
+        Cache::at(self.directory.path()).unwrap()
+    }
+
+    /// By the socket.
+    fn conninfo(&self, user: &str) -> String {
+        match self.server.endpoint(Transport::Unix) {
+            Endpoint::Unix { directory, port } => format!("host={directory} port={port} user={user}"),
+            other => panic!("not a socket: {other:?}"),
+        }
+    }
+
+    fn port(&self) -> u16 {
+        match self.server.endpoint(Transport::Tcp) {
+            Endpoint::Tcp { port, .. } => port,
+            other => panic!("not TCP: {other:?}"),
+        }
+    }
+
+    fn try_connect(&self, conninfo: &str, may_set: bool) -> Result<ExternalServer, Error> {
+        let dsn = Dsn { conninfo: conninfo.to_owned(), may_set };
+        ExternalServer::connect(&self.cache(), "theirs", &dsn, &Quiet)
+    }
+
+    fn connect(&self, user: &str) -> ExternalServer {
+        self.try_connect(&self.conninfo(user), true).unwrap()
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.server.control().unwrap().query_one(sql, &[]).unwrap().get(0)
+    }
+
+    fn show(&self, setting: &str) -> String {
+        self.ask(&format!("select current_setting('{setting}')"))
+    }
+
+    fn execute(&self, sql: &str) {
+        self.server.control().unwrap().batch_execute(sql).unwrap();
+    }
+
+    fn databases(&self) -> String {
+        self.ask("select string_agg(datname, ' ' order by datname) from pg_database")
+    }
+
+    /// What `postgresql.auto.conf` has.
+    fn own_file(&self) -> String {
+        self.ask(
+            "select coalesce(string_agg(name || '=' || setting, ' ' order by name), '') from pg_file_settings \
+             where sourcefile like '%postgresql.auto.conf'",
+        )
+    }
+
+    fn journals(&self) -> Vec<PathBuf> {
+        let found = fs::read_dir(self.directory.path().join("journals")).unwrap();
+        found.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// Rows and sums of pgbench's tables.
+fn sums(server: &Server) -> String {
+    let sum = "select format('%s %s %s %s %s %s %s', (select count(*) from pgbench_accounts), \
+               (select sum(abalance) from pgbench_accounts), (select count(*) from pgbench_branches), \
+               (select sum(bbalance) from pgbench_branches), (select count(*) from pgbench_tellers), \
+               (select sum(tbalance) from pgbench_tellers), (select count(*) from pgbench_history))";
+    connect(server, "pgdyno").query_one(sum, &[]).unwrap().get(0)
+}
+
+#[test]
+fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() {
+    for version in VERSIONS {
+        let theirs = Theirs::new(version);
+        theirs.execute("create database other");
+        let before = theirs.databases();
+        let external = theirs.connect("bench");
+        assert!(external.version().unwrap().0.starts_with(version));
+        external.prepare(&1.into(), &Quiet).unwrap();
+        let made = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
+                    where datname = 'pgdyno_scale_1'";
+        let template = theirs.ask(made);
+        external.renew(&1.into()).unwrap();
+        assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0", "{version}");
+        assert!(external.database_bytes().unwrap() > 10_000_000);
+
+        let commits = external.commits(None).unwrap();
+        let mut client = connect(&theirs.server, "pgdyno");
+        client.batch_execute("update pgbench_accounts set abalance = 1 where aid < 100").unwrap();
+        client
+            .batch_execute("insert into pgbench_history (tid) values (1); drop table pgbench_tellers")
+            .unwrap();
+        drop(client);
+        // Two statements' transactions, and the connection's own.
+        assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
+
+        external.prepare(&1.into(), &Quiet).unwrap();
+        external.renew(&1.into()).unwrap();
+        assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0", "{version}");
+        assert_eq!(theirs.ask(made), template, "the template is made once");
+        assert!(!external.checkpoint().unwrap(), "the role may not");
+        assert_eq!(external.forget().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
+        assert_eq!(theirs.databases(), before, "{version}");
+        drop(external);
+        assert!(theirs.connect("postgres").checkpoint().unwrap());
+    }
+}
+
+/// Wants to stop.
+struct Impatient;
+
+impl Progress for Impatient {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+
+    fn interrupted(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_template_that_was_never_completed_is_made_anew() {
+    let theirs = Theirs::new("13");
+    let external = theirs.connect("bench");
+    let error = external.prepare(&1.into(), &Impatient).unwrap_err();
+    assert!(error.is_interrupted(), "{error}");
+    external.prepare(&1.into(), &Quiet).unwrap();
+    external.renew(&1.into()).unwrap();
+    assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
+
+    // As a crash within DROP DATABASE leaves them.
+    theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
+    external.prepare(&1.into(), &Quiet).unwrap();
+    external.renew(&1.into()).unwrap();
+    assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
+    theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
+    assert_eq!(external.forget().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
+}
+
+#[test]
+fn databases_of_somebody_else_are_refused_and_stay() {
+    // It has a database pgdyno, of another make.
+    let theirs =
+        Theirs::on(support::template("18", 1).clone_cluster(&support::cache(), &support::Quiet).unwrap());
+    theirs.execute("create database pgdyno_scale_7");
+    let before = theirs.databases();
+    let external = theirs.connect("postgres");
+    for (error, name) in [
+        (external.prepare(&7.into(), &Quiet).unwrap_err(), "pgdyno_scale_7"),
+        (external.renew(&1.into()).unwrap_err(), "pgdyno"),
+    ] {
+        let expected = format!("a database {name} that pgdyno did not make");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+    assert_eq!(external.forget().unwrap(), Vec::<String>::new());
+    assert_eq!(theirs.databases(), before);
+}
+
+#[test]
+fn what_stands_in_the_way_of_a_copy_is_told() {
+    let theirs = Theirs::new("18");
+    let external = theirs.connect("bench");
+    let error = external.renew(&3.into()).unwrap_err().to_string();
+    assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
+    external.prepare(&1.into(), &Quiet).unwrap();
+    external.renew(&1.into()).unwrap();
+    let staying = connect(&theirs.server, "pgdyno");
+    let error = external.renew(&1.into()).unwrap_err().to_string();
+    assert!(error.contains("the database pgdyno is in use by process"), "{error}");
+    assert!(error.contains("of role postgres"), "{error}");
+    drop(staying);
+    external.renew(&1.into()).unwrap();
+    drop(external);
+
+    let plain = theirs.connect("plain");
+    let error = plain.prepare(&2.into(), &Quiet).unwrap_err().to_string();
+    assert!(error.contains("ALTER ROLE \"plain\" CREATEDB"), "{error}");
+}
+
+#[test]
+fn settings_are_in_force_and_put_back_as_they_were() {
+    for version in VERSIONS {
+        let theirs = Theirs::new(version);
+        theirs.execute("alter system set work_mem = '5MB'");
+        theirs.execute("select pg_reload_conf()");
+        let before = theirs.own_file();
+        assert_eq!(before, "work_mem=5MB");
+        let mut external = theirs.connect("postgres");
+        let asked =
+            settings(&[("WORK_MEM", "7MB"), ("checkpoint_timeout", "30min"), ("log_line_prefix", r"%m '\ ")]);
+        external.set(&asked).unwrap();
+        assert_eq!(theirs.journals().len(), 1);
+        assert_eq!(
+            (theirs.show("work_mem"), theirs.show("checkpoint_timeout")),
+            ("7MB".to_owned(), "30min".to_owned())
+        );
+        assert_eq!(theirs.show("log_line_prefix"), r"%m '\ ");
+        // Another variant takes the place of the first.
+        external.set(&settings(&[("commit_delay", "10")])).unwrap();
+        assert_eq!(
+            (theirs.show("work_mem"), theirs.show("commit_delay")),
+            ("5MB".to_owned(), "10".to_owned())
+        );
+        assert_eq!(external.put_back().unwrap().settings, ["commit_delay"]);
+        assert_eq!(theirs.own_file(), before, "{version}");
+        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+        // Dropping puts back too.
+        external.set(&asked).unwrap();
+        drop(external);
+        wait_until("they are put back", || theirs.show("work_mem") == "5MB");
+        assert_eq!(theirs.own_file(), before, "{version}");
+        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn settings_that_cant_be_in_force_are_refused_and_nothing_stays() {
+    let theirs = Theirs::new("18");
+    theirs.execute("alter role postgres set commit_delay = 3");
+    let mut external = theirs.connect("postgres");
+    for (name, value, why) in [
+        ("shared_buffers", "1GB", "needs a restart"),
+        ("server_version", "17", "can't be set"),
+        ("search_path", "a, b", "list of names"),
+        ("work_men", "1GB", "no such setting"),
+        ("maintenance_work_mem", "many", "invalid value for parameter"),
+        // Of the command line of this server.
+        ("log_destination", "csvlog", "comes from \"command line\""),
+        ("commit_delay", "10", "comes from \"user\""),
+    ] {
+        let error = external.set(&settings(&[("work_mem", "7MB"), (name, value)])).unwrap_err().to_string();
+        assert!(error.contains(why), "{name}: {error}");
+        assert_eq!(theirs.own_file(), "", "{name}");
+        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+    }
+    assert_eq!(theirs.show("work_mem"), "4MB");
+    drop(external);
+
+    let mut unasked = theirs.try_connect(&theirs.conninfo("postgres"), false).unwrap();
+    unasked.set(&BTreeMap::new()).unwrap();
+    let error = unasked.set(&settings(&[("work_mem", "7MB")])).unwrap_err().to_string();
+    assert!(error.contains("allow_settings = true into [servers.theirs]"), "{error}");
+    drop(unasked);
+    let error = theirs.connect("bench").set(&settings(&[("work_mem", "7MB")])).unwrap_err().to_string();
+    assert!(error.contains("the role bench may not change settings"), "{error}");
+}
+
+#[test]
+fn a_role_that_is_granted_it_may_set() {
+    let theirs = Theirs::new("18");
+    theirs.execute(
+        "grant execute on function pg_reload_conf(), pg_show_all_file_settings() to plain;
+         grant select on pg_file_settings to plain; grant alter system on parameter work_mem to plain",
+    );
+    let mut external = theirs.connect("plain");
+    external.set(&settings(&[("work_mem", "7MB")])).unwrap();
+    assert_eq!(theirs.show("work_mem"), "7MB");
+    let error =
+        external.set(&settings(&[("work_mem", "8MB"), ("commit_delay", "10")])).unwrap_err().to_string();
+    assert!(error.contains("permission denied to set parameter \"commit_delay\""), "{error}");
+    assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()));
+}
+
+#[test]
+fn a_setting_that_somebody_else_has_changed_meanwhile_is_left() {
+    let theirs = Theirs::new("18");
+    let mut external = theirs.connect("postgres");
+    external.set(&settings(&[("work_mem", "7MB"), ("commit_delay", "10")])).unwrap();
+    theirs.execute("alter system set work_mem = '9MB'");
+    let done = external.put_back().unwrap();
+    assert_eq!((done.settings, done.left), (vec!["commit_delay".to_owned()], vec!["work_mem".to_owned()]));
+    assert_eq!(theirs.own_file(), "work_mem=9MB");
+}
+
+/// Runs in a process of its own: sets something on a server that it does not own, says so, and waits to be killed.
+#[test]
+fn victim() {
+    let Some(conninfo) = role() else { return };
+    let cache = Cache::at(Path::new(&std::env::var("PGDYNO_TEST_CACHE").unwrap())).unwrap();
+    let mut external =
+        ExternalServer::connect(&cache, "theirs", &Dsn { conninfo, may_set: true }, &Quiet).unwrap();
+    external.set(&settings(&[("work_mem", "7MB"), ("checkpoint_timeout", "30min")])).unwrap();
+    println!("\nSET");
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+impl Theirs {
+    /// A pgdyno sets something and is killed; `meanwhile` it lives.
+    fn set_and_be_killed(&self, conninfo: &str, meanwhile: impl FnOnce()) {
+        let directory = self.directory.path().to_str().unwrap();
+        let mut child = as_child("victim", conninfo, &[("PGDYNO_TEST_CACHE", directory)]);
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap() == "SET"), "the victim sets something");
+        meanwhile();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(self.own_file(), "checkpoint_timeout=30min work_mem=7MB");
+    }
+}
+
+#[test]
+fn settings_of_a_killed_pgdyno_are_put_back_by_the_next() {
+    for version in VERSIONS {
+        let theirs = Theirs::new(version);
+        let conninfo = theirs.conninfo("postgres");
+        theirs.set_and_be_killed(&conninfo, || {
+            assert!(restore_settings(&theirs.cache(), &Quiet).unwrap().is_empty(), "its owner lives");
+            let error = theirs.try_connect(&conninfo, true).unwrap_err();
+            assert!(matches!(error, Error::InUse { .. }), "{error}");
+        });
+        let restored = restore_settings(&theirs.cache(), &Quiet).unwrap();
+        let [restored] = restored.as_slice() else { panic!("{restored:?}") };
+        assert!(
+            restored.notice().ends_with("put back checkpoint_timeout, work_mem"),
+            "{}",
+            restored.notice()
+        );
+        assert_eq!((theirs.own_file().as_str(), theirs.show("work_mem").as_str()), ("", "4MB"), "{version}");
+        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+        assert!(restore_settings(&theirs.cache(), &Quiet).unwrap().is_empty());
+
+        // Connecting to that server does the same.
+        theirs.set_and_be_killed(&conninfo, || {});
+        theirs.connect("postgres");
+        assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()), "{version}");
+    }
+}
+
+#[test]
+fn a_journal_waits_for_its_server() {
+    let theirs = Theirs::new("18");
+    let Endpoint::Unix { directory, port } = theirs.server.endpoint(Transport::Unix) else { panic!() };
+    theirs.set_and_be_killed(&theirs.conninfo("postgres"), || {});
+    let Theirs { server, directory: cache } = theirs;
+    let cluster = server.stop(StopMode::Fast).unwrap();
+    let down = Cache::at(cache.path()).unwrap();
+    let restored = restore_settings(&down, &Quiet).unwrap();
+    let [restored] = restored.as_slice() else { panic!("{restored:?}") };
+    assert!(restored.outcome.is_err());
+    let notice = restored.notice();
+    for said in
+        ["server theirs", "work_mem", "ALTER SYSTEM RESET \"checkpoint_timeout\"; ", "pgdyno server restore"]
+    {
+        assert!(notice.contains(said), "{said}: {notice}");
+    }
+
+    // It comes up at another port; where it was, it is found again.
+    let server = cluster.start(&settings(&[])).unwrap();
+    let theirs = Theirs { server, directory: cache };
+    let socket = |port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}"));
+    std::os::unix::fs::symlink(socket(theirs.port()), socket(port)).unwrap();
+    assert_eq!((theirs.journals().len(), theirs.show("work_mem").as_str()), (1, "7MB"));
+    let restored = restore_settings(&theirs.cache(), &Quiet).unwrap();
+    assert!(restored[0].outcome.is_ok(), "{}", restored[0].notice());
+    assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()));
+}
+
+#[test]
+fn a_journal_is_not_carried_out_on_another_server() {
+    let theirs = Theirs::new("18");
+    theirs.set_and_be_killed(&theirs.conninfo("postgres"), || {});
+    let Endpoint::Unix { directory, port } = theirs.server.endpoint(Transport::Unix) else { panic!() };
+    let other = Theirs::new("18");
+    other.execute("alter system set work_mem = '7MB'");
+    let Endpoint::Unix { directory: others, .. } = other.server.endpoint(Transport::Unix) else { panic!() };
+    let socket = PathBuf::from(format!("{directory}/.s.PGSQL.{port}"));
+    fs::rename(&socket, format!("{directory}/aside")).unwrap();
+    std::os::unix::fs::symlink(format!("{others}/.s.PGSQL.{}", other.port()), &socket).unwrap();
+
+    let restored = restore_settings(&theirs.cache(), &Quiet).unwrap();
+    assert!(restored[0].notice().contains("another server answers there now"), "{}", restored[0].notice());
+    assert_eq!((other.own_file().as_str(), theirs.journals().len()), ("work_mem=7MB", 1));
+}
+
+#[test]
+fn a_password_is_used_and_stays_off_the_disk() {
+    let theirs = Theirs::new("13");
+    let at = |password: &str| format!("host=127.0.0.1 port={} user=bench {password}", theirs.port());
+    let error = theirs.try_connect(&at(""), true).unwrap_err().to_string();
+    assert!(error.contains("password"), "{error}");
+    let external = theirs.try_connect(&at(&format!("password={PASSWORD}")), true).unwrap();
+    external.prepare(&1.into(), &Quiet).unwrap();
+    assert!(!external.called().contains(PASSWORD) && !format!("{external:?}").contains(PASSWORD));
+    let connection = external.connection(Transport::Tcp).unwrap();
+    assert_eq!((connection.password.as_deref(), connection.database.as_str()), (Some(PASSWORD), "pgdyno"));
+    let Endpoint::Conninfo { conninfo } = connection.endpoint else { panic!("{:?}", connection.endpoint) };
+    assert!(!conninfo.contains(PASSWORD), "{conninfo}");
+    let error = external.connection(Transport::Unix).unwrap_err().to_string();
+    assert!(error.contains("leads to it by tcp"), "{error}");
+    drop(external);
+
+    // A superuser's, so that there is a journal.
+    theirs.execute("alter role bench superuser");
+    theirs.set_and_be_killed(&format!("postgresql://bench:{PASSWORD}@127.0.0.1:{}", theirs.port()), || {});
+    assert_eq!(theirs.journals().len(), 1);
+    let mut files = vec![theirs.directory.path().to_owned()];
+    let mut read = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        assert!(!bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes()), "{path:?}");
+        read += 1;
+    }
+    assert!(read >= 2, "the journal and its lock");
+    // Without it the journal can't be carried out; with it, it is.
+    let notice = restore_settings(&theirs.cache(), &Quiet).unwrap()[0].notice();
+    assert!(notice.contains("PGPASSWORD"), "{notice}");
+    theirs.try_connect(&at(&format!("password={PASSWORD}")), false).unwrap();
+    assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()));
+}
+
+#[test]
+fn secrets_are_neither_in_errors_nor_in_settings() {
+    let theirs = Theirs::new("18");
+    for (conninfo, why) in [
+        ("postgresql://bench:secret@[::1/", "can't be read"),
+        ("password=open secret", "can't be read"),
+        ("host=a,b password=secret", "several hosts"),
+        ("require_auth=scram-sha-256 password=secret", "require_auth"),
+        ("sslmode=maybe password=secret", "invalid sslmode value"),
+    ] {
+        let error = theirs.try_connect(conninfo, false).unwrap_err().to_string();
+        assert!(error.contains(why) && !error.contains("secret"), "{error}");
+    }
+    theirs.execute("alter system set primary_conninfo = 'host=primary password=secret'");
+    theirs.execute("select pg_reload_conf()");
+    wait_until("it is set", || theirs.show("primary_conninfo").contains("secret"));
+    let settings = theirs.connect("postgres").settings().unwrap();
+    let primary = settings.iter().find(|setting| setting.name == "primary_conninfo").unwrap();
+    assert_eq!(primary.value, "(masked)");
+}
+
+#[test]
+fn tls_is_verified_as_asked_for() {
+    let issuer = |name: &str| {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let (ours, other) = (issuer("ours"), issuer("other"));
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &ours).unwrap();
+    let cluster = Cluster::empty(&support::cache(), &installed("18"), &[]).unwrap();
+    let data = cluster.data_directory();
+    let owner = fs::metadata(&data).unwrap();
+    for (name, content) in [("server.crt", certificate.pem()), ("server.key", key.serialize_pem())] {
+        fs::write(data.join(name), content).unwrap();
+        fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+        chown(data.join(name), Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
+    let server = cluster.start(&settings(&[("ssl", "on")])).unwrap();
+    server.control().unwrap().batch_execute(&format!("alter role postgres password '{PASSWORD}'")).unwrap();
+    let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let theirs = Theirs { server, directory };
+    let file = |name: &str, pem: String| {
+        let path = theirs.directory.path().join(name);
+        fs::write(&path, pem).unwrap();
+        path.display().to_string()
+    };
+    let (ours, other) = (file("ours.crt", ours.pem()), file("other.crt", other.pem()));
+    let start = format!("host=localhost port={} user=postgres password={PASSWORD}", theirs.port());
+    for (conninfo, refused) in [
+        (format!("sslmode=verify-full sslrootcert={ours}"), None),
+        (format!("sslmode=verify-full channel_binding=require sslrootcert={ours}"), None),
+        (format!("sslmode=require sslnegotiation=direct sslrootcert={ours}"), None),
+        ("sslmode=allow".to_owned(), None),
+        ("sslmode=prefer".to_owned(), None),
+        ("sslmode=disable".to_owned(), Some("no pg_hba.conf entry")),
+        (format!("sslmode=verify-ca sslrootcert={other}"), Some("invalid peer certificate")),
+        (format!("sslmode=verify-full host=127.0.0.1 sslrootcert={ours}"), Some("127.0.0.1")),
+        ("sslmode=verify-ca sslrootcert=/nonexistent".to_owned(), Some("/nonexistent")),
+    ] {
+        let outcome = theirs.try_connect(&format!("{start} {conninfo}"), false);
+        match (outcome, refused) {
+            (Ok(_), None) => {}
+            (Err(error), Some(why)) => assert!(error.to_string().contains(why), "{conninfo}: {error}"),
+            (outcome, _) => panic!("{conninfo}: {outcome:?}"),
+        }
+    }
+}

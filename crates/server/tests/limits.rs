@@ -1,0 +1,163 @@
+//! Servers that are held to limits of memory and disk, on this machine's control groups; without these, skipped.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use model::limits::{DiskLimit, Limits, MemoryLimit};
+use model::units::Size;
+use server::{Error, Server, StopMode};
+use support::{Quiet, as_child, cache, connect, processes_in, role, settings, template, wait_until};
+
+const MB: u64 = 1 << 20;
+
+fn memory(megabytes: u64) -> Limits {
+    Limits { memory: MemoryLimit::of(Size::from_bytes(megabytes * MB)), disk: DiskLimit::none() }
+}
+
+fn disk() -> Limits {
+    let disk = DiskLimit {
+        name: "slow".to_owned(),
+        read_bytes_s: Some(100 * MB),
+        read_iops: Some(5000),
+        write_bytes_s: None,
+        write_iops: Some(4000),
+    };
+    Limits { memory: MemoryLimit::NONE, disk }
+}
+
+/// Whether it can be tried here; says why not.
+fn can(limits: &Limits) -> bool {
+    server::check_limits(&cache(), limits).map_err(|why| eprintln!("not tried: {why}")).is_ok()
+}
+
+fn started(scale: u32, limits: &Limits, asked: &[(&str, &str)]) -> Result<Server, Error> {
+    template("18", scale).clone_cluster(&cache(), &Quiet).unwrap().start_within(&settings(asked), limits)
+}
+
+fn processes_of(group: &str) -> Vec<u32> {
+    let text = fs::read_to_string(Path::new(group).join("cgroup.procs")).unwrap();
+    text.lines().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// What a session has read from the disk when it reads the accounts for the second time, in bytes. Source: proc(5).
+fn second_reading(server: &Server) -> u64 {
+    let mut session = connect(server, "pgdyno");
+    let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let so_far = || {
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap().parse::<u64>().unwrap()
+    };
+    let mut read = || session.batch_execute("select sum(abalance) from pgbench_accounts").unwrap();
+    read();
+    let before = so_far();
+    read();
+    so_far() - before
+}
+
+#[test]
+fn a_table_that_memory_does_not_hold_is_read_from_disk_again_and_again() {
+    let limits = memory(64);
+    if !can(&limits) {
+        return;
+    }
+    let asked = [
+        ("shared_buffers", "8MB"),
+        // So that the session reads for itself.
+        ("max_parallel_workers_per_gather", "0"),
+        ("io_method", "sync"),
+    ];
+    // About 130 MB of accounts.
+    let server = started(10, &limits, &asked).unwrap();
+    let in_force = server.limits().unwrap();
+    assert_eq!((in_force.memory_bytes, in_force.device.as_deref()), (Some(64 * MB), None));
+    let [group] = in_force.groups.as_slice() else { panic!("{in_force:?}") };
+    let mut ours = processes_in(server.data_directory());
+    let mut theirs = processes_of(group);
+    ours.sort_unstable();
+    theirs.sort_unstable();
+    assert!(ours.len() > 4);
+    assert_eq!(ours, theirs, "all of the server's processes are in the group, and no other");
+    let read = second_reading(&server);
+    assert!(read > 60 * MB, "{read}");
+    let after = server.limits().unwrap();
+    assert!(after.memory_limit_hits > Some(0) && after.oom_kills == Some(0), "{after:?}");
+
+    let cluster = server.stop(StopMode::Fast).unwrap();
+    assert!(!Path::new(group).exists(), "{group}");
+    let server = cluster.start(&settings(&asked)).unwrap();
+    assert_eq!(server.limits(), None);
+    let read = second_reading(&server);
+    assert!(read < 10 * MB, "without a limit the page cache has it: {read}");
+}
+
+#[test]
+fn what_the_kernel_has_in_force_of_a_disk_is_what_was_asked() {
+    let both = Limits { memory: memory(512).memory, ..disk() };
+    for limits in [disk(), both] {
+        if !can(&limits) {
+            continue;
+        }
+        let server = started(1, &limits, &[]).unwrap();
+        let found = server.limits().unwrap();
+        assert_eq!(found.read_bytes_s, limits.disk.read_bytes_s);
+        assert_eq!(found.read_iops, limits.disk.read_iops);
+        assert_eq!(found.write_bytes_s, None);
+        assert_eq!(found.write_iops, limits.disk.write_iops);
+        assert_eq!(found.memory_bytes, limits.memory.bytes());
+        let device = found.device.as_ref().unwrap();
+        assert!(Path::new("/sys/block").join(device).exists(), "{device}");
+        assert!(found.groups.iter().all(|group| processes_of(group).contains(&server.pid())), "{found:?}");
+        drop(server);
+        assert!(found.groups.iter().all(|group| !Path::new(group).exists()), "{found:?}");
+    }
+}
+
+#[test]
+fn a_server_that_can_not_live_within_its_memory_is_told_why() {
+    let limits = memory(8);
+    if !can(&limits) {
+        return;
+    }
+    // Which are written to at the start: memory for as many sessions and locks.
+    let asked = [("max_connections", "3000"), ("max_locks_per_transaction", "1024")];
+    let why = started(1, &limits, &asked).unwrap_err().to_string();
+    assert!(why.contains("want of memory: its limit of 8MB is too small"), "{why}");
+}
+
+/// Runs in a process of its own: starts a server within limits, says where it and its groups are, and waits to be killed.
+#[test]
+fn victim() {
+    if role().is_none() {
+        return;
+    }
+    let server = started(1, &memory(256), &[("shared_buffers", "16MB")]).unwrap();
+    println!("\nDATA {}", server.data_directory().display());
+    println!("GROUP {}", server.limits().unwrap().groups[0]);
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+#[test]
+fn no_group_survives_its_owner_for_long() {
+    if !can(&memory(256)) {
+        return;
+    }
+    let mut child = as_child("victim", "limited", &[]);
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told =
+        |what: &str| said.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix(what)?))).unwrap();
+    let (data, group) = (told("DATA "), told("GROUP "));
+    assert!(group.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("no process of the server is left", || processes_in(&data).is_empty());
+    server::sweep(&cache()).unwrap();
+    // Another test may be sweeping at the same time.
+    wait_until("its group is swept away with its data", || {
+        !group.exists() && !data.parent().unwrap().exists()
+    });
+}

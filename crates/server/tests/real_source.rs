@@ -1,0 +1,69 @@
+//! PostgreSQL itself built from source. It takes minutes, so it is done only where `PGDYNO_TEST_SOURCE` names a source
+//! directory or a tarball; `PGDYNO_TEST_SYSTEM` may be `meson`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod support;
+
+use std::time::Instant;
+
+use host::Progress;
+use model::server::{Build, BuildSystem, Source};
+use server::{Installation, StopMode};
+use support::{cache, connect, settings};
+
+struct Spoken;
+
+impl Progress for Spoken {
+    fn step(&self, what: &str, done: u64, _: Option<u64>) {
+        if done == 0 {
+            println!("{what}");
+        }
+    }
+}
+
+#[test]
+fn a_server_built_from_source_is_one_like_any_other() {
+    let Ok(location) = std::env::var("PGDYNO_TEST_SOURCE") else {
+        eprintln!("skipped: PGDYNO_TEST_SOURCE names no source of PostgreSQL");
+        return;
+    };
+    let meson = std::env::var("PGDYNO_TEST_SYSTEM").is_ok_and(|system| system == "meson");
+    let source = Source::Build(Build {
+        location: location.into(),
+        git_ref: None,
+        system: Some(if meson { BuildSystem::Meson } else { BuildSystem::Configure }),
+        options: vec![],
+        cflags: None,
+    });
+    let get = || -> Installation {
+        let begun = Instant::now();
+        let installation = server::installation(&cache(), &source, &Spoken).unwrap();
+        println!("{} after {:.1} s", installation.identity(), begun.elapsed().as_secs_f64());
+        installation
+    };
+    let installation = get();
+    let again = get();
+    assert_eq!(again.installed(), installation.installed());
+
+    let flags = installation.build_flags();
+    println!("{flags:?}");
+    assert!(flags.cflags.unwrap().contains("-fno-omit-frame-pointer"));
+    assert!(flags.configure.unwrap().contains("/usr/local/pgsql"));
+
+    let template = server::template(&cache(), &installation, &[], &1.into(), &Spoken).unwrap();
+    assert_eq!(template.server(), installation.identity());
+    let server = template.clone_cluster(&cache(), &Spoken).unwrap().start(&settings(&[])).unwrap();
+    let (version, _) = server.version().unwrap();
+    assert_eq!(version, installation.version().to_string());
+    let mut client = connect(&server, "pgdyno");
+    let accounts: i64 = client.query_one("select count(*) from pgbench_accounts", &[]).unwrap().get(0);
+    assert_eq!(accounts, 100_000);
+    client.batch_execute("do $$ begin perform 1; end $$").unwrap();
+    for extension in ["pg_prewarm", "pg_stat_statements", "pg_buffercache"] {
+        client.batch_execute(&format!("create extension {extension}")).unwrap();
+    }
+    drop(client);
+    server.stop(StopMode::Fast).unwrap();
+    template.remove(&cache()).unwrap();
+}

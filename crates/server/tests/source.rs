@@ -1,0 +1,340 @@
+//! Building from source: what is built again and what is not, and what a build leaves. The source is a small one; see
+//! `real_source.rs` for PostgreSQL's own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use host::Progress;
+use model::server::BuildSystem;
+use server::{BuildRecord, Cluster, Error, StopMode};
+use support::fake_source::{FakeSource, compiled, names};
+use support::{Quiet, as_child, role, settings};
+
+const EVERYTHING: [&str; 4] = ["compile main", "compile other", "configure", "install"];
+/// The same with what `configure` found out the time before.
+const ANEW: [&str; 5] = ["compile main", "compile other", "configure", "install", "know already"];
+
+#[test]
+fn it_is_built_once_and_a_server_like_any_other() {
+    let fake = FakeSource::new();
+    let installation = fake.build().unwrap();
+    assert_eq!(fake.tally(), EVERYTHING);
+    let version = installation.version().to_string();
+    assert!(installation.identity().starts_with(&format!("{version}-src-")), "{}", installation.identity());
+    let log = installation.build_log().unwrap();
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(said.contains("CFLAGS=-O2 -g -fno-omit-frame-pointer"), "{said}");
+
+    let again = fake.build().unwrap();
+    assert_eq!(again, installation);
+    assert_eq!(fake.tally(), [""; 0], "nothing is run");
+    assert_eq!(fs::read_to_string(&log).unwrap(), said);
+    assert_eq!(server::installed(&fake.cache).unwrap(), std::slice::from_ref(&installation));
+    assert_eq!(server::find(&fake.cache, installation.identity()).unwrap().as_ref(), Some(&installation));
+    let BuildRecord { location, content, arguments, .. } = installation.build().unwrap();
+    assert_eq!(location, &fake.path("postgresql"));
+    assert!(content.starts_with("files:") && arguments.iter().any(|a| a == "--enable-depend"));
+
+    let server = Cluster::empty(&fake.cache, &installation, &[]).unwrap().start(&settings(&[])).unwrap();
+    assert_eq!(server.version().unwrap().0, version);
+    let in_use = server::remove(&fake.cache, installation.identity()).unwrap_err();
+    assert!(matches!(in_use, Error::InUse { .. }), "{in_use}");
+    drop(server.stop(StopMode::Immediate).unwrap());
+
+    let not_it = server::remove(&fake.cache, "18").unwrap_err();
+    assert!(matches!(not_it, Error::NotInstalled { .. }), "a major is what was downloaded: {not_it}");
+    assert_eq!(server::remove(&fake.cache, installation.identity()).unwrap(), [installation.identity()]);
+    assert_eq!(names(&fake.path("cache/installations")), [""; 0]);
+    assert_eq!(names(&fake.path("cache/builds")), [""; 0]);
+}
+
+#[test]
+fn two_at_once_build_once() {
+    let fake = FakeSource::new();
+    std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| fake.build().unwrap()));
+        let [one, other] = both.map(|thread| thread.join().unwrap());
+        assert_eq!(one, other);
+    });
+    assert_eq!(fake.tally(), EVERYTHING);
+}
+
+#[test]
+fn after_a_change_only_what_follows_from_it_is_compiled() {
+    let fake = FakeSource::new();
+    let first = fake.build().unwrap();
+    fake.tally();
+    let change = |file: &str, expected: &[&str]| {
+        // As long as before, and not newer: what counts is the content.
+        fake.write(&format!("src/backend/{file}"), "two");
+        let old = fs::metadata(fake.path("postgresql/configure")).unwrap().modified().unwrap();
+        let path = fake.path("postgresql/src/backend").join(file);
+        fs::File::open(path).unwrap().set_modified(old).unwrap();
+        let built = fake.build().unwrap();
+        assert_eq!(fake.tally(), expected, "{file}");
+        built
+    };
+    let second = change("main.c", &["compile main", "install"]);
+    assert_ne!(second.identity(), first.identity());
+    assert_eq!((compiled(&first).as_str(), compiled(&second).as_str()), ("one", "two"));
+    change("main.h", &["compile main", "compile other", "install"]);
+    // What make can't be trusted with: new files.
+    change("new.c", &ANEW);
+    // What was there before is there still.
+    fs::remove_file(fake.path("postgresql/src/backend/new.c")).unwrap();
+    fake.write("src/backend/main.h", "one");
+    assert_eq!(fake.build().unwrap(), second);
+    assert_eq!(fake.tally(), [""; 0]);
+}
+
+#[test]
+fn built_anew_the_copy_is_the_source_as_it_is_now() {
+    let fake = FakeSource::new();
+    fake.write("doc/one", "a file");
+    fake.write("src/old/only.c", "one");
+    let first = fake.build().unwrap();
+    fake.tally();
+    fs::remove_file(fake.path("postgresql/doc/one")).unwrap();
+    fake.write("doc/one/two", "in a directory now");
+    fs::remove_dir_all(fake.path("postgresql/src/old")).unwrap();
+    assert_ne!(fake.build().unwrap(), first);
+    assert_eq!(fake.tally(), ANEW);
+    let directory = fake.path("cache/builds").join(&names(&fake.path("cache/builds"))[0]);
+    assert_eq!(fs::read_to_string(directory.join("source/doc/one/two")).unwrap(), "in a directory now");
+    assert!(!directory.join("source/src/old").exists());
+    let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    let configure = fake.path("postgresql/configure");
+    assert_eq!(time(&directory.join("source/configure")), time(&configure));
+}
+
+#[test]
+fn what_configure_knew_is_asked_again_where_it_does_not_hold_any_more() {
+    let fake = FakeSource::new();
+    fake.build().unwrap();
+    fake.tally();
+    let answers = fake.path("cache/answers");
+    let kept = answers.join(&names(&answers)[0]);
+    fs::write(&kept, "exit 1\n").unwrap();
+    fake.write("src/backend/new.c", "new");
+    fake.build().unwrap();
+    assert_eq!(fake.tally(), ["compile main", "compile other", "configure", "configure", "install"]);
+    assert!(fs::read_to_string(&kept).unwrap().contains("know already"), "kept again");
+}
+
+#[test]
+fn options_flags_and_compiler_make_another_server() {
+    let fake = FakeSource::new();
+    let plain = fake.build_of("postgresql");
+    let mut identities = vec![fake.build().unwrap().identity().to_owned()];
+    for build in [
+        model::server::Build { options: vec!["--enable-cassert".to_owned()], ..plain.clone() },
+        model::server::Build { cflags: Some("-O0".to_owned()), ..plain.clone() },
+        model::server::Build { options: vec!["CC=cc -pipe".to_owned()], ..plain.clone() },
+    ] {
+        let built = fake.build_as(build).unwrap();
+        identities.push(built.identity().to_owned());
+    }
+    identities.sort();
+    identities.dedup();
+    assert_eq!(identities.len(), 4);
+    let configure = model::server::Build { system: Some(BuildSystem::Configure), ..plain };
+    fake.tally();
+    fake.build_as(configure).unwrap();
+    assert_eq!(fake.tally(), [""; 0], "it is what no system means");
+}
+
+#[test]
+fn of_a_git_repository_a_ref_or_the_tree_as_it_stands() {
+    let fake = FakeSource::new();
+    fake.write(".gitignore", "*.o\n");
+    fake.git(&["init", "--quiet"]);
+    fake.git(&["add", "."]);
+    fake.git(&["commit", "--quiet", "-m", "first"]);
+    fake.git(&["tag", "first"]);
+    fake.write("src/backend/main.c", "two");
+    fake.git(&["commit", "--quiet", "-a", "-m", "second"]);
+    fake.write("src/backend/main.c", "three");
+    fake.write("src/backend/untracked.c", "");
+    fake.write("src/backend/left.o", "");
+    let index = fs::read(fake.path("postgresql/.git/index")).unwrap();
+    let status = fake.git(&["status", "--porcelain", "--ignored"]);
+
+    let of = |git_ref: Option<&str>| {
+        let git_ref = git_ref.map(str::to_owned);
+        fake.build_as(model::server::Build { git_ref, ..fake.build_of("postgresql") }).unwrap()
+    };
+    let (first, second, tree) = (of(Some("first")), of(Some("HEAD")), of(None));
+    assert_eq!([&first, &second, &tree].map(compiled), ["one", "two", "three"]);
+    assert_eq!(first.build().unwrap().git_ref.as_deref(), Some("first"));
+    let id = fake.git(&["rev-parse", "first^{tree}"]);
+    assert_eq!(first.build().unwrap().content, format!("tree:{}", id.trim()));
+    fake.tally();
+    assert_eq!(of(Some("HEAD~1")), first, "the same tree by another name");
+    fake.write("src/backend/left.o", "git ignores it");
+    assert_eq!(of(None), tree);
+    assert_eq!(fake.tally(), [""; 0]);
+    fake.write("src/backend/untracked.c", "git does not ignore it");
+    assert_ne!(of(None), tree);
+
+    assert_eq!(fs::read(fake.path("postgresql/.git/index")).unwrap(), index);
+    assert_eq!(fake.git(&["status", "--porcelain", "--ignored"]), status);
+}
+
+#[test]
+fn tarballs_are_built_however_they_are_compressed() {
+    let fake = FakeSource::new();
+    for (name, compression) in
+        [("a.tar", ""), ("a.tar.gz", "--gzip"), ("a.tar.bz2", "--bzip2"), ("a.tar.xz", "--xz")]
+    {
+        fake.tar(name, compression);
+        let built = fake.build_as(fake.build_of(name)).unwrap();
+        let expected: &[&str] = if compression.is_empty() { &EVERYTHING } else { &ANEW };
+        assert_eq!(fake.tally(), expected, "{name}");
+        assert!(built.build().unwrap().content.starts_with("tarball:"));
+        assert_eq!(compiled(&built), "one");
+        assert_eq!(fake.build_as(fake.build_of(name)).unwrap(), built);
+        assert_eq!(fake.tally(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_directory_that_something_was_built_in_is_no_source() {
+    let fake = FakeSource::new();
+    let first = fake.build().unwrap();
+    fake.write("build/config.status", "");
+    fake.write("build/src/backend/main.c", "generated");
+    assert_eq!(fake.build().unwrap(), first);
+}
+
+#[test]
+fn a_build_that_fails_shows_its_last_words_and_keeps_its_log() {
+    let fake = FakeSource::new();
+    let makefile = fs::read_to_string(fake.path("postgresql/src/backend/Makefile.in")).unwrap();
+    fake.write("src/backend/Makefile.in", &format!("{makefile}\nother.o:\n\t@echo no such thing; exit 3\n"));
+    let error = fake.build().unwrap_err();
+    let Error::Build { ref log, .. } = error else { panic!("{error}") };
+    let message = error.to_string();
+    let what = format!("could not compile PostgreSQL {}", support::installed("18").version());
+    assert!(message.starts_with(&what), "{message}");
+    assert!(message.contains("no such thing") && message.contains(log.to_str().unwrap()), "{message}");
+    let said = fs::read_to_string(log).unwrap();
+    assert!(said.contains("options: --enable-depend") && said.contains("no such thing"), "{said}");
+    assert_eq!(server::installed(&fake.cache).unwrap(), []);
+
+    fake.write("src/backend/Makefile.in", &makefile);
+    assert_eq!(compiled(&fake.build().unwrap()), "one");
+
+    fake.write("src/backend/Makefile.in", "all:\ninstall:\n\tmkdir -p $(DESTDIR)/usr/local/pgsql/bin\n");
+    let message = fake.build().unwrap_err().to_string();
+    assert!(message.contains("there is no bin/postgres in it"), "{message}");
+    assert_eq!(names(&fake.path("cache/installations")).len(), 1, "nothing half-done is left");
+}
+
+#[test]
+fn what_is_no_source_is_refused_before_anything_is_built() {
+    let fake = FakeSource::new();
+    let refused = |build: model::server::Build, why: &str| {
+        let message = fake.build_as(build).unwrap_err().to_string();
+        assert!(message.contains(why), "{message}");
+    };
+    let plain = fake.build_of("postgresql");
+    let with = |option: &str| model::server::Build { options: vec![option.to_owned()], ..plain.clone() };
+    refused(with("CFLAGS=-O3"), "say `cflags` instead");
+    refused(with("--prefix=/opt"), "pgdyno decides where it is installed");
+    refused(fake.build_of("nowhere"), "nowhere");
+    let git_ref = Some("main".to_owned());
+    refused(model::server::Build { git_ref, ..plain.clone() }, "git has no \"main\" there");
+    fs::write(fake.path("notes.txt"), "").unwrap();
+    refused(fake.build_of("notes.txt"), "it is neither a directory nor a tarball");
+    fs::create_dir(fake.path("empty")).unwrap();
+    refused(fake.build_of("empty"), "it is no source of PostgreSQL");
+    fs::write(fake.path("broken.tar.gz"), "no tarball").unwrap();
+    refused(fake.build_of("broken.tar.gz"), "could not unpack PostgreSQL from");
+    fake.write("config.status", "");
+    refused(plain, "make distclean");
+    assert_eq!(fake.tally(), [""; 0]);
+}
+
+/// Runs in a process of its own, since tools are found by the environment: builds, and says how it went.
+#[test]
+fn builder() {
+    let Some(location) = role() else { return };
+    let cache = host::Cache::open().unwrap();
+    let build = model::server::Build {
+        location: location.into(),
+        git_ref: None,
+        system: None,
+        options: vec![],
+        cflags: None,
+    };
+    match server::installation(&cache, &model::server::Source::Build(build), &Quiet) {
+        Ok(installation) => println!("\nBUILT {}", installation.identity()),
+        Err(error) => println!("\nREFUSED {error}"),
+    }
+}
+
+#[test]
+fn a_missing_tool_is_named_with_its_package() {
+    let fake = FakeSource::new();
+    let tools = fake.path("tools");
+    fs::create_dir(&tools).unwrap();
+    let build = || {
+        let environment =
+            [("PATH", tools.to_str().unwrap()), ("PGDYNO_CACHE", fake.cache.directory().to_str().unwrap())];
+        let child = as_child("builder", fake.path("postgresql").to_str().unwrap(), &environment);
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let provide = |tool: &str| {
+        let path = std::env::var_os("PATH").unwrap();
+        let found = std::env::split_paths(&path).map(|directory| directory.join(tool));
+        let found = found.into_iter().find(|place| place.is_file()).unwrap();
+        std::os::unix::fs::symlink(found, tools.join(tool)).unwrap();
+    };
+    let missing = |tool: &str, package: &str| {
+        let said = build();
+        assert!(said.contains(&format!("needs `{tool}`")), "{said}");
+        assert!(said.contains(&format!("apt-get install {package})")), "{said}");
+    };
+    missing("cc", "gcc");
+    provide("cc");
+    missing("make", "make");
+    provide("make");
+    // A parser that is not generated yet.
+    fake.write("src/backend/parser/gram.y", "");
+    missing("bison", "bison");
+}
+
+/// Interrupts as soon as there is a file.
+struct UntilThereIs<'a>(&'a Path);
+
+impl Progress for UntilThereIs<'_> {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+
+    fn interrupted(&self) -> bool {
+        self.0.exists()
+    }
+}
+
+#[test]
+fn an_interrupted_build_leaves_no_process_and_no_installation() {
+    let fake = FakeSource::new();
+    let makefile = fs::read_to_string(fake.path("postgresql/src/backend/Makefile.in")).unwrap();
+    let pid = fake.path("pid");
+    // The process id is that of the sleep, and is there whole or not at all.
+    let recipe = format!("\t@echo $$$$ > {0}.new; mv {0}.new {0}; exec sleep 1000\n", pid.display());
+    fake.write("src/backend/Makefile.in", &format!("{makefile}\nother.o:\n{recipe}"));
+    let outcome = fake.build_with(fake.build_of("postgresql"), &UntilThereIs(&pid));
+    assert!(outcome.as_ref().is_err_and(Error::is_interrupted), "{outcome:?}");
+    let process = fs::read_to_string(&pid).unwrap();
+    let command = Path::new("/proc").join(process.trim()).join("comm");
+    support::wait_until("the build's process is gone", || {
+        !fs::read_to_string(&command).is_ok_and(|name| name.trim() == "sleep")
+    });
+    assert_eq!(names(&fake.path("cache/installations")), [""; 0]);
+    fake.write("src/backend/Makefile.in", &makefile);
+    fake.build().unwrap();
+}

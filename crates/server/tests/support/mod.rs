@@ -1,0 +1,92 @@
+//! What the integration tests share: the ordinary cache, and looking at processes from outside.
+#![allow(dead_code)]
+
+pub(crate) mod fake_source;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use host::{Cache, Progress};
+use server::{Installation, Server, Template};
+
+/// Says nothing.
+pub(crate) struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+pub(crate) fn cache() -> Cache {
+    Cache::open().unwrap()
+}
+
+pub(crate) fn installed(version: &str) -> Installation {
+    server::install(&cache(), version, &Quiet).unwrap()
+}
+
+pub(crate) fn template(version: &str, scale: u32) -> Template {
+    server::template(&cache(), &installed(version), &[], &scale.into(), &Quiet).unwrap()
+}
+
+pub(crate) fn server(version: &str, settings: &[(&str, &str)]) -> Server {
+    template(version, 1).clone_cluster(&cache(), &Quiet).unwrap().start(&self::settings(settings)).unwrap()
+}
+
+pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Connects to a database by the server's socket.
+pub(crate) fn connect(server: &Server, database: &str) -> postgres::Client {
+    let model::message::Endpoint::Unix { directory, port } =
+        server.endpoint(model::workload::Transport::Unix)
+    else {
+        panic!("not a socket")
+    };
+    postgres::Config::new()
+        .host_path(directory)
+        .port(port)
+        .user(server::USER)
+        .dbname(database)
+        .connect(postgres::NoTls)
+        .unwrap()
+}
+
+/// Ids of the living processes that work in a directory.
+pub(crate) fn processes_in(directory: &Path) -> Vec<u32> {
+    let of = |pid: u32| std::fs::read_link(format!("/proc/{pid}/cwd"));
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| of(*pid).is_ok_and(|cwd| cwd.starts_with(directory)))
+        .collect()
+}
+
+/// Waits until a condition holds; fails after half a minute.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs one test of this test program in a process of its own, as the part `role`.
+pub(crate) fn as_child(test: &str, role: &str, environment: &[(&str, &str)]) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("PGDYNO_TEST_ROLE", role)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The part that this process has, where it was started by [`as_child`].
+pub(crate) fn role() -> Option<String> {
+    std::env::var("PGDYNO_TEST_ROLE").ok()
+}
