@@ -1,19 +1,18 @@
 //! Clusters: data directories that belong to one pgdyno process and go with it.
 
-use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use model::limits::Limits;
+use rustix::fs::{Advice, fadvise};
 
 use crate::data::copy::{Copied, Stamps, make_alike};
 use crate::data::initdb::initdb;
 use crate::error::Error;
 use crate::limits::{self, Group};
 use crate::programs::installation::Installation;
-use crate::server::Server;
 use crate::sockets;
 use host::Cache;
 use host::Doing;
@@ -118,24 +117,12 @@ impl Cluster {
         })
     }
 
-    /// Starts a server on it with these settings, and waits until it takes connections.
+    /// Puts its files out of the system's page cache.
     ///
     /// # Errors
-    /// A setting that can't be used; a server that does not start, with the end of its log.
-    pub fn start(self, settings: &BTreeMap<String, String>) -> Result<Server, Error> {
-        Server::start(self, settings, &Limits::none())
-    }
-
-    /// Starts a server that is held to limits from its first moment on. What the system's page cache has of its files
-    /// is dropped before: it would count for whoever brought it there.
-    ///
-    /// # Errors
-    /// As [`Self::start`]; limits that can't be had here, or in which the server can't live.
-    pub fn start_within(self, settings: &BTreeMap<String, String>, limits: &Limits) -> Result<Server, Error> {
-        if !limits.is_none() {
-            self.forget_files()?;
-        }
-        Server::start(self, settings, limits)
+    /// A file can't be opened or synced.
+    pub fn forget_files(&self) -> Result<(), Error> {
+        forget_files(&self.data_directory())
     }
 
     /// Control groups for its server. Their directories are written down before they are made, for the next sweep.
@@ -196,4 +183,21 @@ pub(crate) fn remove_cluster(directory: &Path) -> Result<(), Error> {
 pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     let opened = fs::File::open(path).doing("open", path)?;
     Ok(rustix::fs::syncfs(&opened).doing("sync", path)?)
+}
+
+/// Puts the files below a directory out of the system's page cache. What is dirty is written first. Whoever uses the
+/// files in the meantime brings them back.
+fn forget_files(directory: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(directory).doing("read the directory", directory)? {
+        let path = entry.doing("read the directory", directory)?.path();
+        let meta = path.symlink_metadata().doing("look at", &path)?;
+        if meta.is_dir() {
+            forget_files(&path)?;
+        } else if meta.is_file() {
+            let file = File::open(&path).doing("open", &path)?;
+            file.sync_data().doing("sync", &path)?;
+            fadvise(&file, 0, None, Advice::DontNeed).doing("put out of the page cache", &path)?;
+        }
+    }
+    Ok(())
 }

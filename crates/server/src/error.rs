@@ -158,10 +158,12 @@ pub enum Error {
         why: String,
     },
     /// pgbench has no such scale.
-    #[error("scale {scale} can't be loaded: expected 1 to {}", crate::data::pgbench_tables::MAX_SCALE)]
+    #[error("scale {scale} can't be loaded: expected 1 to {max}")]
     Scale {
         /// The scale that was asked for.
         scale: u32,
+        /// The largest scale.
+        max: u32,
     },
     /// A server setting that can't be written, or that pgdyno must set itself.
     #[error("the server setting \"{name}\" can't be used: {why}")]

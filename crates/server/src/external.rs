@@ -23,7 +23,7 @@ use postgres::Client;
 
 use crate::Major;
 use crate::control::Control;
-use crate::data::content::Content;
+use crate::dataset::content::Content;
 use crate::error::Error;
 use crate::readiness::Warmed;
 use host::Cache;

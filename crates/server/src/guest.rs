@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, DATA};
-use crate::data::template::Template;
+use crate::dataset::template::Template;
 use crate::error::Error;
 use crate::programs::installation::{Installation, Record};
 use host::Cache;

@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use model::units::Size;
@@ -98,7 +98,7 @@ impl Launch<'_> {
     fn attempt(&self, port: u16) -> Result<Launched, Error> {
         let log = OpenOptions::new().create(true).append(true).open(self.log).doing("write", self.log)?;
         let log_from = log.metadata().doing("look at", self.log)?.len();
-        let mut postgres = command(self.installation, "postgres", self.user);
+        let mut postgres = self.installation.command("postgres", self.user);
         postgres
             .arg("-D")
             .arg(self.data)
@@ -185,18 +185,6 @@ impl Launch<'_> {
         fs::write(&file, log_settings() + &settings_text(self.settings)?).doing("write", &file)?;
         Ok(self.user.own(&file)?)
     }
-}
-
-/// A program of the installation, run by the server's user in a plain environment: neither `PG*` variables nor the
-/// user's locale have a say.
-pub(crate) fn command(installation: &Installation, program: &str, user: &ServerUser) -> Command {
-    let mut command = Command::new(installation.program(program));
-    command.env_clear().env("LC_ALL", "C").env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    if let Some(zone) = std::env::var_os("TZ") {
-        command.env("TZ", zone);
-    }
-    user.run(&mut command);
-    command
 }
 
 /// How to connect by the socket.

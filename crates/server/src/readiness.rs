@@ -1,19 +1,9 @@
 //! What brings a server into the state in which a trial is to begin.
 
-use std::fs::File;
-use std::path::Path;
-
 use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
-use rustix::fs::{Advice, fadvise};
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::cluster::Cluster;
 use crate::control::Control;
 use crate::error::Error;
-use crate::process::postgres_processes;
-use crate::server::Server;
-use host::Doing;
 
 /// What reading a data set into the server's buffers came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,43 +48,6 @@ impl Control {
     }
 }
 
-impl Server {
-    /// Keeps the server's processes, and those that they will start, to some processors.
-    ///
-    /// # Errors
-    /// The system does not allow it.
-    pub fn keep_to(&self, cpus: &[u32]) -> Result<(), Error> {
-        let mut set = CpuSet::new();
-        for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
-            set.set(cpu as usize);
-        }
-        // The postmaster first: what it starts from then on has its processors.
-        let others = postgres_processes(self.data_directory()).into_iter().filter(|pid| *pid != self.pid());
-        for pid in std::iter::once(self.pid()).chain(others) {
-            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            match sched_setaffinity(pid, &set) {
-                Err(error) if error != rustix::io::Errno::SRCH => {
-                    return Ok(
-                        Err(error).doing("keep to some processors the server in", self.data_directory())?
-                    );
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Cluster {
-    /// Puts its files out of the system's page cache.
-    ///
-    /// # Errors
-    /// A file can't be opened or synced.
-    pub fn forget_files(&self) -> Result<(), Error> {
-        forget_files(&self.data_directory())
-    }
-}
-
 /// The statement that reads a relation.
 fn warming(has_prewarm: bool, oid: &str, name: &str, kind: &str) -> Option<String> {
     match (has_prewarm, kind) {
@@ -114,21 +67,4 @@ pub(crate) fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQue
             _ => None,
         })
         .collect())
-}
-
-/// Puts the files below a directory out of the system's page cache. What is dirty is written first. Whoever uses the
-/// files in the meantime brings them back.
-fn forget_files(directory: &Path) -> Result<(), Error> {
-    for entry in std::fs::read_dir(directory).doing("read the directory", directory)? {
-        let path = entry.doing("read the directory", directory)?.path();
-        let meta = path.symlink_metadata().doing("look at", &path)?;
-        if meta.is_dir() {
-            forget_files(&path)?;
-        } else if meta.is_file() {
-            let file = File::open(&path).doing("open", &path)?;
-            file.sync_data().doing("sync", &path)?;
-            fadvise(&file, 0, None, Advice::DontNeed).doing("put out of the page cache", &path)?;
-        }
-    }
-    Ok(())
 }

@@ -11,15 +11,17 @@ use model::message::{Connection, Endpoint};
 use model::record::Setting;
 use model::workload::{Statement, Transport};
 use postgres::config::SslMode;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::cluster::Cluster;
 use crate::control::Control;
 use crate::error::Error;
 use crate::launch::{Launch, Launched, client_config, log_text, read_log};
 use crate::limits::Group;
-use crate::process::end_all;
+use crate::process::{end_all, postgres_processes};
 use crate::readiness::Warmed;
+use host::Doing;
 use host::process::{signal, until};
 
 /// A fast stop writes all that is dirty to the disk.
@@ -52,6 +54,28 @@ pub struct Server {
     pub(crate) control: Control,
     /// Where its limits are; none where it has none.
     group: Option<Box<Group>>,
+}
+
+impl Cluster {
+    /// Starts a server on it with these settings, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// A setting that can't be used; a server that does not start, with the end of its log.
+    pub fn start(self, settings: &BTreeMap<String, String>) -> Result<Server, Error> {
+        Server::start(self, settings, &Limits::none())
+    }
+
+    /// Starts a server that is held to limits from its first moment on. What the system's page cache has of its files
+    /// is dropped before: it would count for whoever brought it there.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; limits that can't be had here, or in which the server can't live.
+    pub fn start_within(self, settings: &BTreeMap<String, String>, limits: &Limits) -> Result<Server, Error> {
+        if !limits.is_none() {
+            self.forget_files()?;
+        }
+        Server::start(self, settings, limits)
+    }
 }
 
 impl Server {
@@ -241,6 +265,31 @@ impl Server {
 
     pub(crate) fn group(&self) -> Option<&Group> {
         self.group.as_deref()
+    }
+
+    /// Keeps the server's processes, and those that they will start, to some processors.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn keep_to(&self, cpus: &[u32]) -> Result<(), Error> {
+        let mut set = CpuSet::new();
+        for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
+            set.set(cpu as usize);
+        }
+        // The postmaster first: what it starts from then on has its processors.
+        let others = postgres_processes(self.data_directory()).into_iter().filter(|pid| *pid != self.pid());
+        for pid in std::iter::once(self.pid()).chain(others) {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            match sched_setaffinity(pid, &set) {
+                Err(error) if error != rustix::io::Errno::SRCH => {
+                    return Ok(
+                        Err(error).doing("keep to some processors the server in", self.data_directory())?
+                    );
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// How it ended, if it has. Does not wait.

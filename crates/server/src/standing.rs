@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::DATA;
 use crate::data::copy::{Stamps, make_alike};
 use crate::data::initdb::initdb;
-use crate::data::template::Template;
+use crate::dataset::template::Template;
 use crate::error::Error;
 use crate::launch::{Launch, Launched};
 use crate::process::{end_all, none_within, postmaster};

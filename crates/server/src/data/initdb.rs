@@ -7,7 +7,6 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::error::Error;
-use crate::launch::command;
 use crate::programs::installation::Installation;
 use host::Doing;
 use host::ServerUser;
@@ -51,7 +50,7 @@ pub(crate) fn initdb(
     fs::create_dir(data).doing("make the directory", data)?;
     user.own(data)?;
     let output = File::create(log).doing("write", log)?;
-    let mut initdb = command(installation, "initdb", user);
+    let mut initdb = installation.command("initdb", user);
     initdb
         .arg("-D")
         .arg(data)

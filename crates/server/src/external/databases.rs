@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::literal;
 use crate::control::Control;
-use crate::data::content::Content;
-use crate::data::dataset::fill;
+use crate::dataset::content::Content;
+use crate::dataset::fill::fill;
 use crate::error::{Error, sql_text};
 use crate::{DATABASE, Major};
 use host::Progress;

@@ -3,22 +3,22 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use jiff::Timestamp;
 use model::server::{BuildSystem, Source};
 use serde::{Deserialize, Serialize};
 
-use crate::data::template;
 use crate::error::Error;
 use crate::programs::in_place::{Stamp, in_place};
 use crate::programs::install::install;
 use crate::programs::source;
-use crate::standing;
 use crate::version::{Version, Wanted};
 use host::Cache;
 use host::Doing;
 use host::Lock;
 use host::Progress;
+use host::ServerUser;
 use host::files::{entries, remove_tree};
 
 /// The record beside the binaries. It is written before the directory gets its name, so what has a name is whole.
@@ -253,6 +253,20 @@ fn finish(tree: &Path, record: &Record) -> Result<(), Error> {
     Ok(rustix::fs::syncfs(&opened).doing("sync", tree)?)
 }
 
+impl Installation {
+    /// A program of the installation, run by the server's user in a plain environment: neither `PG*` variables nor the
+    /// user's locale have a say.
+    pub(crate) fn command(&self, program: &str, user: &ServerUser) -> Command {
+        let mut command = Command::new(self.program(program));
+        command.env_clear().env("LC_ALL", "C").env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        if let Some(zone) = std::env::var_os("TZ") {
+            command.env("TZ", zone);
+        }
+        user.run(&mut command);
+        command
+    }
+}
+
 /// A program that is not in a directory though no server can do without it.
 pub(crate) fn missing_program(programs: &Path) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| !programs.join(program).is_file())
@@ -275,63 +289,10 @@ fn open_to_all(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what of a version is installed (all downloaded releases of a major), or the installation of an identity,
-/// with its templates. Gives the identities that were removed.
-///
-/// # Errors
-/// It is not installed, or in use.
-pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
-    let found = match find(cache, version)? {
-        Some(installation) => vec![installation],
-        None => {
-            let wanted: Wanted = version
-                .parse()
-                // What looks like an identity is no mistyped version.
-                .map_err(|error| match version.contains('-') {
-                    true => Error::NotInstalled { version: version.to_owned() },
-                    false => error,
-                })?;
-            downloaded(cache, wanted)?
-        }
-    };
-    if found.is_empty() {
-        return Err(Error::NotInstalled { version: version.to_owned() });
-    }
-    for installation in &found {
-        remove_one(cache, installation)?;
-    }
-    Ok(found.into_iter().map(|installation| installation.identity).collect())
-}
-
 /// The downloaded versions that would do, oldest first.
 pub(crate) fn downloaded(cache: &Cache, wanted: Wanted) -> Result<Vec<Installation>, Error> {
     let fits = |found: &Installation| found.origin() == Origin::Embedded && wanted.allows(found.version);
     Ok(installed(cache)?.into_iter().filter(fits).collect())
-}
-
-fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {
-    let identity = installation.identity();
-    let in_use = |by: &str| Error::InUse { what: format!("PostgreSQL {identity}"), by: by.to_owned() };
-    if let Some(server) = standing::running_on(cache, identity)? {
-        return Err(in_use(&format!("the server {server} (`pgdyno server stop {server}`)")));
-    }
-    let Some(_lock) = Lock::try_exclusive(&lock_file(cache, identity))? else {
-        return Err(in_use("another pgdyno"));
-    };
-    for template in template::templates(cache)? {
-        if template.server() == identity {
-            template.remove(cache)?;
-        }
-    }
-    // The name goes first, so that a half removed installation is not taken for one.
-    let partial = partial(cache, identity);
-    remove_tree(&partial)?;
-    fs::rename(&installation.directory, &partial).doing("remove", &installation.directory)?;
-    remove_tree(&partial)?;
-    match installation.build() {
-        Some(build) => source::remove_directory(cache, &build.directory),
-        None => Ok(()),
-    }
 }
 
 /// Takes away what interrupted installations and removals left. Those under way have their lock.
@@ -353,7 +314,7 @@ pub(crate) fn sweep_partial(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     Ok(removed)
 }
 
-fn partial(cache: &Cache, identity: &str) -> PathBuf {
+pub(crate) fn partial(cache: &Cache, identity: &str) -> PathBuf {
     cache.installations().join(format!(".{identity}.partial"))
 }
 

@@ -1,6 +1,6 @@
 //! Keeping templates within a size: those that were used longest ago go first.
 
-use crate::data::template::{remove_unused, templates};
+use crate::dataset::template::{remove_unused, templates};
 use crate::error::Error;
 use host::Cache;
 use host::Lock;

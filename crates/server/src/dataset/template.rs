@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, sync_file_system};
-use crate::data::content::Content;
-use crate::data::dataset::{check_scale, load_settings};
 use crate::data::initdb::{check_options, wal_segment_bytes};
-use crate::data::{disk, eviction};
+use crate::dataset::content::Content;
+use crate::dataset::fill::{check_scale, load_settings};
+use crate::dataset::{disk, eviction};
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use crate::server::{Server, StopMode};

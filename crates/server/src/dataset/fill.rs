@@ -8,8 +8,8 @@ use model::workload::Statement;
 use postgres::Client;
 
 use crate::control::Control;
-use crate::data::content::{Content, Setup};
-use crate::data::pgbench_tables::{
+use crate::dataset::content::{Content, Setup};
+use crate::dataset::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
 };
 use crate::error::{Error, sql_text};
@@ -45,7 +45,7 @@ pub(crate) fn load_settings(segment_bytes: u64) -> BTreeMap<String, String> {
 pub(crate) fn check_scale(scale: u32) -> Result<(), Error> {
     match scale {
         1..=MAX_SCALE => Ok(()),
-        _ => Err(Error::Scale { scale }),
+        _ => Err(Error::Scale { scale, max: MAX_SCALE }),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use model::record::RawRead;
 use rustix::process::Signal;
 
-use super::blocks::aligned;
+use crate::data::blocks::aligned;
 use crate::error::Error;
 use crate::limits::Group;
 use crate::readiness::rows;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::data::content::Content;
 use crate::data::initdb::wal_segment_bytes;
-use crate::data::template;
+use crate::dataset::content::Content;
+use crate::dataset::template;
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use host::Cache;

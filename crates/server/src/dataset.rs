@@ -1,0 +1,8 @@
+//! Data sets: made once as a template, and copied for each trial.
+
+pub(crate) mod content;
+pub(crate) mod disk;
+mod eviction;
+pub(crate) mod fill;
+pub(crate) mod pgbench_tables;
+pub(crate) mod template;

@@ -1,0 +1,66 @@
+//! Removing an installation with the data sets that were made by it.
+
+use std::fs;
+
+use host::files::remove_tree;
+use host::{Cache, Doing, Lock};
+
+use crate::dataset::template;
+use crate::error::Error;
+use crate::programs::installation::{Installation, downloaded, find, lock_file, partial};
+use crate::programs::source;
+use crate::standing;
+use crate::version::Wanted;
+
+/// Removes what of a version is installed (all downloaded releases of a major), or the installation of an identity,
+/// with its templates. Gives the identities that were removed.
+///
+/// # Errors
+/// It is not installed, or in use.
+pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
+    let found = match find(cache, version)? {
+        Some(installation) => vec![installation],
+        None => {
+            let wanted: Wanted = version
+                .parse()
+                // What looks like an identity is no mistyped version.
+                .map_err(|error| match version.contains('-') {
+                    true => Error::NotInstalled { version: version.to_owned() },
+                    false => error,
+                })?;
+            downloaded(cache, wanted)?
+        }
+    };
+    if found.is_empty() {
+        return Err(Error::NotInstalled { version: version.to_owned() });
+    }
+    for installation in &found {
+        remove_one(cache, installation)?;
+    }
+    Ok(found.into_iter().map(|installation| installation.identity).collect())
+}
+
+fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {
+    let identity = installation.identity();
+    let in_use = |by: &str| Error::InUse { what: format!("PostgreSQL {identity}"), by: by.to_owned() };
+    if let Some(server) = standing::running_on(cache, identity)? {
+        return Err(in_use(&format!("the server {server} (`pgdyno server stop {server}`)")));
+    }
+    let Some(_lock) = Lock::try_exclusive(&lock_file(cache, identity))? else {
+        return Err(in_use("another pgdyno"));
+    };
+    for template in template::templates(cache)? {
+        if template.server() == identity {
+            template.remove(cache)?;
+        }
+    }
+    // The name goes first, so that a half removed installation is not taken for one.
+    let partial = partial(cache, identity);
+    remove_tree(&partial)?;
+    fs::rename(&installation.directory, &partial).doing("remove", &installation.directory)?;
+    remove_tree(&partial)?;
+    match installation.build() {
+        Some(build) => source::remove_directory(cache, &build.directory),
+        None => Ok(()),
+    }
+}
