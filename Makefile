@@ -1,12 +1,19 @@
 # Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test test-reboot lint unit browser screenshots bench conformance fuzz clean compiler chromium perf kernels cargo-deny
+.PHONY: build web demo test check test-reboot lint unit program-tests crate-tests browser screenshots bench conformance fuzz clean \
+	compiler chromium perf kernels clients cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
 CARGO_DENY_VERSION := 0.20.2
 FUZZ_SECONDS := 600
+
+# Tests that can't run on this machine write a line each, which `make test` shows at its end.
+SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
+export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
+# pgbench, where it is not installed, is among these.
+export PATH := $(CURDIR)/target/test-programs:$(PATH)
 
 # Where the report's front end keeps what it is built from: node_modules is up to date when this file is.
 WEB_MODULES := web/node_modules/.package-lock.json
@@ -24,7 +31,14 @@ demo: build
 	@echo "The report is in $(REPORT)"
 
 ## test: every check there is
-test: lint unit browser
+test: lint unit
+	@setup/skipped "$(SKIPPED_TESTS)"
+
+## check: lint, and all tests that need no server; the one to run all the time
+check: lint
+	cargo test --quiet --locked $$(setup/packages-with-servers not) --tests
+	cargo test --quiet --locked $$(setup/packages-with-servers) --lib --bins --test offline -- --skip server_tests
+	cd web && npm run --silent test
 
 ## lint: formatting, clippy, dependencies, types and floors
 lint: compiler $(WEB_PAGE) cargo-deny
@@ -33,10 +47,21 @@ lint: compiler $(WEB_PAGE) cargo-deny
 	cargo deny --log-level error check bans licenses sources
 	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check
 
-## unit: Rust and front-end tests, against real PostgreSQL servers
-unit: compiler perf kernels $(WEB_PAGE)
-	cargo test --workspace --locked --no-fail-fast
+## unit: Rust and front-end tests, against real PostgreSQL servers. Most of their time is waited for: two lanes run side by
+## side, and after them what has to be alone on the machine
+unit: compiler perf kernels clients chromium $(WEB_PAGE)
+	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
+	cargo test --workspace --locked --no-run
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target program-tests crate-tests
+	cargo test -p pgdyno --locked --no-fail-fast -- alone_
+
+program-tests:
+	cargo test -p pgdyno --locked --no-fail-fast -- --skip alone_
+
+crate-tests:
+	cargo test --workspace --exclude pgdyno --locked --no-fail-fast
 	cd web && npm run --silent test
+	$(MAKE) --no-print-directory browser
 
 ## browser: the report in a real browser: of test data, then of a small campaign on real servers, from its file and served
 browser: compiler $(WEB_PAGE) chromium
@@ -109,6 +134,11 @@ kernels:
 	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dpkg-deb:dpkg
 	@[ -x /usr/lib/qemu/virtiofsd ] || setup/packages /usr/libexec/virtiofsd:virtiofsd
 
+# What tests compare with: psql, openssl, and pgbench without its server.
+clients:
+	@setup/packages psql:postgresql-client openssl:openssl
+	@setup/pgbench target/test-programs
+
 cargo-deny: compiler
 	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \
-		cargo install cargo-deny --locked --version $(CARGO_DENY_VERSION)
+		cargo install cargo-deny --locked --version $(CARGO_DENY_VERSION) --debug --config profile.dev.debug=false

@@ -14,7 +14,7 @@ mod view;
 mod waits;
 
 #[cfg(test)]
-mod tests;
+mod server_tests;
 
 pub use buffers::buffers;
 pub use holders::Holder;

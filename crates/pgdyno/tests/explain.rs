@@ -19,6 +19,7 @@ use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
 use postgres::{Client, NoTls};
 use serde_json::Value;
+use skip::skip;
 use support::{Bench, text, wait_until};
 
 /// Something that is done to a trial, and what is to be said of it.
@@ -175,7 +176,7 @@ fn can_limit() -> bool {
 }
 
 #[test]
-fn planted_causes_are_named_and_others_are_not() {
+fn alone_planted_causes_are_named_and_others_are_not() {
     let processors = thread::available_parallelism().unwrap().get();
     let mut rows = String::new();
     let mut wrong = Vec::new();
@@ -183,7 +184,7 @@ fn planted_causes_are_named_and_others_are_not() {
     for case in &CASES {
         let case = if case.campaign.contains("memory = ") && !limits { &WITHOUT_LIMITS } else { case };
         if processors < 2 && case.campaign.contains("pin") {
-            eprintln!("not tried, since there is but one processor: {}", case.what);
+            skip(format!("there is but one processor: {}", case.what));
             continue;
         }
         let (told, gates) = explained(case);
@@ -374,7 +375,7 @@ fn write(rows: &str) {
 }
 
 #[test]
-fn cells_are_explained_together_and_one_beside_the_other() {
+fn alone_cells_are_explained_together_and_one_beside_the_other() {
     let bench = Bench::new(
         "name = 'cells'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 4]\n\
          [run]\nduration = '2s'\nwarmup = '0s'\nrepeats = 2\n\
@@ -423,7 +424,7 @@ fn cells_are_explained_together_and_one_beside_the_other() {
 }
 
 #[test]
-fn a_trial_beside_which_nothing_was_collected_says_so() {
+fn alone_a_trial_beside_which_nothing_was_collected_says_so() {
     let bench = Bench::new(
         "name = 'bare'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
          [run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 1\n\

@@ -7,6 +7,7 @@ mod support;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use skip::skip;
 use support::pgbench::{Ended, Pgbench, oracle};
 
 /// Command lines that pgbench refuses before it looks for a server.
@@ -78,8 +79,7 @@ const REFUSED: [&str; 62] = [
 #[test]
 fn what_is_refused_is_refused_in_pgbenchs_words() {
     let Some(major) = oracle() else {
-        eprintln!("skipped: there is no pgbench here to compare with");
-        return;
+        return skip("there is no pgbench here to compare with");
     };
     for line in REFUSED {
         let refused = |pgbench| run(pgbench, line);

@@ -7,6 +7,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use skip::skip;
 use support::pgbench::{Bench, Ended, Pgbench, form, oracle};
 
 /// Every function and operator, every kind of value, and the variables that are there by themselves. Each result is
@@ -218,7 +219,7 @@ fn initialization(bench: &Bench, since: usize) -> Vec<String> {
 /// A server, and us as the version that is there to compare with.
 fn start() -> Option<(Bench, Pgbench)> {
     let Some(major) = oracle() else {
-        eprintln!("skipped: there is no pgbench here to compare with");
+        skip("there is no pgbench here to compare with");
         return None;
     };
     Some((Bench::new("18"), Pgbench::Ours(major)))

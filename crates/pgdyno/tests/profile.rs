@@ -10,12 +10,13 @@ use collect::Perf;
 use model::profile::{Profile, Stacks, Unwinding};
 use model::record::{Status, TrialRecord};
 use model::units::Span;
+use skip::skip;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 /// Whether it can be tried here; says why not.
 fn can_profile() -> bool {
     let profile = Profile { hz: Profile::USUAL_HZ, callgraph: None, window: None, off_cpu: None };
-    Perf::find(&profile).map_err(|why| eprintln!("not tried: {why}")).is_ok()
+    Perf::find(&profile).map_err(skip).is_ok()
 }
 
 fn bench(duration: &str, profile: &str) -> Bench {
@@ -161,8 +162,7 @@ fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
         off_cpu: Some(Span::from_us(1_000_000)),
     };
     if let Err(why) = Perf::find(&profile) {
-        eprintln!("not tried: {why}");
-        return;
+        return skip(why);
     }
     // All clients update one row, and keep it for 20 ms: seven of eight wait for it.
     let bench = Bench::new(

@@ -9,6 +9,7 @@ use std::fs;
 use host::Cache;
 use model::limits::{DiskLimit, Limits};
 use model::record::Status;
+use skip::skip;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 #[test]
@@ -52,8 +53,7 @@ fn reading_past_the_server_is_held_to_its_limits_and_ends_when_the_user_wants_to
     let disk = DiskLimit { name: "slow".to_owned(), read_bytes_s: Some(4 << 20), ..DiskLimit::none() };
     let limits = Limits { disk, ..Limits::none() };
     if let Err(why) = server::check_limits(&Cache::open().unwrap(), &limits) {
-        eprintln!("not tried: {why}");
-        return;
+        return skip(why);
     }
     let bench = Bench::new(
         "name = 'slow'\n[factors]\nserver = ['18']\nworkload = ['scans']\nclients = [1]\ncache = ['cold']\n\

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::{Cache, Progress};
 use server::{Content, Dataset, Error, Server, StopMode, disk_need};
+use skip::skip;
 use support::{Quiet, as_child, cache, connect, installed, role, settings, template};
 use tempfile::TempDir;
 
@@ -247,7 +248,6 @@ fn blocks_are_shared_where_the_file_system_can() {
     if can {
         assert!(copied.reflinked_bytes > 0 && copied.copied_bytes == 0, "{copied:?}");
     } else {
-        eprintln!("skipped: the file system of {} can't share blocks", directory.display());
         assert!(copied.copied_bytes > 0 && copied.reflinked_bytes == 0, "{copied:?}");
     }
 }
@@ -296,7 +296,7 @@ impl SmallDisk {
         if mount.is_ok_and(|mount| mount.status.success()) {
             return Some(Self { directory, _above: above });
         }
-        eprintln!("skipped: no small file system can be mounted here (root may)");
+        skip("no small file system can be mounted here (root may)");
         None
     }
 }

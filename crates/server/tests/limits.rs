@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
 use server::{Error, Server, StopMode};
+use skip::skip;
 use support::{Quiet, as_child, cache, connect, processes_in, role, settings, template, wait_until};
 
 const MB: u64 = 1 << 20;
@@ -32,7 +33,7 @@ fn disk() -> Limits {
 
 /// Whether it can be tried here; says why not.
 fn can(limits: &Limits) -> bool {
-    server::check_limits(&cache(), limits).map_err(|why| eprintln!("not tried: {why}")).is_ok()
+    server::check_limits(&cache(), limits).map_err(skip).is_ok()
 }
 
 fn started(scale: u32, limits: &Limits, asked: &[(&str, &str)]) -> Result<Server, Error> {

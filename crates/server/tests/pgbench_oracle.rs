@@ -9,6 +9,7 @@ use std::process::Command;
 use model::message::Endpoint;
 use model::workload::Transport;
 use server::Server;
+use skip::skip;
 use support::{Quiet, cache, connect, settings, template};
 
 const SCALE: u32 = 2;
@@ -16,8 +17,7 @@ const SCALE: u32 = 2;
 #[test]
 fn the_data_set_is_what_pgbench_makes() {
     let Some(major) = pgbench_major() else {
-        eprintln!("skipped: there is no pgbench here to compare with");
-        return;
+        return skip("there is no pgbench here to compare with");
     };
     let server =
         template(&major, SCALE).clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();

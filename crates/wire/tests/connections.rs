@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use skip::skip;
 use wire::blocking::{Session, SessionError};
 use wire::{ResultSet, Values, encode};
 
@@ -99,8 +100,7 @@ fn a_server_without_tls_is_told() {
 #[test]
 fn certificates_of_old_kinds_are_verified() {
     if !has_openssl() {
-        println!("skipped: no openssl is installed here");
-        return;
+        return skip("no openssl is installed here");
     }
     for identity in [Identity::FirstVersion, Identity::Itself] {
         let server = Guarded::new(NEWEST, identity).with_roles();
@@ -192,8 +192,7 @@ fn clients_show_their_certificate() {
         "{told}"
     );
     if !has_openssl() {
-        println!("skipped: keys of other forms, for no openssl is installed here");
-        return;
+        return skip("keys of other forms, for no openssl is installed here");
     }
     let directory = server.file("");
     openssl(&directory, "ec -in client.key -out sec1.key");
@@ -407,8 +406,7 @@ fn notices_are_handed_over() {
 fn complaints_are_printed_as_psql_does() {
     let server = Guarded::new(NEWEST, Identity::None);
     if Command::new("psql").arg("--version").output().is_err() {
-        println!("skipped: no psql is installed here");
-        return;
+        return skip("no psql is installed here");
     }
     let long = format!("SELECT {} nonsense, {}", "1,".repeat(50), "2,".repeat(50));
     let mut session = server.connect("").unwrap();

@@ -7,6 +7,7 @@ mod ground;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+use skip::skip;
 use wire::{ConnectParams, Given, Resolved, SslMode, Transport};
 
 use ground::{Ground, psql};
@@ -334,8 +335,7 @@ fn parameters_are_resolved_as_written_here() {
 #[test]
 fn parameters_are_resolved_as_psql_does() {
     let Some(psql) = psql() else {
-        println!("skipped: no psql is installed here");
-        return;
+        return skip("no psql is installed here");
     };
     let ground = Ground::with(&FILES);
     for (number, case) in CASES.iter().enumerate() {

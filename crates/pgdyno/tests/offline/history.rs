@@ -1,13 +1,9 @@
 //! `pgdyno history` as a shell sees it: what it prints where, how it exits, and what it keeps.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-#[path = "../../analysis/tests/fixture/bundles.rs"]
-mod bundles;
 
 use std::path::Path;
 use std::process::Command;
 
-use bundles::{Bundles, cell, judged, record, run};
+use crate::bundles::{Bundles, cell, judged, record, run};
 use model::record::Status;
 
 /// What it printed, what it noted, and its exit code.

@@ -1,12 +1,8 @@
 //! `pgdyno compare` as a shell sees it: what it prints where, and how it exits.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-#[path = "../../analysis/tests/fixture/bundles.rs"]
-mod bundles;
 
 use std::process::{Command, Output};
 
-use bundles::{Bundles, cell, judged, record};
+use crate::bundles::{Bundles, cell, judged, record};
 use model::record::Status;
 
 const STEADY: [f64; 5] = [1000.0, 1005.0, 995.0, 1002.0, 998.0];

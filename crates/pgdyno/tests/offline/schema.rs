@@ -1,5 +1,4 @@
 //! The published schema of campaigns says what the program reads: the same keys, and every campaign that is shown.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,13 +1,9 @@
 //! `pgdyno power` and what `pgdyno plan` foresees, as a shell sees them.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-#[path = "../../analysis/tests/fixture/bundles.rs"]
-mod bundles;
 
 use std::fs;
 use std::process::Command;
 
-use bundles::{Bundles, RUN, cell, record};
+use crate::bundles::{Bundles, RUN, cell, record};
 
 /// Five runs that spread by 2%.
 const NOISY: [f64; 5] = [1000.0, 1010.0, 975.0, 1025.0, 990.0];

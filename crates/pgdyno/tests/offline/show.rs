@@ -1,12 +1,8 @@
 //! `pgdyno show` as a shell and a terminal see it.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-#[path = "../../analysis/tests/fixture/bundles.rs"]
-mod bundles;
 
 use std::process::Command;
 
-use bundles::{Bundles, cell};
+use crate::bundles::{Bundles, cell};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 

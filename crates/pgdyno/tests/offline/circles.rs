@@ -1,8 +1,6 @@
 //! No circle between the top-level modules of a crate: what two modules need lies below both, so that a crate can be read
 //! from one end to the other.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

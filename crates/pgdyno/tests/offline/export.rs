@@ -1,16 +1,12 @@
 //! What `pgdyno export` writes is what the bundles hold, in every format.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
-
-#[path = "../../analysis/tests/fixture/bundles.rs"]
-mod bundles;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::bundles::{Bundles, cell, judged, record, ten_minutes};
 use base64::Engine as _;
-use bundles::{Bundles, cell, judged, record, ten_minutes};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::record::{Status, TrialRecord};

@@ -1,0 +1,14 @@
+//! Tests of the program and of its sources that need no server: `make check` runs them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that panics has failed")]
+
+#[path = "../../../analysis/tests/fixture/bundles.rs"]
+mod bundles;
+mod circles;
+mod cli;
+mod compare;
+mod export;
+mod floors;
+mod history;
+mod power;
+mod schema;
+mod show;
