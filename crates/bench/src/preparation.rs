@@ -18,10 +18,10 @@ use crate::plan::Plan;
 pub(crate) fn query_server(plan: &mut Plan) -> Result<u32, RunError> {
     let mut session = Session::connect(&plan.load.connection)?;
     if let Some(slot) = plan.unknown_scale {
-        let rows = session
-            .query("SELECT count(*) FROM pgbench_branches")
+        let branches: u64 = session
+            .query_one("SELECT count(*) FROM pgbench_branches")
             .map_err(|source| RunError::Scale { database: plan.load.connection.database.clone(), source })?;
-        let scale = rows.into_iter().flatten().flatten().next().and_then(|count| count.parse::<u32>().ok());
+        let scale = u32::try_from(branches).ok();
         plan.scale = scale;
         plan.load.main.variables.set(slot, Value::Int(i64::from(scale.unwrap_or(1))))?;
     }

@@ -104,11 +104,10 @@ fn a_stop_ends_a_vain_attempt_to_connect() {
 fn a_transaction_that_does_not_end_is_cut_off() {
     let bench = Bench::shared();
     let mut locker = bench.client();
-    let mut lock = locker.transaction().unwrap();
     let mut load = load(bench.unix());
     // The lock would keep statements from being prepared, too.
     (load.warmup_us, load.workload, load.protocol) = (0, Workload::TpcbLike, Protocol::Simple);
-    lock.batch_execute("LOCK pgbench_branches").unwrap();
+    locker.execute("BEGIN; LOCK pgbench_branches").unwrap();
     let told = Driver::run(&load);
     assert_eq!((told.outcome.stopped_early, told.outcome.window_transactions), (false, 0));
     assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
@@ -248,7 +247,7 @@ fn passwords_are_given_as_the_server_asks() {
             "SET password_encryption = '{encryption}'; CREATE USER {user} PASSWORD 'sécret'; \
              GRANT ALL ON ALL TABLES IN SCHEMA public TO {user}"
         );
-        client.batch_execute(&create).unwrap();
+        client.execute(&create).unwrap();
         let mut load = load(bench.tcp());
         load.connection.user = user.to_owned();
         load.connection.password = Some("sécret".to_owned());

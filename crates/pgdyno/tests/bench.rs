@@ -19,11 +19,11 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
-use postgres::NoTls;
 use serde_json::Value;
 use server::Server;
 use support::signal;
 use tempfile::TempDir;
+use wire::blocking::Session;
 
 /// A directory for scripts and files, and the server that the tests of this process share while any of them runs.
 struct Bench {
@@ -103,19 +103,13 @@ impl Bench {
         (ended.code, report)
     }
 
-    fn client(&self) -> postgres::Client {
-        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
-            panic!("not a socket")
-        };
-        let mut config = postgres::Config::new();
-        config.host_path(directory).port(port).user(server::USER).dbname(server::DATABASE);
-        config.connect(NoTls).unwrap()
+    fn client(&self) -> Session {
+        self.server.session(server::DATABASE).unwrap()
     }
 
     /// How many tables or sequences of that name there are.
     fn relations(&self, name: &str) -> i64 {
-        let count = "SELECT count(*) FROM pg_class WHERE relname = $1";
-        self.client().query_one(count, &[&name]).unwrap().get(0)
+        self.client().query_one(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")).unwrap()
     }
 }
 
@@ -290,10 +284,10 @@ const EVERY_OTHER: &str = "DO $$ BEGIN IF nextval('SEQUENCE') % 2 = 1 THEN
 #[test]
 fn errors_are_retried_counted_or_abort_as_the_policy_says() {
     let bench = Bench::new();
-    bench.client().batch_execute("CREATE SEQUENCE of_errors").unwrap();
+    bench.client().execute("CREATE SEQUENCE of_errors").unwrap();
     bench.script("e.sql", &EVERY_OTHER.replace("SEQUENCE", "of_errors"));
     let outcome = |args: &str| {
-        bench.client().batch_execute("ALTER SEQUENCE of_errors RESTART").unwrap();
+        bench.client().execute("ALTER SEQUENCE of_errors RESTART").unwrap();
         let (code, report) = bench.report(&format!("e.sql -c 1 -t 20 {args}"));
         let totals = &report["totals"];
         let counts = ["transactions", "failed", "retried", "retries"].map(|name| count(&totals[name]));
@@ -465,9 +459,7 @@ fn with_stall(bench: &Bench, args: &str) -> (Value, String) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains("1.0 s") && line.contains(" tps ")), "no line a second");
     let mut client = bench.client();
-    client
-        .batch_execute("BEGIN; LOCK TABLE stalled IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(2); COMMIT")
-        .unwrap();
+    client.execute("BEGIN; LOCK TABLE stalled IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(2); COMMIT").unwrap();
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     (serde_json::from_str(&out).unwrap(), lines.collect())
@@ -476,7 +468,7 @@ fn with_stall(bench: &Bench, args: &str) -> (Value, String) {
 #[test]
 fn an_open_loop_sees_a_stall_and_a_closed_loop_says_that_it_does_not() {
     let bench = Bench::new();
-    bench.client().batch_execute("CREATE TABLE stalled AS SELECT 1 AS n").unwrap();
+    bench.client().execute("CREATE TABLE stalled AS SELECT 1 AS n").unwrap();
     bench.script("select-only", "SELECT n FROM stalled;\n");
     let p99_us = |figures: &Value| us(&figures["p99_us"]);
 

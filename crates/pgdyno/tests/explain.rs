@@ -17,10 +17,11 @@ use std::time::Duration;
 use host::Cache;
 use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
-use postgres::{Client, NoTls};
 use serde_json::Value;
 use skip::skip;
 use support::{Bench, text, wait_until};
+use wire::ConnectParams;
+use wire::blocking::Session;
 
 /// Something that is done to a trial, and what is to be said of it.
 struct Case {
@@ -260,7 +261,7 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
                 planted();
             }
             Plant::Sql(sql) => {
-                connect(&ready, "pgdyno").batch_execute(sql).unwrap();
+                connect(&ready, "pgdyno").execute(sql).unwrap();
                 planted();
             }
             Plant::HoldsBranch => {
@@ -271,10 +272,10 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
                 let mut client = connect(&ready, "pgdyno");
                 while !over.load(Ordering::Relaxed) {
                     let held = client
-                        .batch_execute("begin; update pgbench_branches set bbalance = 0 where bid = 1")
+                        .execute("begin; update pgbench_branches set bbalance = 0 where bid = 1")
                         .and_then(|()| {
                             thread::sleep(Duration::from_millis(750));
-                            client.batch_execute("rollback")
+                            client.execute("rollback")
                         });
                     if held.is_err() {
                         // The server has been stopped: the trial is over.
@@ -299,18 +300,19 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
 fn load_sessions(ready: &Path) -> Option<i64> {
     let statement =
         "select count(*) from pg_stat_activity where application_name = 'pgdyno' and datname = 'pgdyno'";
-    Some(try_connect(ready, "postgres")?.query_one(statement, &[]).ok()?.get(0))
+    try_connect(ready, "postgres")?.query_one(statement).ok()
 }
 
-fn connect(ready: &Path, database: &str) -> Client {
+fn connect(ready: &Path, database: &str) -> Session {
     try_connect(ready, database).unwrap()
 }
 
-fn try_connect(ready: &Path, database: &str) -> Option<Client> {
+fn try_connect(ready: &Path, database: &str) -> Option<Session> {
     let place = fs::read_to_string(ready).unwrap();
     let (host, port) = place.trim().split_once('\n').unwrap();
-    let config = format!("host={host} port={port} user=postgres dbname={database} application_name=planted");
-    Client::connect(&config, NoTls).ok()
+    let mut params = ConnectParams::new(host, port.parse().unwrap(), "postgres", database, None);
+    params.application_name = Some("planted".to_owned());
+    Session::connect(&params).ok()
 }
 
 /// A process that burns CPU time until it is dropped.

@@ -90,8 +90,8 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
         assert_eq!(trial.accounting.surplus(), Some(0), "{}", trial.cell);
     }
     // As it was before.
-    let mut client = theirs.control().unwrap();
-    let work_mem: String = client.query_one("select current_setting('work_mem')", &[]).unwrap().get(0);
+    let mut client = theirs.session("postgres").unwrap();
+    let work_mem: String = client.query_one("select current_setting('work_mem')").unwrap();
     assert_eq!(work_mem, "4MB");
 }
 
@@ -111,7 +111,7 @@ fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
     }
     fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
     let theirs = cluster.start(&[("ssl".to_owned(), "on".to_owned())].into()).unwrap();
-    theirs.control().unwrap().batch_execute("alter role postgres password 'well known'").unwrap();
+    theirs.session("postgres").unwrap().execute("alter role postgres password 'well known'").unwrap();
     let Endpoint::Tcp { port, .. } = theirs.endpoint(Transport::Tcp) else {
         unreachable!("it was asked for TCP")
     };

@@ -27,17 +27,13 @@ fn initialization_makes_the_tables_in_every_way() {
         assert_eq!((ended.code, &*ended.out), (Some(0), ""), "{way}: {}", ended.all());
         assert!(ended.err.contains("\ndone in "), "{way}: {}", ended.err);
         let mut client = bench.client();
-        let row = client
-            .query_one(
-                "select (select count(*) from pgbench_branches where filler is null),
+        let counts: Vec<u64> = client
+            .query_one("select (select count(*) from pgbench_branches where filler is null),
                         (select count(*) from pgbench_tellers where bid = (tid - 1) / 10 + 1 and filler is null),
                         (select count(*) from pgbench_accounts
                          where bid = (aid - 1) / 100000 + 1 and octet_length(filler) = 84),
-                        (select count(*) from pgbench_history)",
-                &[],
-            )
+                        (select count(*) from pgbench_history)")
             .unwrap();
-        let counts = [0, 1, 2, 3].map(|column| row.get::<_, i64>(column));
         assert_eq!(counts, [2, 20, 200_000, 0], "{way}");
         let report = run(&bench, "-S -t 1 -n").out;
         let partitions = |method: &str, count: u32| {
@@ -53,7 +49,7 @@ fn initialization_makes_the_tables_in_every_way() {
 #[test]
 fn without_tables_it_says_how_to_make_them() {
     let bench = Bench::new("18");
-    bench.client().batch_execute("drop table pgbench_branches").unwrap();
+    bench.client().execute("drop table pgbench_branches").unwrap();
     let ended = run(&bench, "-S");
     assert_eq!(ended.code, Some(1), "{}", ended.all());
     assert!(
@@ -93,10 +89,7 @@ fn a_run_reports_what_it_did() {
         commands[10].ends_with(" END;") && form(commands[10]).trim_start().starts_with("#.###"),
         "{commands:?}"
     );
-    assert_eq!(
-        bench.client().query_one("select count(*) from pgbench_history", &[]).unwrap().get::<_, i64>(0),
-        60
-    );
+    assert_eq!(bench.client().query_one::<u64>("select count(*) from pgbench_history").unwrap(), 60);
 }
 
 #[test]
@@ -184,7 +177,7 @@ fn an_interrupted_run_reports_what_ran() {
 fn what_waits_for_a_lock_does_not_hold_up_the_end() {
     let bench = Bench::new("18");
     let mut locker = bench.client();
-    locker.batch_execute("begin; lock pgbench_accounts").unwrap();
+    locker.execute("begin; lock pgbench_accounts").unwrap();
     let mut command = bench.command(OURS);
     command
         .args(["-n", "-S", "-c", "3", "-j", "2", "-T", "600"])
@@ -193,7 +186,7 @@ fn what_waits_for_a_lock_does_not_hold_up_the_end() {
     let child = command.spawn().unwrap();
     let mut client = bench.client();
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    wait_until("all wait", || client.query_one(waiting, &[]).unwrap().get::<_, i64>(0) == 3);
+    wait_until("all wait", || client.query_one::<u64>(waiting).unwrap() == 3);
     signal(child.id() as i32, libc::SIGINT);
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.all());
@@ -215,7 +208,7 @@ fn an_interrupted_initialization_is_cancelled_in_the_server() {
     // Before there is a statement, nothing is cancelled.
     let mut client = bench.client();
     let running = "select count(*) from pg_stat_activity where query like 'insert into pgbench_accounts%'";
-    wait_until("rows are made", || client.query_one(running, &[]).unwrap().get::<_, i64>(0) == 1);
+    wait_until("rows are made", || client.query_one::<u64>(running).unwrap() == 1);
     signal(child.id() as i32, libc::SIGINT);
     stderr.read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");

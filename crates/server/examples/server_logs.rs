@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
-use postgres::{Client, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 use server::{Cluster, Server, StopMode};
+use wire::ConnectParams;
+use wire::blocking::{Session, SessionError};
 
 const MAJORS: [&str; 10] = ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
 /// So that little is needed for a checkpoint, an autovacuum, a temporary file, a lock wait.
@@ -60,7 +61,7 @@ fn log_of(cache: &Cache, major: &str) -> String {
 
     let mut client = connect(&server, "postgres").unwrap();
     client
-        .batch_execute(
+        .execute(
             "create table t (id int primary key, v text);
              create table \"odd: \"\"one\"\", 7 removed\" (id int);
              insert into \"odd: \"\"one\"\", 7 removed\" select generate_series(1, 2000);
@@ -79,20 +80,16 @@ fn log_of(cache: &Cache, major: &str) -> String {
     );
     autovacuum_is_cancelled(&server, &log);
     let mut client = connect(&server, "postgres").unwrap();
-    client.batch_execute("create table wal (v text)").unwrap();
+    client.execute("create table wal (v text)").unwrap();
     for _ in 0..4 {
-        client
-            .batch_execute("insert into wal select repeat('w', 1000) from generate_series(1, 20000)")
-            .unwrap();
+        client.execute("insert into wal select repeat('w', 1000) from generate_series(1, 20000)").unwrap();
     }
     wait_for(&log, &["too frequently"]);
     client
-        .batch_execute(
-            "select count(*) from (select generate_series(1, 20000) n order by 1 desc) all_of_them",
-        )
+        .execute("select count(*) from (select generate_series(1, 20000) n order by 1 desc) all_of_them")
         .unwrap();
-    client.batch_execute("do $$ begin raise warning E'in two\\nlines'; end $$").unwrap();
-    client.batch_execute("select 1 / 0\n -- in\n -- lines").unwrap_err();
+    client.execute("do $$ begin raise warning E'in two\\nlines'; end $$").unwrap();
+    client.execute("select 1 / 0\n -- in\n -- lines").unwrap_err();
     assert!(connect(&server, "missing").is_err());
     row_lock(&server, &log);
     deadlock(&server);
@@ -105,11 +102,11 @@ fn log_of(cache: &Cache, major: &str) -> String {
     text
 }
 
-fn connect(server: &Server, database: &str) -> Result<Client, postgres::Error> {
+fn connect(server: &Server, database: &str) -> Result<Session, SessionError> {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { unreachable!() };
-    let mut config = postgres::Config::new();
-    config.host_path(directory).port(port).user(server::USER).dbname(database).application_name("pgdyno");
-    config.connect(NoTls)
+    let mut params = ConnectParams::new(directory, port, server::USER, database, None);
+    params.application_name = Some("pgdyno".to_owned());
+    Session::connect(&params)
 }
 
 /// Waits until the log has all of these.
@@ -129,7 +126,7 @@ fn wait_for(log: &Path, texts: &[&str]) {
 fn autovacuum_is_cancelled(server: &Server, log: &Path) {
     let mut client = connect(server, "postgres").unwrap();
     client
-        .batch_execute(
+        .execute(
             "create table slow (v text) with (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1);
              insert into slow select repeat('s', 500) from generate_series(1, 5000);
              delete from slow",
@@ -139,21 +136,21 @@ fn autovacuum_is_cancelled(server: &Server, log: &Path) {
     let mut client = connect(server, "postgres").unwrap();
     let running = "select count(*) from pg_stat_activity where query like 'autovacuum: VACUUM%public.slow%'";
     let end = Instant::now() + PATIENCE;
-    while client.query_one(running, &[]).unwrap().get::<_, i64>(0) == 0 {
+    while client.query_one::<i64>(running).unwrap() == 0 {
         assert!(Instant::now() < end, "waited in vain for an autovacuum");
         std::thread::sleep(Duration::from_millis(20));
     }
-    client.batch_execute("drop table slow").unwrap();
+    client.execute("drop table slow").unwrap();
     wait_for(log, &["canceling autovacuum task"]);
 }
 
 fn row_lock(server: &Server, log: &Path) {
     let mut holder = connect(server, "postgres").unwrap();
-    holder.batch_execute("begin; update t set v = 'held' where id = 1").unwrap();
+    holder.execute("begin; update t set v = 'held' where id = 1").unwrap();
     let mut waiter = connect(server, "postgres").unwrap();
-    let waits = std::thread::spawn(move || waiter.batch_execute("update t set v = 'mine' where id = 1"));
+    let waits = std::thread::spawn(move || waiter.execute("update t set v = 'mine' where id = 1"));
     wait_for(log, &["still waiting for ShareLock"]);
-    holder.batch_execute("commit").unwrap();
+    holder.execute("commit").unwrap();
     waits.join().unwrap().unwrap();
     wait_for(log, &["acquired ShareLock"]);
 }
@@ -161,11 +158,11 @@ fn row_lock(server: &Server, log: &Path) {
 fn deadlock(server: &Server) {
     let mut clients = [connect(server, "postgres").unwrap(), connect(server, "postgres").unwrap()];
     for (id, client) in ["1", "3"].into_iter().zip(&mut clients) {
-        client.batch_execute(&format!("begin; update t set v = 'mine' where id = {id}")).unwrap();
+        client.execute(&format!("begin; update t set v = 'mine' where id = {id}")).unwrap();
     }
     let [mut one, mut other] = clients;
-    let waits = std::thread::spawn(move || one.batch_execute("update t set v = 'his' where id = 3"));
-    let outcome = other.batch_execute("update t set v = 'his' where id = 1");
+    let waits = std::thread::spawn(move || one.execute("update t set v = 'his' where id = 3"));
+    let outcome = other.execute("update t set v = 'his' where id = 1");
     // The one that goes through waits for the other to be gone.
     drop(other);
     assert!(waits.join().unwrap().is_err() || outcome.is_err());
@@ -175,7 +172,7 @@ fn deadlock(server: &Server) {
 fn crash(server: &Server, log: &Path) {
     let mut victim = connect(server, "postgres").unwrap();
     let _other = connect(server, "postgres").unwrap();
-    let pid: i32 = victim.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let pid: i32 = victim.query_one("select pg_backend_pid()").unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let again =
         |text: &str| text.split("reinitializing").nth(1).is_some_and(|rest| rest.contains("ready to accept"));

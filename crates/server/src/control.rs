@@ -1,22 +1,27 @@
-//! The way to a server for what pgdyno itself asks of it: beside the load, through the database `postgres`.
+//! pgdyno's own sessions with a server, outside the load: in the database `postgres`, unless said otherwise.
+
+use std::path::Path;
+use std::time::Duration;
 
 use model::workload::Statement;
-use postgres::Client;
-use postgres::config::SslMode;
-use postgres::error::SqlState;
-use tokio_postgres_rustls::MakeRustlsConnect;
+use wire::blocking::{Session, SessionError};
+use wire::{ConnectParams, TargetSessionAttrs};
 
 use crate::Major;
 use crate::error::{Error, sql_text};
 
-/// How to connect to a server, and how to speak of it.
+/// `application_name` of these sessions.
+pub(crate) const APPLICATION_NAME: &str = "pgdyno control";
+/// SQLSTATE insufficient_privilege.
+pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
+/// Time that a server of pgdyno's own has to accept a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+
+/// How to connect to a server, and its names in messages.
 #[derive(Clone)]
 pub(crate) struct Control {
-    pub(crate) config: postgres::Config,
-    pub(crate) tls: Option<MakeRustlsConnect>,
-    /// With and without TLS, in the order to try.
-    pub(crate) ssl_modes: Vec<SslMode>,
-    /// The server in errors: where its data are, or its name and address.
+    params: ConnectParams,
+    /// The server in errors: its data directory, or its name and address.
     pub(crate) called: String,
     /// The server in steps of progress.
     pub(crate) title: String,
@@ -29,63 +34,77 @@ impl std::fmt::Debug for Control {
     }
 }
 
+/// Parameters of a session with a server of pgdyno's own, by its socket.
+pub(crate) fn socket_params(sockets: &Path, port: u16, database: &str) -> ConnectParams {
+    let mut params = ConnectParams::new(sockets.display().to_string(), port, crate::USER, database, None);
+    params.application_name = Some(APPLICATION_NAME.to_owned());
+    params.connect_timeout = Some(CONNECT_WITHIN);
+    params
+}
+
 impl Control {
+    pub(crate) fn new(mut params: ConnectParams, called: String, title: String, major: Major) -> Self {
+        // Rows are read as UTF-8.
+        params.client_encoding = Some("UTF8".to_owned());
+        // The host is given. Asking it for its kind of session would be a transaction more.
+        params.target_session_attrs = TargetSessionAttrs::Any;
+        Self { params, called, title, major }
+    }
+
+    /// The role.
+    pub(crate) fn user(&self) -> &str {
+        &self.params.user
+    }
+
     /// A session with the database `postgres`.
-    pub(crate) fn session(&self) -> Result<Client, Error> {
+    pub(crate) fn session(&self) -> Result<Session, Error> {
         self.connect("postgres")
     }
 
-    pub(crate) fn connect(&self, database: &str) -> Result<Client, Error> {
-        let mut failures: Vec<String> = Vec::new();
-        for mode in &self.ssl_modes {
-            let mut config = self.config.clone();
-            config.dbname(database).ssl_mode(*mode);
-            let connected = match &self.tls {
-                Some(tls) => config.connect(tls.clone()),
-                None => config.connect(postgres::NoTls),
-            };
-            match connected {
-                Ok(client) => return Ok(client),
-                Err(error) => failures.push(sql_text(&error)),
-            }
-        }
-        failures.dedup();
-        Err(self.failed(format!("connect to the database {database}"), failures.join("; ")))
+    pub(crate) fn connect(&self, database: &str) -> Result<Session, Error> {
+        let mut params = self.params.clone();
+        database.clone_into(&mut params.database);
+        Session::connect(&params)
+            .map_err(|error| self.error(format!("connect to the database {database}"), &error))
     }
 
-    pub(crate) fn execute(&self, client: &mut Client, statement: &str) -> Result<(), Error> {
-        client.batch_execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
+    pub(crate) fn execute(&self, session: &mut Session, statement: &str) -> Result<(), Error> {
+        session.execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
     }
 
     /// Runs statements in the tested database, in one session and in their order, up to one that is refused: its place,
     /// and why.
     pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
         let mut session = self.connect(crate::DATABASE).map_err(|error| error.to_string())?;
-        let said = |error: &postgres::Error| match error.as_db_error() {
-            Some(refused) => refused.message().to_owned(),
-            None => sql_text(error),
-        };
         for Statement { place, sql } in statements {
-            session.batch_execute(sql).map_err(|error| format!("{place}: {}", said(&error)))?;
+            session.execute(sql).map_err(|error| match error.server_error() {
+                Some(refused) => format!("{place}: {}", refused.message),
+                None => format!("{place}: {}", sql_text(&error)),
+            })?;
         }
         Ok(())
     }
 
-    /// Has the server write everything down. False where the role may not.
+    /// Runs a checkpoint. False if the role may not.
     pub(crate) fn checkpoint(&self) -> Result<bool, Error> {
-        match self.session()?.batch_execute("checkpoint") {
+        match self.session()?.execute("checkpoint") {
             Ok(()) => Ok(true),
-            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(false),
+            Err(error) if sqlstate(&error) == Some(INSUFFICIENT_PRIVILEGE) => Ok(false),
             Err(error) => Err(self.error("run a checkpoint", &error)),
         }
     }
 
-    /// An error of something that was asked.
-    pub(crate) fn error(&self, doing: impl Into<String>, error: &postgres::Error) -> Error {
+    /// The error of a statement or connection that failed.
+    pub(crate) fn error(&self, doing: impl Into<String>, error: &SessionError) -> Error {
         self.failed(doing, sql_text(error))
     }
 
     pub(crate) fn failed(&self, doing: impl Into<String>, why: String) -> Error {
         Error::Sql { doing: doing.into(), server: self.called.clone(), why }
     }
+}
+
+/// The SQLSTATE of the server's own error.
+pub(crate) fn sqlstate(error: &SessionError) -> Option<&str> {
+    error.server_error()?.code()
 }

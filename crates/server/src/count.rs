@@ -4,9 +4,9 @@
 //! ends. From 15 on they are in shared memory before it disappears from `pg_stat_activity`. Before, they go to the
 //! statistics collector as datagrams, and the collector writes them to files that may be half a second old.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use postgres::Client;
+use wire::blocking::{Session, SessionError};
 
 use crate::Major;
 use crate::control::Control;
@@ -16,26 +16,28 @@ use host::process::LOOK_AGAIN;
 /// How long clients have to disappear, and then the count to settle.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 /// The collector's files are at most half as old as this.
-const COLLECTOR_SETTLES: Duration = Duration::from_millis(600);
+const COLLECTOR_SETTLES: Micros = 600_000;
+
+/// A time of the server, microseconds since 1970.
+type Micros = i64;
 
 impl Control {
     pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, Error> {
-        let mut client = self.session()?;
+        let mut session = self.session()?;
         let sql = |error| self.error("count the transactions", &error);
-        let nobody_since = self.wait_for_nobody(&mut client)?;
+        let nobody_since = self.wait_for_nobody(&mut session)?;
         if self.major >= Major::new(15) {
-            return Ok(read(&mut client).map_err(sql)?.0);
+            return Ok(read(&mut session).map_err(sql)?.0);
         }
         let end = Instant::now() + SETTLED_WITHIN;
-        let mut earlier: Option<(u64, SystemTime)> = None;
+        let mut earlier: Option<(u64, Micros)> = None;
         loop {
-            let (count, written) = read(&mut client).map_err(sql)?;
+            let (count, written) = read(&mut session).map_err(sql)?;
             // A file from before the last client's end tells nothing.
             if written.is_some_and(|written| written > nobody_since) || Instant::now() > end {
                 let written = written.unwrap_or(nobody_since);
-                let settled = |(before, then): (u64, SystemTime)| {
-                    before == count && written.duration_since(then).is_ok_and(|gap| gap >= COLLECTOR_SETTLES)
-                };
+                let settled =
+                    |(before, then): (u64, Micros)| before == count && written - then >= COLLECTOR_SETTLES;
                 if expected == Some(count) || earlier.is_some_and(settled) || Instant::now() > end {
                     return Ok(count);
                 }
@@ -48,19 +50,18 @@ impl Control {
     }
 
     /// Waits until the tested database has no connection; gives the server's time then.
-    fn wait_for_nobody(&self, client: &mut Client) -> Result<SystemTime, Error> {
+    fn wait_for_nobody(&self, session: &mut Session) -> Result<Micros, Error> {
         let sql = |error| self.error("look at the connections", &error);
         let end = Instant::now() + SETTLED_WITHIN;
         loop {
-            let row = client
-                .query_one(
-                    "SELECT count(*), clock_timestamp() FROM pg_stat_activity WHERE datname = $1::text",
-                    &[&crate::DATABASE],
-                )
-                .map_err(sql)?;
-            let connections: i64 = row.get(0);
+            let sessions = format!(
+                "SELECT count(*), {} FROM pg_stat_activity WHERE datname = '{}'",
+                micros("clock_timestamp()"),
+                crate::DATABASE
+            );
+            let (connections, now): (u64, Micros) = session.query_one(&sessions).map_err(sql)?;
             if connections == 0 {
-                return Ok(row.get(1));
+                return Ok(now);
             }
             if Instant::now() > end {
                 return Err(Error::Sql {
@@ -79,10 +80,15 @@ impl Control {
 }
 
 /// The count, and when the collector wrote it (none from 15 on, where it is as of now).
-fn read(client: &mut Client) -> Result<(u64, Option<SystemTime>), postgres::Error> {
-    let row = client.query_one(
-        "SELECT coalesce(xact_commit, 0), pg_stat_get_snapshot_timestamp() FROM pg_stat_database WHERE datname = $1::text",
-        &[&crate::DATABASE],
-    )?;
-    Ok((u64::try_from(row.get::<_, i64>(0)).unwrap_or_default(), row.get(1)))
+fn read(session: &mut Session) -> Result<(u64, Option<Micros>), SessionError> {
+    session.query_one(&format!(
+        "SELECT coalesce(xact_commit, 0), {} FROM pg_stat_database WHERE datname = '{}'",
+        micros("pg_stat_get_snapshot_timestamp()"),
+        crate::DATABASE
+    ))
+}
+
+/// A time of the server, as SQL.
+fn micros(time: &str) -> String {
+    format!("(extract(epoch FROM {time}) * 1000000)::bigint")
 }

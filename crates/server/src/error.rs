@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use host::MAKE_ROOM;
+use wire::blocking::SessionError;
+
+/// SQLSTATE disk_full.
+const DISK_FULL: &str = "53100";
 
 /// Error of getting, filling, starting, asking or stopping a server.
 #[derive(Debug, thiserror::Error)]
@@ -261,17 +265,14 @@ impl Error {
     }
 }
 
-/// The server's own words where there are any: the client library's text for these is only "db error".
-pub(crate) fn sql_text(error: &postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(said) => {
-            let full = said.code() == &postgres::error::SqlState::DISK_FULL;
-            format!("{}: {}{}", said.severity(), said.message(), if full { MAKE_ROOM } else { "" })
+/// The server's own message if there is one, else what happened to the connection, in one line.
+pub(crate) fn sql_text(error: &SessionError) -> String {
+    match error.server_error() {
+        Some(refused) => {
+            let advice = if refused.code() == Some(DISK_FULL) { MAKE_ROOM } else { "" };
+            format!("{}: {}{advice}", refused.severity, refused.message)
         }
-        None => match std::error::Error::source(error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        },
+        None => error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 

@@ -19,7 +19,7 @@ use model::message::Connection;
 use model::record::Setting;
 use model::server::Dsn;
 use model::workload::{Statement, Transport};
-use postgres::Client;
+use wire::blocking::Session;
 
 use crate::Major;
 use crate::control::Control;
@@ -50,7 +50,7 @@ pub struct ExternalServer {
     /// What is set on it by us.
     changed: Vec<Change>,
     /// Holds the advisory lock.
-    _session: Client,
+    _session: Session,
 }
 
 impl fmt::Debug for ExternalServer {
@@ -299,27 +299,27 @@ impl Drop for ExternalServer {
 }
 
 /// Whether this is a server that can be measured; gives its major.
-fn look_over(control: &Control, session: &mut Client) -> Result<Major, Error> {
+fn look_over(control: &Control, session: &mut Session) -> Result<Major, Error> {
     let refuse = |why: &str| Error::External { server: control.called.clone(), why: why.to_owned() };
-    let row = session
-        .query_one("SELECT current_setting('server_version_num')::int, pg_is_in_recovery()", &[])
+    let (number, is_standby): (u64, bool) = session
+        .query_one("SELECT current_setting('server_version_num'), pg_is_in_recovery()")
         .map_err(|error| control.error("ask for the version", &error))?;
-    let major = Major::of_number(u64::try_from(row.get::<_, i32>(0)).unwrap_or_default());
+    let major = Major::of_number(number);
     if major < Major::of_number(90_600) {
         return Err(refuse("it is older than PostgreSQL 9.6, which pgdyno does not know"));
     }
-    if row.get(1) {
+    if is_standby {
         return Err(refuse("it is a standby, on which no data set can be made; connect to its primary"));
     }
     Ok(major)
 }
 
 /// Two pgdynos, of whichever machines, would measure each other.
-fn lock(control: &Control, session: &mut Client) -> Result<(), Error> {
+fn lock(control: &Control, session: &mut Session) -> Result<(), Error> {
     let mut failure = None;
     let locked = until(FREE_WITHIN, || {
-        match session.query_one("SELECT pg_try_advisory_lock($1)", &[&ADVISORY_LOCK]) {
-            Ok(row) => row.get(0),
+        match session.query_one(&format!("SELECT pg_try_advisory_lock({ADVISORY_LOCK})")) {
+            Ok(locked) => locked,
             Err(error) => {
                 failure = Some(error);
                 true
@@ -338,7 +338,6 @@ fn in_use(control: &Control, by: &str) -> Error {
 }
 
 /// None where the role may not ask.
-fn system_identifier(session: &mut Client) -> Option<String> {
-    let row = session.query_one("SELECT system_identifier::text FROM pg_control_system()", &[]).ok()?;
-    Some(row.get(0))
+fn system_identifier(session: &mut Session) -> Option<String> {
+    session.query_one("SELECT system_identifier FROM pg_control_system()").ok()
 }

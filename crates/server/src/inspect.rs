@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::environment::{RELATIONS, Relation, ServerFacts};
 use model::record::Setting;
 use model::secret::{MASK, is_secret_name, mask};
-use postgres::Client;
+use wire::blocking::Session;
 
 use crate::control::Control;
 use crate::error::Error;
@@ -23,61 +23,57 @@ const MASKED_SETTINGS: [&str; 6] = [
 
 impl Control {
     pub(crate) fn version(&self) -> Result<(String, String), Error> {
-        let row = self
-            .session()?
-            .query_one("SELECT current_setting('server_version'), version()", &[])
-            .map_err(|error| self.error("ask for the version", &error))?;
-        Ok((row.get(0), row.get(1)))
+        self.session()?
+            .query_one("SELECT current_setting('server_version'), version()")
+            .map_err(|error| self.error("ask for the version", &error))
     }
 
     pub(crate) fn database_bytes(&self) -> Result<u64, Error> {
-        let row = self
-            .session()?
-            .query_one("SELECT pg_database_size($1::text::name)", &[&crate::DATABASE])
-            .map_err(|error| self.error("ask for the database's size", &error))?;
-        Ok(u64::try_from(row.get::<_, i64>(0)).unwrap_or_default())
+        self.session()?
+            .query_one(&format!("SELECT pg_database_size('{}'::name)", crate::DATABASE))
+            .map_err(|error| self.error("ask for the database's size", &error))
     }
 
     /// Every setting in force, by name; secrets masked.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, Error> {
-        let rows = self
+        type Row = (String, String, Option<String>, String, Option<String>, Option<bool>);
+        let rows: Vec<Row> = self
             .session()?
             .query(
                 "SELECT name, coalesce(setting, ''), unit, source, context, pending_restart FROM pg_settings \
                  ORDER BY name",
-                &[],
             )
             .map_err(|error| self.error("ask for the settings", &error))?;
-        let setting = |row: &postgres::Row| Setting {
-            name: row.get(0),
-            value: shown(row.get(0), row.get(1)),
-            unit: row.get(2),
-            source: row.get(3),
-            context: row.get(4),
-            pending_restart: row.get(5),
+        let setting = |(name, value, unit, source, context, pending_restart): Row| Setting {
+            value: shown(&name, value),
+            name,
+            unit,
+            source,
+            context,
+            pending_restart,
         };
-        Ok(rows.iter().map(setting).collect())
+        Ok(rows.into_iter().map(setting).collect())
     }
 
     /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
     /// too, where that adds to the count of commits. A question that it does not answer leaves none.
     pub(crate) fn facts(&self) -> ServerFacts {
         let mut facts = ServerFacts::default();
-        if let Ok(mut client) = self.session() {
+        if let Ok(mut session) = self.session() {
             facts.pg_config =
-                names_and_values(&mut client, "SELECT name, coalesce(setting, '') FROM pg_config");
+                names_and_values(&mut session, "SELECT name, coalesce(setting, '') FROM pg_config");
             facts.available_extensions = names_and_values(
-                &mut client,
+                &mut session,
                 "SELECT name::text, coalesce(default_version, '') FROM pg_available_extensions",
             );
             if self.major >= Major::new(10) {
-                facts.authentication = authentication(&mut client);
+                facts.authentication = authentication(&mut session);
             }
         }
-        if let Ok(mut client) = self.connect(crate::DATABASE) {
+        if let Ok(mut session) = self.connect(crate::DATABASE) {
             facts.extensions =
-                names_and_values(&mut client, "SELECT extname::text, extversion FROM pg_extension");
-            facts.relations = relations(&mut client);
+                names_and_values(&mut session, "SELECT extname::text, extversion FROM pg_extension");
+            facts.relations = relations(&mut session);
         }
         facts
     }
@@ -94,18 +90,16 @@ fn shown(name: &str, value: String) -> String {
     }
 }
 
-fn names_and_values(client: &mut Client, sql: &str) -> Option<BTreeMap<String, String>> {
-    let rows = client.query(sql, &[]).ok()?;
-    Some(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+fn names_and_values(session: &mut Session, sql: &str) -> Option<BTreeMap<String, String>> {
+    Some(session.query(sql).ok()?.into_iter().collect())
 }
 
-fn authentication(client: &mut Client) -> Option<Vec<String>> {
+fn authentication(session: &mut Session) -> Option<Vec<String>> {
     let sql = "SELECT DISTINCT auth_method FROM pg_hba_file_rules WHERE auth_method IS NOT NULL ORDER BY 1";
-    let rows = client.query(sql, &[]).ok()?;
-    Some(rows.iter().map(|row| row.get(0)).collect())
+    session.query(sql).ok()
 }
 
-fn relations(client: &mut Client) -> Option<Vec<Relation>> {
+fn relations(session: &mut Session) -> Option<Vec<Relation>> {
     // Before PostgreSQL 14, reltuples is 0 in a table that was never analysed; from then on it is -1.
     let sql = format!(
         "SELECT oid::regclass::text, pg_total_relation_size(oid), reltuples::float8 FROM pg_class \
@@ -113,13 +107,13 @@ fn relations(client: &mut Client) -> Option<Vec<Relation>> {
          AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, \
          'pg_toast'::regnamespace) ORDER BY 2 DESC, 1 LIMIT {RELATIONS}"
     );
-    let rows = client.query(&sql, &[]).ok()?;
-    let relation = |row: &postgres::Row| Relation {
-        name: row.get(0),
-        bytes: u64::try_from(row.get::<_, i64>(1)).unwrap_or_default(),
-        rows_estimate: Some(row.get::<_, f64>(2)).filter(|rows| *rows >= 0.0).map(|rows| rows as u64),
+    let rows: Vec<(String, u64, f64)> = session.query(&sql).ok()?;
+    let relation = |(name, bytes, estimate): (String, u64, f64)| Relation {
+        name,
+        bytes,
+        rows_estimate: (estimate >= 0.0).then_some(estimate as u64),
     };
-    Some(rows.iter().map(relation).collect())
+    Some(rows.into_iter().map(relation).collect())
 }
 
 #[cfg(test)]

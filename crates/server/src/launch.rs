@@ -10,9 +10,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use model::units::Size;
-use postgres::NoTls;
 use rustix::process::Signal;
+use wire::blocking::Session;
 
+use crate::control::socket_params;
 use crate::data::initdb::SETTINGS_FILE;
 use crate::error::{Error, sql_text};
 use crate::limits::Group;
@@ -160,7 +161,7 @@ impl Launch<'_> {
                 Err(error) => return Err(format!("it can't be watched ({error})")),
             }
             if self.says_ready(launched.child.id()) {
-                match client_config(self.sockets, launched.port, crate::USER).connect(NoTls) {
+                match Session::connect(&socket_params(self.sockets, launched.port, crate::USER)) {
                     Ok(_) => return Ok(()),
                     Err(error) => last = sql_text(&error),
                 }
@@ -185,19 +186,6 @@ impl Launch<'_> {
         fs::write(&file, log_settings() + &settings_text(self.settings)?).doing("write", &file)?;
         Ok(self.user.own(&file)?)
     }
-}
-
-/// How to connect by the socket.
-pub(crate) fn client_config(sockets: &Path, port: u16, database: &str) -> postgres::Config {
-    let mut config = postgres::Config::new();
-    config
-        .host_path(sockets)
-        .port(port)
-        .user(crate::USER)
-        .dbname(database)
-        .application_name("pgdyno control")
-        .connect_timeout(Duration::from_secs(20));
-    config
 }
 
 /// The bytes of a log file from a place on.

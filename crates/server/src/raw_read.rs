@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use model::record::RawRead;
 use rustix::process::Signal;
+use wire::quote_literal;
 
 use crate::data::blocks::aligned;
 use crate::error::Error;
 use crate::limits::Group;
-use crate::readiness::rows;
 use crate::server::Server;
 use host::Doing;
 use host::process::{enter, spawn};
@@ -84,10 +84,10 @@ impl Server {
     fn files_of(&self, relation: &str) -> Result<(Vec<PathBuf>, u64), Error> {
         let doing = format!("find the files of \"{relation}\"");
         let control = &self.control;
-        let mut client = control.connect(crate::DATABASE)?;
-        let question = format!("SELECT pg_relation_filepath('{}'::regclass)", relation.replace('\'', "''"));
-        let answer = rows(&mut client, &question).map_err(|error| control.error(&*doing, &error))?;
-        let first = answer.first().and_then(|row| row.get(0));
+        let mut session = control.connect(crate::DATABASE)?;
+        let question = format!("SELECT pg_relation_filepath({}::regclass)", quote_literal(relation));
+        let first: Option<String> =
+            session.query_one(&question).map_err(|error| control.error(&*doing, &error))?;
         let first = first.ok_or_else(|| control.failed(&*doing, "it has none".to_owned()))?;
         let first = self.data_directory().join(first);
         let mut files = vec![first.clone()];

@@ -1,6 +1,6 @@
 //! What brings a server into the state in which a trial is to begin.
 
-use postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use wire::blocking::SessionError;
 
 use crate::control::Control;
 use crate::error::Error;
@@ -31,17 +31,16 @@ impl Control {
 
     /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
     pub(crate) fn warm(&self) -> Result<Warmed, Error> {
-        let failed = |error| self.error("read the tables into the buffers", &error);
-        let mut client = self.connect(crate::DATABASE)?;
-        let has_prewarm = !rows(&mut client, "SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'")
-            .map_err(failed)?
-            .is_empty();
+        let failed = |error: SessionError| self.error("read the tables into the buffers", &error);
+        let mut session = self.connect(crate::DATABASE)?;
+        let extension = "SELECT true FROM pg_extension WHERE extname = 'pg_prewarm'";
+        let has_prewarm = session.query_opt(extension).map_err(failed)?.unwrap_or(false);
         // Counted: the connection's own transaction, and the two questions.
         let mut warmed = Warmed { prewarmed: has_prewarm, commits: 3 };
-        for relation in rows(&mut client, RELATIONS).map_err(failed)? {
-            let [oid, name, kind] = [0, 1, 2].map(|column| relation.get(column).unwrap_or_default());
-            let Some(statement) = warming(has_prewarm, oid, name, kind) else { continue };
-            rows(&mut client, &statement).map_err(failed)?;
+        let relations: Vec<(u32, String, String)> = session.query(RELATIONS).map_err(failed)?;
+        for (oid, name, kind) in relations {
+            let Some(statement) = warming(has_prewarm, oid, &name, &kind) else { continue };
+            session.execute(&statement).map_err(failed)?;
             warmed.commits += 1;
         }
         Ok(warmed)
@@ -49,22 +48,10 @@ impl Control {
 }
 
 /// The statement that reads a relation.
-fn warming(has_prewarm: bool, oid: &str, name: &str, kind: &str) -> Option<String> {
+fn warming(has_prewarm: bool, oid: u32, name: &str, kind: &str) -> Option<String> {
     match (has_prewarm, kind) {
         (true, _) => Some(format!("SELECT pg_prewarm({oid}::regclass)")),
         (false, "i") => None,
         (false, _) => Some(format!("SELECT count(*) FROM {name}")),
     }
-}
-
-/// By the simple protocol, with which each statement is one transaction.
-pub(crate) fn rows(client: &mut Client, statement: &str) -> Result<Vec<SimpleQueryRow>, postgres::Error> {
-    let messages = client.simple_query(statement)?;
-    Ok(messages
-        .into_iter()
-        .filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        })
-        .collect())
 }

@@ -10,14 +10,14 @@ use model::limits::{Limits, LimitsInForce};
 use model::message::{Connection, Endpoint};
 use model::record::Setting;
 use model::workload::{Statement, Transport};
-use postgres::config::SslMode;
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use wire::blocking::Session;
 
 use crate::cluster::Cluster;
-use crate::control::Control;
+use crate::control::{Control, socket_params};
 use crate::error::Error;
-use crate::launch::{Launch, Launched, client_config, log_text, read_log};
+use crate::launch::{Launch, Launched, log_text, read_log};
 use crate::limits::Group;
 use crate::process::{end_all, postgres_processes};
 use crate::readiness::Warmed;
@@ -103,14 +103,12 @@ impl Server {
         .run()?;
         let sockets = cluster.sockets().to_owned();
         let version = cluster.installation().version();
-        let control = Control {
-            config: client_config(&sockets, port, "postgres"),
-            tls: None,
-            ssl_modes: vec![SslMode::Disable],
-            called: format!("in {}", data.display()),
-            title: format!("PostgreSQL {version}"),
-            major: version.major(),
-        };
+        let control = Control::new(
+            socket_params(&sockets, port, "postgres"),
+            format!("in {}", data.display()),
+            format!("PostgreSQL {version}"),
+            version.major(),
+        );
         Ok(Self {
             child,
             cluster: Some(cluster),
@@ -150,12 +148,12 @@ impl Server {
         Connection { database: database.to_owned(), ..self.connection(Transport::Unix) }
     }
 
-    /// Connects to the database `postgres`, where pgdyno's own statements do not count in the tested database.
+    /// A session of pgdyno's own with a database.
     ///
     /// # Errors
-    /// The server does not answer.
-    pub fn control(&self) -> Result<postgres::Client, Error> {
-        self.control.session()
+    /// The server does not answer, or has no such database.
+    pub fn session(&self, database: &str) -> Result<Session, Error> {
+        self.control.connect(database)
     }
 
     /// Its `server_version`, such as `18.1`, and what `version()` prints.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use host::{Cache, Progress};
 use server::{Content, Dataset, Error, Server, StopMode, disk_need};
 use skip::skip;
-use support::{Quiet, as_child, cache, connect, installed, role, settings, template};
+use support::{Quiet, as_child, cache, installed, role, settings, template};
 use tempfile::TempDir;
 
 /// What a load may have changed, as the user sees it.
@@ -68,7 +68,7 @@ fn initdb_options_make_data_sets_of_their_own_and_the_server_tells_what_they_did
 
     let server = checked.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     let blocks = "select pg_prewarm('pgbench_accounts')";
-    assert!(connect(&server, "pgdyno").query_one(blocks, &[]).unwrap().get::<_, i64>(0) > 1600);
+    assert!(server.session("pgdyno").unwrap().query_one::<i64>(blocks).unwrap() > 1600);
     drop(server);
     checked.remove(&cache()).unwrap();
 }
@@ -309,8 +309,10 @@ impl Drop for SmallDisk {
 
 /// Updates, new rows, a new table, a dropped index: what a trial may leave behind.
 fn write(server: &Server) {
-    connect(server, "pgdyno")
-        .batch_execute(
+    server
+        .session("pgdyno")
+        .unwrap()
+        .execute(
             "update pgbench_accounts set abalance = abalance + 7 where aid % 10 = 0;
              update pgbench_tellers set tbalance = 7;
              update pgbench_branches set bbalance = 7;
@@ -319,12 +321,11 @@ fn write(server: &Server) {
              alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
         )
         .unwrap();
-    server.control().unwrap().batch_execute("alter system set work_mem = '7MB'").unwrap();
+    server.session("postgres").unwrap().execute("alter system set work_mem = '7MB'").unwrap();
 }
 
 fn state(server: &Server) -> Vec<String> {
-    let rows = connect(server, "pgdyno").query(STATE, &[]).unwrap();
-    rows.iter().map(|row| row.get(0)).collect()
+    server.session("pgdyno").unwrap().query(STATE).unwrap()
 }
 
 /// Every file below a directory: path, size, and a hash of the content.

@@ -15,12 +15,12 @@ use support::{as_child, cache, processes_in, role, server, wait_until};
 fn victim() {
     let Some(version) = role() else { return };
     let server = std::thread::spawn(move || server(&version, &[])).join().unwrap();
-    let mut busy = server.control().unwrap();
-    std::thread::spawn(move || busy.batch_execute("select count(*) from generate_series(1, 1000000000000)"));
-    let mut control = server.control().unwrap();
+    let mut busy = server.session("postgres").unwrap();
+    std::thread::spawn(move || busy.execute("select count(*) from generate_series(1, 1000000000000)"));
+    let mut control = server.session("postgres").unwrap();
     wait_until("a backend is busy", || {
         let busy = "select count(*) from pg_stat_activity where query like '%generate_series%' and pid <> pg_backend_pid()";
-        control.query_one(busy, &[]).unwrap().get::<_, i64>(0) == 1
+        control.query_one::<i64>(busy).unwrap() == 1
     });
     println!("\nDATA {}", server.data_directory().display());
     let _ = std::io::stdin().read(&mut [0]);

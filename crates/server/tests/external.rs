@@ -16,7 +16,7 @@ use model::server::Dsn;
 use model::workload::Transport;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use server::{Cluster, Error, ExternalServer, Server, StopMode, restore_settings};
-use support::{Quiet, as_child, connect, installed, role, settings, wait_until};
+use support::{Quiet, as_child, installed, role, settings, wait_until};
 
 const VERSIONS: [&str; 3] = ["9.6", "13", "18"];
 const PASSWORD: &str = "correct-horse-battery";
@@ -39,7 +39,7 @@ impl Theirs {
         let server = cluster.start(&settings(&[])).unwrap();
         let roles =
             format!("create role bench login createdb password '{PASSWORD}'; create role plain login");
-        server.control().unwrap().batch_execute(&roles).unwrap();
+        server.session("postgres").unwrap().execute(&roles).unwrap();
         let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         Self { server, directory }
@@ -74,7 +74,7 @@ impl Theirs {
     }
 
     fn ask(&self, sql: &str) -> String {
-        self.server.control().unwrap().query_one(sql, &[]).unwrap().get(0)
+        self.server.session("postgres").unwrap().query_one(sql).unwrap()
     }
 
     fn show(&self, setting: &str) -> String {
@@ -82,7 +82,7 @@ impl Theirs {
     }
 
     fn execute(&self, sql: &str) {
-        self.server.control().unwrap().batch_execute(sql).unwrap();
+        self.server.session("postgres").unwrap().execute(sql).unwrap();
     }
 
     fn databases(&self) -> String {
@@ -109,7 +109,7 @@ fn sums(server: &Server) -> String {
                (select sum(abalance) from pgbench_accounts), (select count(*) from pgbench_branches), \
                (select sum(bbalance) from pgbench_branches), (select count(*) from pgbench_tellers), \
                (select sum(tbalance) from pgbench_tellers), (select count(*) from pgbench_history))";
-    connect(server, "pgdyno").query_one(sum, &[]).unwrap().get(0)
+    server.session("pgdyno").unwrap().query_one(sum).unwrap()
 }
 
 #[test]
@@ -129,11 +129,9 @@ fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() 
         assert!(external.database_bytes().unwrap() > 10_000_000);
 
         let commits = external.commits(None).unwrap();
-        let mut client = connect(&theirs.server, "pgdyno");
-        client.batch_execute("update pgbench_accounts set abalance = 1 where aid < 100").unwrap();
-        client
-            .batch_execute("insert into pgbench_history (tid) values (1); drop table pgbench_tellers")
-            .unwrap();
+        let mut client = theirs.server.session("pgdyno").unwrap();
+        client.execute("update pgbench_accounts set abalance = 1 where aid < 100").unwrap();
+        client.execute("insert into pgbench_history (tid) values (1); drop table pgbench_tellers").unwrap();
         drop(client);
         // Two statements' transactions, and the connection's own.
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
@@ -207,7 +205,7 @@ fn what_stands_in_the_way_of_a_copy_is_told() {
     assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
     external.prepare(&1.into(), &Quiet).unwrap();
     external.renew(&1.into()).unwrap();
-    let staying = connect(&theirs.server, "pgdyno");
+    let staying = theirs.server.session("pgdyno").unwrap();
     let error = external.renew(&1.into()).unwrap_err().to_string();
     assert!(error.contains("the database pgdyno is in use by process"), "{error}");
     assert!(error.contains("of role postgres"), "{error}");
@@ -462,7 +460,10 @@ fn secrets_are_neither_in_errors_nor_in_settings() {
         ("postgresql://bench:secret@[::1/", "can't be read"),
         ("password=open secret", "can't be read"),
         ("host=a,b password=secret", "several hosts"),
-        ("require_auth=scram-sha-256 password=secret", "require_auth"),
+        (
+            &format!("{} require_auth=scram-sha-256 password=secret", theirs.conninfo("bench")),
+            "authentication method requirement \"scram-sha-256\" failed",
+        ),
         ("sslmode=maybe password=secret", "invalid sslmode value"),
     ] {
         let error = theirs.try_connect(conninfo, false).unwrap_err().to_string();
@@ -497,7 +498,11 @@ fn tls_is_verified_as_asked_for() {
     }
     fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
     let server = cluster.start(&settings(&[("ssl", "on")])).unwrap();
-    server.control().unwrap().batch_execute(&format!("alter role postgres password '{PASSWORD}'")).unwrap();
+    server
+        .session("postgres")
+        .unwrap()
+        .execute(&format!("alter role postgres password '{PASSWORD}'"))
+        .unwrap();
     let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let theirs = Theirs { server, directory };
@@ -515,7 +520,7 @@ fn tls_is_verified_as_asked_for() {
         ("sslmode=allow".to_owned(), None),
         ("sslmode=prefer".to_owned(), None),
         ("sslmode=disable".to_owned(), Some("no pg_hba.conf entry")),
-        (format!("sslmode=verify-ca sslrootcert={other}"), Some("invalid peer certificate")),
+        (format!("sslmode=verify-ca sslrootcert={other}"), Some("SSL error: certificate verify failed")),
         (format!("sslmode=verify-full host=127.0.0.1 sslrootcert={ours}"), Some("127.0.0.1")),
         ("sslmode=verify-ca sslrootcert=/nonexistent".to_owned(), Some("/nonexistent")),
     ] {

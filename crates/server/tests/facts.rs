@@ -4,13 +4,13 @@
 mod support;
 
 use model::environment::ServerFacts;
-use support::{connect, server};
+use support::server;
 
 #[test]
 fn every_major_tells_its_build_extensions_authentication_and_tables() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[]);
-        connect(&server, server::DATABASE).batch_execute("CREATE TABLE \"Odd name\" (); ANALYZE").unwrap();
+        server.session(server::DATABASE).unwrap().execute("CREATE TABLE \"Odd name\" (); ANALYZE").unwrap();
         let ServerFacts { pg_config, extensions, available_extensions, authentication, relations } =
             server.facts();
         assert!(pg_config.unwrap()["VERSION"].starts_with(&format!("PostgreSQL {version}")), "{version}");

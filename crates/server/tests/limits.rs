@@ -12,7 +12,7 @@ use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
 use server::{Error, Server, StopMode};
 use skip::skip;
-use support::{Quiet, as_child, cache, connect, processes_in, role, settings, template, wait_until};
+use support::{Quiet, as_child, cache, processes_in, role, settings, template, wait_until};
 
 const MB: u64 = 1 << 20;
 
@@ -47,13 +47,13 @@ fn processes_of(group: &str) -> Vec<u32> {
 
 /// What a session has read from the disk when it reads the accounts for the second time, in bytes. Source: proc(5).
 fn second_reading(server: &Server) -> u64 {
-    let mut session = connect(server, "pgdyno");
-    let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut session = server.session("pgdyno").unwrap();
+    let pid: i32 = session.query_one("select pg_backend_pid()").unwrap();
     let so_far = || {
         let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
         io.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap().parse::<u64>().unwrap()
     };
-    let mut read = || session.batch_execute("select sum(abalance) from pgbench_accounts").unwrap();
+    let mut read = || session.execute("select sum(abalance) from pgbench_accounts").unwrap();
     read();
     let before = so_far();
     read();

@@ -10,7 +10,7 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use server::Server;
 use skip::skip;
-use support::{Quiet, cache, connect, settings, template};
+use support::{Quiet, cache, settings, template};
 
 const SCALE: u32 = 2;
 
@@ -72,7 +72,7 @@ fn pgbench_major() -> Option<String> {
 }
 
 fn pgbench_init(server: &Server) {
-    server.control().unwrap().batch_execute("create database oracle").unwrap();
+    server.session("postgres").unwrap().execute("create database oracle").unwrap();
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
     let output = Command::new("pgbench")
         .args([
@@ -94,5 +94,5 @@ fn pgbench_init(server: &Server) {
 }
 
 fn answers(server: &Server, database: &str, query: &str) -> Vec<String> {
-    connect(server, database).query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    server.session(database).unwrap().query(query).unwrap()
 }

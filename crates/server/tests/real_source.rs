@@ -10,7 +10,7 @@ use std::time::Instant;
 use host::Progress;
 use model::server::{Build, BuildSystem, Source};
 use server::{Installation, StopMode};
-use support::{cache, connect, settings};
+use support::{cache, settings};
 
 struct Spoken;
 
@@ -55,12 +55,12 @@ fn a_server_built_from_source_is_one_like_any_other() {
     let server = template.clone_cluster(&cache(), &Spoken).unwrap().start(&settings(&[])).unwrap();
     let (version, _) = server.version().unwrap();
     assert_eq!(version, installation.version().to_string());
-    let mut client = connect(&server, "pgdyno");
-    let accounts: i64 = client.query_one("select count(*) from pgbench_accounts", &[]).unwrap().get(0);
+    let mut client = server.session("pgdyno").unwrap();
+    let accounts: i64 = client.query_one("select count(*) from pgbench_accounts").unwrap();
     assert_eq!(accounts, 100_000);
-    client.batch_execute("do $$ begin perform 1; end $$").unwrap();
+    client.execute("do $$ begin perform 1; end $$").unwrap();
     for extension in ["pg_prewarm", "pg_stat_statements", "pg_buffercache"] {
-        client.batch_execute(&format!("create extension {extension}")).unwrap();
+        client.execute(&format!("create extension {extension}")).unwrap();
     }
     drop(client);
     server.stop(StopMode::Fast).unwrap();

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use model::message::Endpoint;
 use model::workload::Transport;
 use server::{Error, StopMode};
-use support::{Quiet, cache, connect, processes_in, server, settings, template};
+use support::{Quiet, cache, processes_in, server, settings, template};
+use wire::ConnectParams;
+use wire::blocking::Session;
 
 const VERSIONS: [&str; 2] = ["13", "18"];
 
@@ -24,14 +26,14 @@ fn starts_answers_stops_and_starts_again_on_the_same_data() {
         let work_mem = server.settings().unwrap().into_iter().find(|s| s.name == "work_mem").unwrap();
         assert_eq!((work_mem.value.as_str(), work_mem.unit.as_deref()), ("7168", Some("kB")));
         assert_eq!(work_mem.source, "configuration file");
-        connect(&server, "pgdyno").batch_execute("create table kept(); checkpoint").unwrap();
+        server.session("pgdyno").unwrap().execute("create table kept(); checkpoint").unwrap();
         let data = server.data_directory().to_owned();
 
         let cluster = server.stop(StopMode::Fast).unwrap();
         assert_eq!(processes_in(&data), Vec::<u32>::new());
         let server = cluster.start(&settings(&[])).unwrap();
         assert!(!server.log().unwrap().contains("not properly shut down"), "{}", server.log().unwrap());
-        connect(&server, "pgdyno").batch_execute("select from kept").unwrap();
+        server.session("pgdyno").unwrap().execute("select from kept").unwrap();
 
         let cluster = server.stop(StopMode::Immediate).unwrap();
         let server = cluster.start(&settings(&[])).unwrap();
@@ -56,8 +58,8 @@ fn the_log_tells_what_happens_unless_the_user_says_otherwise() {
 
     assert!(server.take_log().unwrap().contains("mine LOG:  database system is ready"));
     let spill = "select count(*) from (select generate_series(1, 20000) n order by 1 desc) numbers";
-    connect(&server, "pgdyno").batch_execute(spill).unwrap();
-    assert!(connect(&server, "pgdyno").batch_execute("select 1 / 0").is_err());
+    server.session("pgdyno").unwrap().execute(spill).unwrap();
+    assert!(server.session("pgdyno").unwrap().execute("select 1 / 0").is_err());
     let more = server.take_log().unwrap();
     assert!(more.starts_with("mine ERROR:  division by zero"), "{more}");
     assert_eq!(server.take_log().unwrap(), "");
@@ -68,14 +70,8 @@ fn the_log_tells_what_happens_unless_the_user_says_otherwise() {
 fn both_transports_lead_to_it() {
     let server = server("18", &[]);
     let Endpoint::Tcp { host, port } = server.endpoint(Transport::Tcp) else { panic!("not TCP") };
-    let mut client = postgres::Config::new()
-        .host(&host)
-        .port(port)
-        .user("postgres")
-        .dbname("pgdyno")
-        .connect(postgres::NoTls)
-        .unwrap();
-    let accounts: i64 = client.query_one("select count(*) from pgbench_accounts", &[]).unwrap().get(0);
+    let mut client = Session::connect(&ConnectParams::new(host, port, "postgres", "pgdyno", None)).unwrap();
+    let accounts: i64 = client.query_one("select count(*) from pgbench_accounts").unwrap();
     assert_eq!(accounts, 100_000);
     assert_eq!(server.connection(Transport::Unix).database, "pgdyno");
 }
@@ -87,8 +83,8 @@ fn it_never_runs_as_root() {
     let runs_as = owner(format!("/proc/{}", server.pid()).into());
     assert_ne!(runs_as, 0);
     assert_eq!(owner(server.data_directory().to_owned()), runs_as);
-    let mut client = server.control().unwrap();
-    let groups: String = client.query_one("select pg_read_file('/proc/self/status')", &[]).unwrap().get(0);
+    let mut client = server.session("postgres").unwrap();
+    let groups: String = client.query_one("select pg_read_file('/proc/self/status')").unwrap();
     let groups = groups.lines().find(|line| line.starts_with("Groups:")).unwrap().to_owned();
     assert!(!groups.split_whitespace().any(|group| group == "0"), "{groups}");
 }
@@ -97,10 +93,10 @@ fn it_never_runs_as_root() {
 fn every_copy_begins_alike_and_is_its_own() {
     let template = template("18", 1);
     let first = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
-    connect(&first, "pgdyno").batch_execute("truncate pgbench_accounts").unwrap();
+    first.session("pgdyno").unwrap().execute("truncate pgbench_accounts").unwrap();
     let second = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     let accounts: i64 =
-        connect(&second, "pgdyno").query_one("select count(*) from pgbench_accounts", &[]).unwrap().get(0);
+        second.session("pgdyno").unwrap().query_one("select count(*) from pgbench_accounts").unwrap();
     assert_eq!(accounts, 100_000);
 }
 
@@ -140,9 +136,9 @@ fn the_count_of_commits_is_exact() {
     for version in VERSIONS {
         let server = server(version, &[("autovacuum", "off")]);
         let before = server.commits(None).unwrap();
-        let mut client = connect(&server, "pgdyno");
+        let mut client = server.session("pgdyno").unwrap();
         for _ in 0..100 {
-            client.batch_execute("select 1").unwrap();
+            client.execute("select 1").unwrap();
         }
         drop(client);
         // 100 statements and the connection's own start-up transaction.
@@ -167,7 +163,7 @@ fn a_cache_so_deep_that_no_socket_fits_into_it_works() {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
     assert!(directory.len() < 90, "{directory}");
     assert!(std::path::Path::new(&format!("{directory}/.s.PGSQL.{port}")).exists());
-    server.control().unwrap();
+    server.session("postgres").unwrap();
     drop(server);
     assert!(!std::path::Path::new(&directory).exists());
 }

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod prepared;
+mod row;
 mod stream;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::{
 use attempt::Connected;
 pub use attempt::FailedAttempt;
 pub use prepared::Prepared;
+pub use row::{FromRow, FromText, RowError};
 use stream::Stream;
 
 /// How much is received at once, in bytes.
@@ -76,6 +78,24 @@ pub enum SessionError {
     /// The bytes that came are no answer.
     #[error("the server's answer cannot be understood: {0}")]
     Protocol(#[from] ProtocolError),
+    /// A row is not as it was expected.
+    #[error("the answer to \"{}\" can't be used: {source}", beginning(.sql))]
+    Row {
+        /// The statement.
+        sql: String,
+        /// The column, and what it has.
+        source: RowError,
+    },
+    /// Not the expected number of rows.
+    #[error("the answer to \"{}\" has {rows} rows, where {expected} expected", beginning(.sql))]
+    Rows {
+        /// The statement.
+        sql: String,
+        /// How many there are.
+        rows: usize,
+        /// How many there may be.
+        expected: &'static str,
+    },
     /// A text that cannot be sent.
     #[error("the statement \"{}\" contains a zero byte, which PostgreSQL does not allow", beginning(.0))]
     ZeroByte(String),
@@ -220,16 +240,39 @@ impl Session {
         self.collected(|session| session.answer(sql))
     }
 
-    /// As [`Session::execute`]; returns the rows of the last statement that has rows, as text. Null is none.
+    /// As [`Session::execute`]; returns the rows of the last statement that has rows.
     ///
     /// # Errors
     ///
-    /// As [`Session::execute`].
-    pub fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SessionError> {
-        let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+    /// As [`Session::execute`]; and if a row does not fit its type.
+    pub fn query<T: FromRow>(&mut self, sql: &str) -> Result<Vec<T>, SessionError> {
         let last = self.ask(sql)?.iter().rfind(|result| result.kind() == ResultKind::Rows);
-        let rows = last.map(|result| result.kept_rows().map(|row| row.map(text).collect()).collect());
-        Ok(rows.unwrap_or_default())
+        let rows: Result<_, _> = last.into_iter().flat_map(ResultSet::kept_rows).map(T::from_row).collect();
+        rows.map_err(|source| SessionError::Row { sql: sql.to_owned(), source })
+    }
+
+    /// As [`Session::query`], of a statement that has one row or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::query`]; and if there are more rows.
+    pub fn query_opt<T: FromRow>(&mut self, sql: &str) -> Result<Option<T>, SessionError> {
+        let mut rows = self.query(sql)?;
+        if rows.len() > 1 {
+            let expected = "at most one was";
+            return Err(SessionError::Rows { sql: sql.to_owned(), rows: rows.len(), expected });
+        }
+        Ok(rows.pop())
+    }
+
+    /// As [`Session::query`], of a statement that has one row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::query`]; and if there is no row, or more than one.
+    pub fn query_one<T: FromRow>(&mut self, sql: &str) -> Result<T, SessionError> {
+        let none = || SessionError::Rows { sql: sql.to_owned(), rows: 0, expected: "one was" };
+        self.query_opt(sql)?.ok_or_else(none)
     }
 
     /// Has the server do a `COPY … FROM STDIN` of what `write` writes.

@@ -17,6 +17,7 @@ mod login;
 mod login_error;
 mod params;
 mod protocol_error;
+mod quote;
 mod reader;
 mod results;
 mod scram;
@@ -32,6 +33,7 @@ pub use params::{
     shuffle, without_secrets,
 };
 pub use protocol_error::ProtocolError;
+pub use quote::{quote_identifier, quote_literal};
 pub use reader::{Answer, CopyKind, Event, Reader, TransactionStatus};
 pub use results::{Columns, KeptRows, ResultKind, ResultSet, Values};
 pub use scram::ScramError;

@@ -227,8 +227,7 @@ fn sessions_are_of_the_kind_that_is_asked_for() {
             let names = vec!["127.0.0.1"; hosts.len()].join(",");
             let conninfo = format!("host={names} port={} target_session_attrs={wanted}", ports.join(","));
             let mut session = primary.connect(&conninfo)?;
-            let rows = session.query("SELECT pg_is_in_recovery()").unwrap();
-            Ok::<_, String>(rows[0][0].as_deref() == Some("t"))
+            Ok::<bool, String>(session.query_one("SELECT pg_is_in_recovery()").unwrap())
         };
         let both = [nobody, standby.port(), primary.port()];
         assert_eq!(is_standby(&both, "any"), Ok(true));
@@ -264,20 +263,21 @@ fn statements_are_done_and_refused() {
         session
             .execute("CREATE TEMP TABLE t (a int, b text); INSERT INTO t VALUES (1, NULL), (2, 'x')")
             .unwrap();
-        let rows =
+        let rows: Vec<Vec<Option<String>>> =
             session.query("SELECT a, b, current_setting('application_name') FROM t ORDER BY a").unwrap();
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(rows, [[text("1"), None, text("one")], [text("2"), text("x"), text("one")]]);
-        assert_eq!(session.query("").unwrap(), Vec::<Vec<_>>::new());
-        assert_eq!(session.query("SELECT 1; SELECT 2; UPDATE t SET a = 3").unwrap(), [[text("2")]]);
+        assert!(session.query::<i64>("").unwrap().is_empty());
+        assert_eq!(session.query::<i64>("SELECT 1; SELECT 2; UPDATE t SET a = 3").unwrap(), [2]);
         let error = session.execute("SELECT 1; SELECT nonsense").unwrap_err();
         let expected = "the server refuses \"SELECT 1; SELECT nonsense\": ERROR: column \"nonsense\" does not exist \
             (SQLSTATE 42703)";
         assert_eq!(error.to_string(), expected);
         // More than fits into many records, and then into none.
-        let rows = session.query("SELECT repeat('x', 3000000), i FROM generate_series(1, 3) i").unwrap();
-        assert!(rows.iter().all(|row| row[0].as_ref().unwrap().len() == 3_000_000));
-        assert_eq!(rows[2][1], text("3"));
+        let rows: Vec<(String, i32)> =
+            session.query("SELECT repeat('x', 3000000), i FROM generate_series(1, 3) i").unwrap();
+        assert!(rows.iter().all(|(text, _)| text.len() == 3_000_000));
+        assert_eq!(rows[2].1, 3);
         assert!(matches!(session.execute("SELECT '\0'"), Err(SessionError::ZeroByte(_))));
     }
 }
@@ -316,7 +316,7 @@ fn statements_that_are_prepared_are_asked_together() {
                 .unwrap();
             let refused = session.ask_prepared(&fails).unwrap_err();
             assert_eq!(refused.server_error().unwrap().code(), Some("22012"), "{major}: {refused}");
-            assert_eq!(session.query("SELECT count(*) FROM t").unwrap(), [[Some("3".to_owned())]], "{major}");
+            assert_eq!(session.query_one::<u64>("SELECT count(*) FROM t").unwrap(), 3, "{major}");
             // What is refused when it is prepared does not keep its neighbours from being prepared again.
             let refused = session.prepare(["SELECT 1", "SELECT nonsense"]).unwrap_err();
             assert_eq!(refused.server_error().unwrap().code(), Some("42703"), "{major}: {refused}");
@@ -336,15 +336,36 @@ fn statements_that_are_prepared_are_asked_together() {
 }
 
 #[test]
+fn rows_are_values_or_errors_that_name_the_column() {
+    let server = Guarded::new(NEWEST, Identity::Signed);
+    let mut session = server.connect("").unwrap();
+    type Row = (u32, i64, f64, bool, String, Option<i32>);
+    let row: Row = session.query_one("SELECT 7, -7, 0.5::float8, true, 'ä', null::int, 'more'").unwrap();
+    assert_eq!(row, (7, -7, 0.5, true, "ä".to_owned(), None));
+    let two = "SELECT generate_series(1, 2)";
+    assert_eq!(session.query::<i32>(two).unwrap(), [1, 2]);
+    assert_eq!(session.query_opt::<i32>("SELECT 1 WHERE false").unwrap(), None);
+    let mut refused = |sql: &str, why: &str| {
+        let error = session.query_one::<(String, bool)>(sql).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    refused("SELECT 'a', 'b'", "column 2 has \"b\", where a boolean was expected");
+    refused("SELECT null, true", "column 1 has null, where a text was expected");
+    refused("SELECT 'a'", "column 2 has no value");
+    refused("SELECT 'a', true WHERE false", "has 0 rows, where one was expected");
+    refused("SELECT 'a', true FROM generate_series(1, 2)", "has 2 rows, where at most one was expected");
+}
+
+#[test]
 fn a_server_that_falls_silent_is_given_up() {
     let server = Guarded::new(NEWEST, Identity::Signed);
     for mode in ["disable", "require"] {
         let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
         session.limit_answers(Duration::from_millis(10)).unwrap();
-        let error = session.query("SELECT pg_sleep(60)").unwrap_err();
+        let error = session.execute("SELECT pg_sleep(60)").unwrap_err();
         assert!(matches!(error, SessionError::Silent(_)), "{error}");
         // What it says later is not taken for the answer to something else.
-        let error = session.query("SELECT 1").unwrap_err();
+        let error = session.execute("SELECT 1").unwrap_err();
         assert!(matches!(error, SessionError::Closed(_)), "{error}");
     }
 }
@@ -360,8 +381,7 @@ fn data_are_copied() {
         });
         copied.unwrap();
         let sums = "SELECT count(*), sum(a) FROM t";
-        let text = |text: &str| Some(text.to_owned());
-        assert_eq!(session.query(sums).unwrap(), [[text("100000"), text("4999950000")]]);
+        assert_eq!(session.query_one::<(u64, u64)>(sums).unwrap(), (100_000, 4_999_950_000));
         let error = session.copy_in("COPY t FROM STDIN", |writer| {
             writeln!(writer, "1\tone")?;
             Err(io::Error::other("no more"))
@@ -384,7 +404,7 @@ fn data_are_copied() {
             let error = session.execute(copy);
             assert!(matches!(error, Err(SessionError::Copy { .. })), "{error:?}");
         }
-        assert_eq!(session.query(sums).unwrap(), [[text("100000"), text("4999950000")]]);
+        assert_eq!(session.query_one::<(u64, u64)>(sums).unwrap(), (100_000, 4_999_950_000));
     }
 }
 

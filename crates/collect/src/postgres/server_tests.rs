@@ -313,7 +313,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
         let mut asker = connect(&server, "postgres", "");
         until("it has the row", || {
             let sql = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
-            asker.query(sql).unwrap().pop()
+            asker.query::<Vec<String>>(sql).unwrap().pop()
         });
         until("it is seen to sleep", || {
             sampler.look().unwrap();
@@ -376,8 +376,7 @@ fn buffers_are_told_by_relation_where_the_extension_is() {
         client
             .execute("CREATE EXTENSION pg_buffercache; SELECT sum(abalance) FROM pgbench_accounts")
             .unwrap();
-        let rows = client.query("SELECT pg_relation_size('pgbench_accounts') / 8192").unwrap();
-        let blocks: u64 = rows[0][0].as_ref().unwrap().parse().unwrap();
+        let blocks: u64 = client.query_one("SELECT pg_relation_size('pgbench_accounts') / 8192").unwrap();
         let found = buffers(&mut asker).unwrap().unwrap();
         let (name, count) = &found[0];
         assert!(

@@ -25,9 +25,9 @@ use model::message::{
 };
 use model::units::Rate;
 use model::workload::{Protocol, Transport, Workload};
-use postgres::{Client, Config, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 use server::{Cluster, Server, StopMode};
+use wire::blocking::Session;
 
 /// The longest silence of a driver that is not a hang.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -115,19 +115,19 @@ impl Bench {
 
     /// Runs statements in the database, from which its count begins anew.
     pub(crate) fn sql(&mut self, sql: &str) {
-        self.client().batch_execute(sql).unwrap();
+        self.client().execute(sql).unwrap();
         self.database = copy_of(&self.server, &self.database);
         self.counted.set(0);
     }
 
     /// Asserts that the server has counted that many commits in the database since the last call.
     pub(crate) fn assert_commits(&self, expected: u64, what: &str) {
-        let mut client = self.server.control().unwrap();
-        let count = "SELECT xact_commit FROM pg_stat_database WHERE datname = $1::text";
+        let mut client = self.server.session("postgres").unwrap();
+        let count = format!("SELECT xact_commit FROM pg_stat_database WHERE datname = '{}'", self.database);
         let mut counted = 0;
         // Before version 15 counts reach the reader with a delay.
         let met = within(Duration::from_secs(5), || {
-            let all = client.query_one(count, &[&self.database]).unwrap().get::<_, i64>(0) as u64;
+            let all = client.query_one::<u64>(&count).unwrap();
             counted = all - self.counted.get();
             counted == expected
         });
@@ -136,20 +136,15 @@ impl Bench {
     }
 
     pub(crate) fn wait_for_sessions_to_end(&self) {
-        let mut client = self.server.control().unwrap();
-        let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1::text";
-        let none = || client.query_one(count, &[&self.database]).unwrap().get::<_, i64>(0) == 0;
+        let mut client = self.server.session("postgres").unwrap();
+        let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{}'", self.database);
+        let none = || client.query_one::<u64>(&count).unwrap() == 0;
         assert!(within(PATIENCE, none));
     }
 
     /// A session beside the drivers' in the database. It counts.
-    pub(crate) fn client(&self) -> Client {
-        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
-            panic!("not a socket")
-        };
-        let mut config = Config::new();
-        config.host_path(directory).port(port).user(server::USER).dbname(&self.database);
-        config.connect(NoTls).unwrap()
+    pub(crate) fn client(&self) -> Session {
+        self.server.session(&self.database).unwrap()
     }
 
     /// Sends the server's first process a signal.
@@ -186,7 +181,7 @@ fn copy_of(server: &Server, database: &str) -> String {
     static COPIES: AtomicU32 = AtomicU32::new(0);
     let copy = format!("bench_{}", COPIES.fetch_add(1, Ordering::Relaxed));
     let create = format!("CREATE DATABASE {copy} TEMPLATE {database}");
-    server.control().unwrap().batch_execute(&create).unwrap();
+    server.session("postgres").unwrap().execute(&create).unwrap();
     copy
 }
 

@@ -121,7 +121,7 @@ fn copy_all(
         }
         let mut inserted = false;
         Table::Trials.of_trial(&record, &mut |values| -> Result<(), SessionError> {
-            inserted = !session.query(&schema.insert_once(values))?.is_empty();
+            inserted = !session.query::<Vec<Option<String>>>(&schema.insert_once(values))?.is_empty();
             Ok(())
         })?;
         if !inserted {
@@ -179,9 +179,8 @@ fn trials(count: usize) -> String {
 fn is_idle(session: &mut Session) -> anyhow::Result<()> {
     let sql = "SELECT count(*) FROM pg_catalog.pg_stat_activity \
                WHERE application_name = 'pgdyno' AND pid <> pg_backend_pid()";
-    let rows = session.query(sql)?;
-    let loads = rows.first().and_then(|row| row.first()?.clone()).unwrap_or_default();
-    if loads != "0" {
+    let loads: u64 = session.query_one(sql)?;
+    if loads > 0 {
         bail!(
             "a load of pgdyno's is running on this server ({loads} sessions): publishing would disturb what is measured; \
              wait until it has ended"

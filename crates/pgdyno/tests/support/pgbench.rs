@@ -8,9 +8,9 @@ use std::process::{Command, Output};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
-use postgres::NoTls;
 use server::Server;
 use tempfile::TempDir;
+use wire::blocking::Session;
 
 /// What runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,17 +103,12 @@ impl Bench {
         Ended::of(self.command(pgbench).args(args).output().unwrap())
     }
 
-    pub(crate) fn client(&self) -> postgres::Client {
+    pub(crate) fn client(&self) -> Session {
         self.connect(server::DATABASE)
     }
 
-    fn connect(&self, database: &str) -> postgres::Client {
-        let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
-            panic!("not a socket")
-        };
-        let mut config = postgres::Config::new();
-        config.host_path(directory).port(port).user(server::USER).dbname(database);
-        config.connect(NoTls).unwrap()
+    fn connect(&self, database: &str) -> Session {
+        self.server.session(database).unwrap()
     }
 
     /// Puts a script into the directory.

@@ -2,10 +2,10 @@
 //! with what a workload's setup makes.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use model::workload::Statement;
-use postgres::Client;
+use wire::blocking::{Session, SessionError};
 
 use crate::control::Control;
 use crate::dataset::content::{Content, Setup};
@@ -89,12 +89,12 @@ fn set_up(
     setup: &Setup,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
-    let mut client = server.connect(database)?;
+    let mut session = server.connect(database)?;
     let steps = setup.statements.len() as u64;
     for (done, Statement { place, sql }) in (0..).zip(&setup.statements) {
         unless_interrupted(progress)?;
         progress.step(&format!("{}, {content}: {place}", server.title), done, Some(steps + 1));
-        client.batch_execute(sql).map_err(|error| Error::Setup {
+        session.execute(sql).map_err(|error| Error::Setup {
             workload: setup.workload.clone(),
             server: server.called.clone(),
             place: place.clone(),
@@ -103,7 +103,7 @@ fn set_up(
     }
     unless_interrupted(progress)?;
     progress.step(&format!("{}, {content}: vacuum", server.title), steps, Some(steps + 1));
-    server.execute(&mut client, "vacuum (analyze)")
+    server.execute(&mut session, "vacuum (analyze)")
 }
 
 /// Creates and fills pgbench's tables in a database.
@@ -113,10 +113,10 @@ fn fill_pgbench_tables(
     scale: u32,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
-    let mut client = server.connect(database)?;
-    server.execute(&mut client, &create_tables(scale))?;
+    let mut session = server.connect(database)?;
+    server.execute(&mut session, &create_tables(scale))?;
     for table in Table::FILLED {
-        load(server, &mut client, table, scale, progress)?;
+        load(server, &mut session, table, scale, progress)?;
     }
     let steps = VACUUM_ORDER.len() + Table::FILLED.len();
     let what = format!("{}, scale {scale}: vacuum and primary keys", server.title);
@@ -127,7 +127,7 @@ fn fill_pgbench_tables(
     for (done, statement) in statements.enumerate() {
         unless_interrupted(progress)?;
         progress.step(&what, done as u64, Some(steps as u64));
-        server.execute(&mut client, &statement)?;
+        server.execute(&mut session, &statement)?;
     }
     Ok(())
 }
@@ -137,46 +137,49 @@ fn fill_pgbench_tables(
 /// write WAL, and vacuum would have to freeze what they wrote.
 fn load(
     server: &Control,
-    client: &mut Client,
+    session: &mut Session,
     table: Table,
     scale: u32,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let name = table.name();
-    let sql = |error| server.error(format!("load {name}"), &error);
+    let sql = |error: SessionError| server.error(format!("load {name}"), &error);
     let freeze = if table.loaded_frozen(server.major) { ", freeze on" } else { "" };
     let what = format!("{}, scale {scale}: loading {name}", server.title);
-    let mut transaction = client.transaction().map_err(sql)?;
-    transaction.batch_execute(&format!("truncate {name}")).map_err(sql)?;
+    session.execute(&format!("begin; truncate {name}")).map_err(sql)?;
     for (column, value) in table.constants() {
-        let statement = format!("alter table {name} alter {column} set default {value}");
-        transaction.batch_execute(&statement).map_err(sql)?;
+        session.execute(&format!("alter table {name} alter {column} set default {value}")).map_err(sql)?;
     }
     let copy = format!("copy {name} ({}) from stdin (format binary{freeze})", table.sent());
-    let mut writer = transaction.copy_in(&copy).map_err(sql)?;
     let encoder = Encoder::new(table, scale);
     let rows = table.rows(scale);
-    let mut buffer = COPY_HEADER.to_vec();
-    let mut done = 0;
-    while done < rows {
-        unless_interrupted(progress)?;
-        let end = rows.min(done + CHUNK_ROWS);
-        for row in done..end {
-            encoder.row(row, &mut buffer);
+    let mut interrupted = false;
+    let copied = session.copy_in(&copy, |writer| {
+        let mut buffer = COPY_HEADER.to_vec();
+        let mut done = 0;
+        while done < rows {
+            if progress.interrupted() {
+                interrupted = true;
+                return Err(ErrorKind::Interrupted.into());
+            }
+            let end = rows.min(done + CHUNK_ROWS);
+            for row in done..end {
+                encoder.row(row, &mut buffer);
+            }
+            writer.write_all(&buffer)?;
+            buffer.clear();
+            done = end;
+            progress.step(&what, done, Some(rows));
         }
-        if writer.write_all(&buffer).is_err() {
-            // Finishing tells what the server said.
-            break;
-        }
-        buffer.clear();
-        done = end;
-        progress.step(&what, done, Some(rows));
+        writer.write_all(COPY_TRAILER)
+    });
+    if interrupted {
+        // The session ends with its transaction open: the server rolls back.
+        return Err(host::Error::Interrupted.into());
     }
-    // Into a broken connection nothing can be written; `finish` says why.
-    let _ = writer.write_all(COPY_TRAILER);
-    writer.finish().map_err(sql)?;
+    copied.map_err(sql)?;
     for (column, _) in table.constants() {
-        transaction.batch_execute(&format!("alter table {name} alter {column} drop default")).map_err(sql)?;
+        session.execute(&format!("alter table {name} alter {column} drop default")).map_err(sql)?;
     }
-    transaction.commit().map_err(sql)
+    session.execute("commit").map_err(sql)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use wire::blocking::SessionError;
 
 use crate::cluster::{Cluster, sync_file_system};
 use crate::data::initdb::{check_options, wal_segment_bytes};
@@ -342,22 +343,21 @@ fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result
 /// Asks the server what it is, and gives the tested database `pg_prewarm` where the server has it.
 fn facts(server: &Server) -> Result<Facts, Error> {
     let control = &server.control;
-    let mut client = control.connect(crate::DATABASE)?;
-    let sql = |error| control.error("ask what it is", &error);
-    let row = client
+    let mut session = control.connect(crate::DATABASE)?;
+    let sql = |error: SessionError| control.error("ask what it is", &error);
+    let (checksums, prewarm): (String, bool) = session
         .query_one(
             "SELECT current_setting('data_checksums'),
                     exists (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')",
-            &[],
         )
         .map_err(sql)?;
-    let (checksums, prewarm): (String, bool) = (row.get(0), row.get(1));
-    let rows = client.query("SELECT name, coalesce(setting, '') FROM pg_config", &[]).map_err(sql)?;
+    let pg_config: Vec<(String, String)> =
+        session.query("SELECT name, coalesce(setting, '') FROM pg_config").map_err(sql)?;
     if prewarm {
-        control.execute(&mut client, "create extension pg_prewarm")?;
+        control.execute(&mut session, "create extension pg_prewarm")?;
     }
     Ok(Facts {
-        pg_config: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
+        pg_config: pg_config.into_iter().collect(),
         data_checksums: checksums == "on",
         prewarm,
         bytes: 0,

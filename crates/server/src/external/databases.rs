@@ -4,12 +4,11 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use postgres::Client;
-use postgres::error::SqlState;
 use serde::{Deserialize, Serialize};
+use wire::blocking::Session;
+use wire::quote_literal;
 
-use super::settings::literal;
-use crate::control::Control;
+use crate::control::{Control, INSUFFICIENT_PRIVILEGE, sqlstate};
 use crate::dataset::content::Content;
 use crate::dataset::fill::fill;
 use crate::error::{Error, sql_text};
@@ -22,6 +21,10 @@ const FORMAT: u32 = 1;
 /// what `CREATE DATABASE` itself can tell, so that one is known from its first moment, whenever pgdyno is killed.
 /// "pgdy" in ASCII.
 const MARK: i32 = 0x7067_6479;
+/// SQLSTATEs of statements on databases: object_in_use, duplicate_database, unique_violation.
+const OBJECT_IN_USE: &str = "55006";
+const DUPLICATE_DATABASE: &str = "42P04";
+const UNIQUE_VIOLATION: &str = "23505";
 /// How long sessions that are ending have to be gone from a database.
 const FREE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -54,48 +57,44 @@ impl Control {
     pub(super) fn make_template(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
         let scale = content.scale;
         let name = template(content);
-        let mut client = self.session()?;
-        if let Some(record) = self.own_database(&mut client, &name)? {
+        let mut session = self.session()?;
+        if let Some(record) = self.own_database(&mut session, &name)? {
             if record.is_some_and(|record| record.format == FORMAT && record.scale == scale) {
                 return Ok(());
             }
             // One that was never completed, or of another format.
-            self.drop_database(&mut client, &name)?;
+            self.drop_database(&mut session, &name)?;
         }
         progress.step(&format!("{}, {content}: creating", self.title), 0, None);
-        self.create(&mut client, &name, "template0")?;
+        self.create(&mut session, &name, "template0")?;
         fill(self, &name, content, progress)?;
-        self.comment(&mut client, &name, scale)?;
+        self.comment(&mut session, &name, scale)?;
         // Nobody changes it, and nobody keeps it from being copied.
-        self.execute(&mut client, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+        self.execute(&mut session, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
     }
 
     /// Makes the tested database a fresh copy of the template of a content.
     pub(super) fn copy_template(&self, content: &Content) -> Result<(), Error> {
-        let mut client = self.session()?;
-        if self.own_database(&mut client, DATABASE)?.is_some() {
-            self.drop_database(&mut client, DATABASE)?;
+        let mut session = self.session()?;
+        if self.own_database(&mut session, DATABASE)?.is_some() {
+            self.drop_database(&mut session, DATABASE)?;
         }
-        self.create(&mut client, DATABASE, &template(content))?;
-        self.comment(&mut client, DATABASE, content.scale)
+        self.create(&mut session, DATABASE, &template(content))?;
+        self.comment(&mut session, DATABASE, content.scale)
     }
 
     /// Drops every database of pgdyno's; gives their names.
     pub(super) fn drop_own_databases(&self) -> Result<Vec<String>, Error> {
-        let mut client = self.session()?;
-        let rows = client
-            .query(
-                &format!(
-                    "SELECT datname::text FROM pg_database WHERE {} \
-                     AND (datname = $1::text OR datname ~ ('^' || $1::text || '_scale_[0-9]+(_[0-9a-f]{{8}})?$')) ORDER BY datname",
-                    is_ours()
-                ),
-                &[&DATABASE],
-            )
+        let mut session = self.session()?;
+        let names: Vec<String> = session
+            .query(&format!(
+                "SELECT datname FROM pg_database WHERE {} \
+                 AND datname ~ '^{DATABASE}(_scale_[0-9]+(_[0-9a-f]{{8}})?)?$' ORDER BY datname",
+                is_ours()
+            ))
             .map_err(|error| self.error("look at the databases", &error))?;
-        let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         for name in &names {
-            self.drop_database(&mut client, name)?;
+            self.drop_database(&mut session, name)?;
         }
         Ok(names)
     }
@@ -104,19 +103,17 @@ impl Control {
     ///
     /// # Errors
     /// There is one of this name that is somebody else's.
-    fn own_database(&self, client: &mut Client, name: &str) -> Result<Option<Option<Record>>, Error> {
-        let row = client
-            .query_opt(
-                &format!(
-                    "SELECT {}, datconnlimit <> -2, shobj_description(oid, 'pg_database') FROM pg_database \
-                     WHERE datname = $1::text",
-                    is_ours()
-                ),
-                &[&name],
-            )
+    fn own_database(&self, session: &mut Session, name: &str) -> Result<Option<Option<Record>>, Error> {
+        let row: Option<(bool, bool, Option<String>)> = session
+            .query_opt(&format!(
+                "SELECT {}, datconnlimit <> -2, shobj_description(oid, 'pg_database') FROM pg_database \
+                 WHERE datname = {}",
+                is_ours(),
+                quote_literal(name)
+            ))
             .map_err(|error| self.error("look at the databases", &error))?;
-        let Some(row) = row else { return Ok(None) };
-        if !row.get::<_, bool>(0) {
+        let Some((is_ours, is_whole, comment)) = row else { return Ok(None) };
+        if !is_ours {
             return Err(Error::External {
                 server: self.called.clone(),
                 why: format!(
@@ -125,64 +122,61 @@ impl Control {
                 ),
             });
         }
-        let comment: Option<String> = row.get(2);
-        let is_whole = row.get::<_, bool>(1);
         Ok(Some(comment.filter(|_| is_whole).and_then(|comment| serde_json::from_str(&comment).ok())))
     }
 
-    fn comment(&self, client: &mut Client, name: &str, scale: u32) -> Result<(), Error> {
+    fn comment(&self, session: &mut Session, name: &str, scale: u32) -> Result<(), Error> {
         let record = Record { made_by: "pgdyno".to_owned(), format: FORMAT, scale, made: Timestamp::now() };
         let text = serde_json::to_string(&record)
             .map_err(|error| self.failed("describe a database", error.to_string()))?;
-        self.execute(client, &format!("COMMENT ON DATABASE {name} IS {}", literal(&text)))
+        self.execute(session, &format!("COMMENT ON DATABASE {name} IS {}", quote_literal(&text)))
     }
 
-    fn create(&self, client: &mut Client, name: &str, template: &str) -> Result<(), Error> {
+    fn create(&self, session: &mut Session, name: &str, template: &str) -> Result<(), Error> {
         // From 15 on the default is to copy by WAL, block for block; as files it is faster, and all is on the disk.
         let strategy = if self.major >= Major::new(15) { " STRATEGY file_copy" } else { "" };
         let statement =
             format!("CREATE DATABASE {name} TEMPLATE {template} CONNECTION LIMIT {MARK}{strategy}");
-        self.once_free(client, template, &statement, |client| {
+        self.once_free(session, template, &statement, |session| {
             // What a killed pgdyno had begun, its server may have ended just now.
-            match self.own_database(client, name)? {
-                Some(_) => self.drop_database(client, name),
+            match self.own_database(session, name)? {
+                Some(_) => self.drop_database(session, name),
                 None => Ok(()),
             }
         })
     }
 
-    fn drop_database(&self, client: &mut Client, name: &str) -> Result<(), Error> {
-        self.once_free(client, name, &format!("DROP DATABASE IF EXISTS {name}"), |_| Ok(()))
+    fn drop_database(&self, session: &mut Session, name: &str) -> Result<(), Error> {
+        self.once_free(session, name, &format!("DROP DATABASE IF EXISTS {name}"), |_| Ok(()))
     }
 
     /// Runs a statement that needs a database without sessions. `if_exists` is called where the database to be made is
     /// there already.
     fn once_free(
         &self,
-        client: &mut Client,
+        session: &mut Session,
         database: &str,
         statement: &str,
-        if_exists: impl Fn(&mut Client) -> Result<(), Error>,
+        if_exists: impl Fn(&mut Session) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let end = Instant::now() + FREE_WITHIN;
         loop {
-            let Err(error) = client.batch_execute(statement) else { return Ok(()) };
-            let code = error.code().cloned();
+            let Err(error) = session.execute(statement) else { return Ok(()) };
             let refuse = |why: String| Error::External { server: self.called.clone(), why };
-            match code {
+            match sqlstate(&error) {
                 // The server itself has waited some seconds.
-                Some(SqlState::OBJECT_IN_USE) if Instant::now() < end => {}
-                Some(SqlState::OBJECT_IN_USE) => {
+                Some(OBJECT_IN_USE) if Instant::now() < end => {}
+                Some(OBJECT_IN_USE) => {
                     return Err(refuse(format!(
                         "the database {database} is in use by {}; end these sessions, then try again",
-                        self.sessions(client, database)?
+                        self.sessions(session, database)?
                     )));
                 }
-                Some(SqlState::DUPLICATE_DATABASE | SqlState::UNIQUE_VIOLATION) if Instant::now() < end => {
-                    if_exists(client)?;
+                Some(DUPLICATE_DATABASE | UNIQUE_VIOLATION) if Instant::now() < end => {
+                    if_exists(session)?;
                 }
-                Some(SqlState::INSUFFICIENT_PRIVILEGE) => {
-                    let role = self.config.get_user().unwrap_or_default();
+                Some(INSUFFICIENT_PRIVILEGE) => {
+                    let role = self.user();
                     return Err(refuse(format!(
                         "could not run \"{statement}\": {}; the role has to be allowed to create databases and \
                          to own pgdyno's: ALTER ROLE \"{role}\" CREATEDB",
@@ -194,20 +188,17 @@ impl Control {
         }
     }
 
-    fn sessions(&self, client: &mut Client, database: &str) -> Result<String, Error> {
-        let rows = client
-            .query(
-                "SELECT pid, coalesce(usename::text, '?'), application_name FROM pg_stat_activity \
-                 WHERE datname = $1::text ORDER BY pid",
-                &[&database],
-            )
+    fn sessions(&self, session: &mut Session, database: &str) -> Result<String, Error> {
+        let sessions: Vec<(u32, String, String)> = session
+            .query(&format!(
+                "SELECT pid, coalesce(usename, '?'), application_name FROM pg_stat_activity \
+                 WHERE datname = {} ORDER BY pid",
+                quote_literal(database)
+            ))
             .map_err(|error| self.error("look at the connections", &error))?;
-        let said: Vec<String> = rows
+        let said: Vec<String> = sessions
             .iter()
-            .map(|row| {
-                let (pid, role, application): (i32, String, String) = (row.get(0), row.get(1), row.get(2));
-                format!("process {pid} of role {role} ({application})")
-            })
+            .map(|(pid, role, application)| format!("process {pid} of role {role} ({application})"))
             .collect();
         Ok(said.join(", "))
     }

@@ -3,12 +3,10 @@
 use model::message::{Connection, Endpoint};
 use model::server::Dsn;
 use model::workload::Transport;
-use postgres::config::{ChannelBinding, SslMode, SslNegotiation};
-use tokio_postgres_rustls::MakeRustlsConnect;
-use wire::{ConnectParams, Given, Host, RequireAuth, TlsContext};
+use wire::{ConnectParams, Given, Host, TlsContext};
 
 use crate::Major;
-use crate::control::Control;
+use crate::control::{APPLICATION_NAME, Control};
 use crate::error::Error;
 
 /// The way to a server that a connection string leads to.
@@ -41,7 +39,7 @@ impl Reach {
         };
         wire::without_secrets(&dsn.conninfo, &[]).map_err(|_| unreadable())?;
         let given: Given =
-            [("dbname", dsn.conninfo.as_str()), ("fallback_application_name", "pgdyno control")]
+            [("dbname", dsn.conninfo.as_str()), ("fallback_application_name", APPLICATION_NAME)]
                 .into_iter()
                 .collect();
         let resolved = ConnectParams::resolve(&given, &|name: &str| std::env::var(name).ok());
@@ -55,20 +53,12 @@ impl Reach {
                 "its connection string has several hosts; give the one that is to be measured".to_owned(),
             ));
         };
-        if params.require_auth != RequireAuth::default() || params.require_peer.is_some() {
-            return Err(refuse(
-                "require_auth and requirepeer can't be kept to where pgdyno asks the server for its own part; \
-                 leave them out, and use sslmode=verify-full to know the server"
-                    .to_owned(),
-            ));
-        }
         let (place, transport) = match host.transport() {
             wire::Transport::Unix => (format!("{}, port {}", host.host, host.port), Transport::Unix),
             wire::Transport::Tcp => (format!("{}:{}", address(host), host.port), Transport::Tcp),
         };
-        let tls = TlsContext::new(&params).map_err(|error| refuse(format!("TLS: {error}")))?;
-        // Where TLS is not asked for and what it needs can't be read, it goes on without, as libpq does.
-        let tls = tls.and_then(|tls| tls.client_config().ok()).map(MakeRustlsConnect::new);
+        // Certificates that can't be read are an error of the connection string, reported before anything is connected.
+        TlsContext::new(&params).map_err(|error| refuse(format!("TLS: {error}")))?;
         let port = host.port.to_string();
         let mut known = vec![("port", port.as_str()), ("user", params.user.as_str())];
         known.extend((!host.host.is_empty()).then_some(("host", host.host.as_str())));
@@ -79,15 +69,8 @@ impl Reach {
             transport,
             user: params.user.clone(),
             password: host.password.clone(),
-            control: Control {
-                config: config(&params, host),
-                ssl_modes: ssl_modes(&params, tls.is_some()),
-                tls,
-                called: format!("{name} ({place})"),
-                title: name.to_owned(),
-                // Until the server has told its own.
-                major: Major::new(0),
-            },
+            // Its major is known once it has answered.
+            control: Control::new(params, format!("{name} ({place})"), name.to_owned(), Major::new(0)),
         })
     }
 
@@ -126,60 +109,4 @@ fn address(host: &Host) -> String {
         Some(address) if host.host.is_empty() => address.to_string(),
         _ => host.host.clone(),
     }
-}
-
-/// With and without TLS, in libpq's order.
-fn ssl_modes(params: &ConnectParams, has_tls: bool) -> Vec<SslMode> {
-    match params.ssl.mode {
-        _ if !has_tls => vec![SslMode::Disable],
-        wire::SslMode::Disable => vec![SslMode::Disable],
-        wire::SslMode::Allow => vec![SslMode::Disable, SslMode::Require],
-        wire::SslMode::Prefer => vec![SslMode::Require, SslMode::Disable],
-        wire::SslMode::Require | wire::SslMode::VerifyCa | wire::SslMode::VerifyFull => {
-            vec![SslMode::Require]
-        }
-    }
-}
-
-fn config(params: &ConnectParams, host: &Host) -> postgres::Config {
-    let mut config = postgres::Config::new();
-    match (host.transport(), host.hostaddr) {
-        (wire::Transport::Unix, _) => config.host_path(&host.host),
-        (wire::Transport::Tcp, Some(address)) => config.host(&self::address(host)).hostaddr(address),
-        (wire::Transport::Tcp, None) => config.host(&host.host),
-    };
-    config.port(host.port).user(&params.user).keepalives(params.keepalives.on);
-    if let Some(password) = &host.password {
-        config.password(password);
-    }
-    if let Some(options) = &params.options {
-        config.options(options);
-    }
-    if let Some(name) = &params.application_name {
-        config.application_name(name);
-    }
-    if let Some(timeout) = params.connect_timeout {
-        config.connect_timeout(timeout);
-    }
-    if let Some(idle) = params.keepalives.idle {
-        config.keepalives_idle(idle);
-    }
-    if let Some(interval) = params.keepalives.interval {
-        config.keepalives_interval(interval);
-    }
-    if let Some(count) = params.keepalives.count {
-        config.keepalives_retries(count);
-    }
-    if let Some(timeout) = params.tcp_user_timeout {
-        config.tcp_user_timeout(timeout);
-    }
-    config.channel_binding(match params.channel_binding {
-        wire::ChannelBinding::Disable => ChannelBinding::Disable,
-        wire::ChannelBinding::Prefer => ChannelBinding::Prefer,
-        wire::ChannelBinding::Require => ChannelBinding::Require,
-    });
-    if params.ssl.negotiation == wire::SslNegotiation::Direct {
-        config.ssl_negotiation(SslNegotiation::Direct);
-    }
-    config
 }

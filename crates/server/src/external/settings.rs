@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use postgres::Client;
+use wire::blocking::Session;
+use wire::{quote_identifier, quote_literal};
 
 use super::journal::Change;
 use crate::control::Control;
@@ -50,19 +51,21 @@ impl Control {
     /// # Errors
     /// A setting that needs a restart, or can't be set; a role that may not.
     pub(super) fn changes(&self, asked: &BTreeMap<String, String>) -> Result<Vec<Change>, Error> {
-        let mut client = self.session()?;
-        self.may_set(&mut client)?;
-        let file = self.own_file(&mut client)?;
+        let mut session = self.session()?;
+        self.may_set(&mut session)?;
+        let file = self.own_file(&mut session)?;
         let mut changes = Vec::new();
         for (name, value) in asked {
             let refuse = |why: String| Err(Error::Setting { name: name.clone(), why });
-            let row = client
-                .query_opt("SELECT name, context FROM pg_settings WHERE lower(name) = lower($1)", &[name])
+            let known: Option<(String, String)> = session
+                .query_opt(&format!(
+                    "SELECT name, context FROM pg_settings WHERE lower(name) = lower({})",
+                    quote_literal(name)
+                ))
                 .map_err(|error| self.error("look at the settings", &error))?;
-            let Some(row) = row else {
+            let Some((name, context)) = known else {
                 return refuse(format!("the server {} has no such setting", self.called));
             };
-            let (name, context): (String, String) = (row.get(0), row.get(1));
             match context.as_str() {
                 "postmaster" => {
                     return refuse(format!(
@@ -93,24 +96,24 @@ impl Control {
 
     /// Makes changes, and looks whether they are in force for new sessions.
     pub(super) fn change(&self, changes: &[Change]) -> Result<(), Error> {
-        let mut client = self.session()?;
+        let mut session = self.session()?;
         for Change { name, set, .. } in changes {
-            self.execute(&mut client, &alter_system(name, Some(set)))?;
+            self.execute(&mut session, &alter_system(name, Some(set)))?;
         }
-        self.reload(&mut client)?;
+        self.reload(&mut session)?;
         // Some settings are for sessions that begin after the reload.
-        let mut client = self.session()?;
+        let mut session = self.session()?;
         for change in changes {
-            self.check(&mut client, change)?;
+            self.check(&mut session, change)?;
         }
         Ok(())
     }
 
     /// Puts changes back, where nobody has changed them further.
     pub(super) fn put_back(&self, changes: &[Change]) -> Result<PutBack, Error> {
-        let mut client = self.session()?;
+        let mut session = self.session()?;
         let mut outcome = PutBack::default();
-        let file = self.own_file(&mut client)?;
+        let file = self.own_file(&mut session)?;
         for Change { name, before, set } in changes {
             let now = file.get(&name.to_lowercase());
             if now != before.as_ref() && now != Some(set) {
@@ -118,13 +121,13 @@ impl Control {
                 continue;
             }
             if now != before.as_ref() {
-                self.execute(&mut client, &alter_system(name, before.as_deref()))?;
+                self.execute(&mut session, &alter_system(name, before.as_deref()))?;
             }
             outcome.settings.push(name.clone());
         }
         // Also where the file is as it was: whoever put it back may have died before the reload.
-        self.reload(&mut client)?;
-        let file = self.own_file(&mut client)?;
+        self.reload(&mut session)?;
+        let file = self.own_file(&mut session)?;
         for Change { name, before, .. } in changes {
             if !outcome.left.contains(name) && file.get(&name.to_lowercase()) != before.as_ref() {
                 let why = "postgresql.auto.conf does not have its former value; somebody else changes it";
@@ -134,16 +137,14 @@ impl Control {
         Ok(outcome)
     }
 
-    fn may_set(&self, client: &mut Client) -> Result<(), Error> {
-        let row = client
+    fn may_set(&self, session: &mut Session) -> Result<(), Error> {
+        let (may, role): (bool, String) = session
             .query_one(
                 "SELECT has_function_privilege('pg_reload_conf()', 'execute') \
                  AND has_function_privilege('pg_show_all_file_settings()', 'execute') \
-                 AND has_table_privilege('pg_file_settings', 'select'), current_user::text",
-                &[],
+                 AND has_table_privilege('pg_file_settings', 'select'), current_user",
             )
             .map_err(|error| self.error("ask what the role may do", &error))?;
-        let (may, role): (bool, String) = (row.get(0), row.get(1));
         if may {
             return Ok(());
         }
@@ -158,30 +159,29 @@ impl Control {
     }
 
     /// What `postgresql.auto.conf` has, by name in lower case. Of several lines for one setting, the last counts.
-    fn own_file(&self, client: &mut Client) -> Result<BTreeMap<String, String>, Error> {
-        let rows = client
+    fn own_file(&self, session: &mut Session) -> Result<BTreeMap<String, String>, Error> {
+        let rows: Vec<(String, String)> = session
             .query(
                 "SELECT lower(name), coalesce(setting, '') FROM pg_file_settings \
                  WHERE sourcefile ~ '[/\\\\]postgresql[.]auto[.]conf$' AND name IS NOT NULL ORDER BY seqno",
-                &[],
             )
             .map_err(|error| self.error("read pg_file_settings", &error))?;
-        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+        Ok(rows.into_iter().collect())
     }
 
     /// Has the server read its files, and waits until it has: the postmaster does so before it tells the sessions.
-    fn reload(&self, client: &mut Client) -> Result<(), Error> {
-        let loaded = |client: &mut Client| -> Result<SystemTime, Error> {
-            let row = client.query_one("SELECT pg_conf_load_time()", &[]);
-            Ok(row.map_err(|error| self.error("ask when the settings were loaded", &error))?.get(0))
+    fn reload(&self, session: &mut Session) -> Result<(), Error> {
+        let loaded = |session: &mut Session| -> Result<f64, Error> {
+            session
+                .query_one("SELECT extract(epoch FROM pg_conf_load_time())")
+                .map_err(|error| self.error("ask when the settings were loaded", &error))
         };
-        let before = loaded(client)?;
-        let signalled: bool = client
-            .query_one("SELECT pg_reload_conf()", &[])
-            .map_err(|error| self.error("reload the settings", &error))?
-            .get(0);
+        let before = loaded(session)?;
+        let signalled: bool = session
+            .query_one("SELECT pg_reload_conf()")
+            .map_err(|error| self.error("reload the settings", &error))?;
         let mut failure = None;
-        let reloaded = until(RELOADED_WITHIN, || match loaded(client) {
+        let reloaded = until(RELOADED_WITHIN, || match loaded(session) {
             Ok(now) => now > before,
             Err(error) => {
                 failure = Some(error);
@@ -195,24 +195,24 @@ impl Control {
         }
     }
 
-    fn check(&self, client: &mut Client, change: &Change) -> Result<(), Error> {
+    fn check(&self, session: &mut Session, change: &Change) -> Result<(), Error> {
         let Change { name, set, .. } = change;
         let refuse = |why: String| Err(Error::Setting { name: name.clone(), why });
-        let row = client
-            .query_opt(
+        let row: Option<(String, bool, Option<String>)> = session
+            .query_opt(&format!(
                 "SELECT source, coalesce(sourcefile ~ '[/\\\\]postgresql[.]auto[.]conf$', true), \
                  (SELECT string_agg(error, '; ') FROM pg_file_settings f WHERE lower(f.name) = lower(s.name)) \
-                 FROM pg_settings s WHERE name = $1",
-                &[name],
-            )
+                 FROM pg_settings s WHERE name = {}",
+                quote_literal(name)
+            ))
             .map_err(|error| self.error("look at the settings", &error))?;
-        let Some(row) = row else { return refuse("the server does not know it any longer".to_owned()) };
-        let (source, from_own_file, error): (String, bool, Option<String>) =
-            (row.get(0), row.get(1), row.get(2));
+        let Some((source, from_own_file, error)) = row else {
+            return refuse("the server does not know it any longer".to_owned());
+        };
         if let Some(error) = error {
             return refuse(format!("the server {} does not take \"{set}\": {error}", self.called));
         }
-        let file = self.own_file(client)?;
+        let file = self.own_file(session)?;
         if file.get(&name.to_lowercase()) != Some(set) {
             return refuse(format!("\"{set}\" is not in postgresql.auto.conf; somebody else changes it"));
         }
@@ -230,21 +230,11 @@ impl Control {
 
 /// The statement that puts a value into `postgresql.auto.conf`, or takes it out.
 pub(super) fn alter_system(name: &str, value: Option<&str>) -> String {
-    let parts: Vec<String> =
-        name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
+    let parts: Vec<String> = name.split('.').map(quote_identifier).collect();
     let name = parts.join(".");
     match value {
-        Some(value) => format!("ALTER SYSTEM SET {name} TO {}", literal(value)),
+        Some(value) => format!("ALTER SYSTEM SET {name} TO {}", quote_literal(value)),
         None => format!("ALTER SYSTEM RESET {name}"),
-    }
-}
-
-/// A value as SQL has it, whatever `standard_conforming_strings` is.
-pub(super) fn literal(value: &str) -> String {
-    let quoted = value.replace('\'', "''");
-    match quoted.contains('\\') {
-        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
-        false => format!("'{quoted}'"),
     }
 }
 

@@ -38,22 +38,6 @@ pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Connects to a database by the server's socket.
-pub(crate) fn connect(server: &Server, database: &str) -> postgres::Client {
-    let model::message::Endpoint::Unix { directory, port } =
-        server.endpoint(model::workload::Transport::Unix)
-    else {
-        panic!("not a socket")
-    };
-    postgres::Config::new()
-        .host_path(directory)
-        .port(port)
-        .user(server::USER)
-        .dbname(database)
-        .connect(postgres::NoTls)
-        .unwrap()
-}
-
 /// Ids of the living processes that work in a directory.
 pub(crate) fn processes_in(directory: &Path) -> Vec<u32> {
     let of = |pid: u32| std::fs::read_link(format!("/proc/{pid}/cwd"));

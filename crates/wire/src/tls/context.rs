@@ -51,15 +51,6 @@ impl TlsContext {
         }
     }
 
-    /// The same rules for a client with a state machine of its own. A host's name has to be told to it.
-    ///
-    /// # Errors
-    ///
-    /// If TLS is tried, but not asked for, and what it needs cannot be read.
-    pub fn client_config(&self) -> Result<ClientConfig, TlsError> {
-        self.config.as_deref().cloned().map_err(Clone::clone)
-    }
-
     /// Begins a connection; its first message goes to `out`.
     pub(crate) fn connect(&self, host: &Host, out: &mut Vec<u8>) -> Result<Box<Tls>, TlsError> {
         let config = Arc::clone(self.config.as_ref().map_err(Clone::clone)?);

@@ -59,25 +59,24 @@ impl Schema {
     /// The schema is somebody else's, or of a later release.
     pub(super) fn state(&self, session: &mut Session) -> anyhow::Result<State> {
         let name = quoted(&self.name);
-        let count = |session: &mut Session, of: &str| -> anyhow::Result<bool> {
-            let sql = format!(
-                "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-                 WHERE n.nspname = {name} {of} LIMIT 1"
-            );
-            Ok(!session.query(&sql)?.is_empty())
+        let has_relation = |session: &mut Session, condition: &str| {
+            session.query_one::<bool>(&format!(
+                "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname = {name} {condition})"
+            ))
         };
-        if !count(session, &format!("AND c.relname = '{MARK}'"))? {
-            if count(session, "")? {
+        if !has_relation(session, &format!("AND c.relname = '{MARK}'"))? {
+            if has_relation(session, "")? {
                 bail!(
                     "it has tables that are not pgdyno's: name another schema by --schema, which is made where there is none"
                 );
             }
-            let sql = format!("SELECT 1 FROM pg_namespace WHERE nspname = {name}");
-            return Ok(if session.query(&sql)?.is_empty() { State::Absent } else { State::Empty });
+            let sql = format!("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = {name})");
+            return Ok(if session.query_one(&sql)? { State::Empty } else { State::Absent });
         }
-        let rows = session.query(&format!("SELECT version FROM {}.{MARK}", self.quoted))?;
-        let version = rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok());
-        match version {
+        let versions: Vec<Option<u32>> =
+            session.query(&format!("SELECT version FROM {}.{MARK}", self.quoted))?;
+        match versions.first().copied().flatten() {
             Some(version) if version <= VERSION => Ok(State::Version(version)),
             Some(version) => bail!(
                 "its tables are of version {version}, and this pgdyno knows them up to {VERSION}: use the release that made \
@@ -89,8 +88,9 @@ impl Schema {
 
     /// Ids of the trials that are there.
     pub(super) fn trials(&self, session: &mut Session) -> Result<BTreeSet<String>, SessionError> {
-        let rows = session.query(&format!("SELECT trial FROM {}", self.table(Table::Trials)))?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+        let trials: Vec<String> =
+            session.query(&format!("SELECT trial FROM {}", self.table(Table::Trials)))?;
+        Ok(trials.into_iter().collect())
     }
 
     /// Makes what is missing, in one transaction; of two that do at once, the second waits.
