@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check test-reboot lint unit program-tests crate-tests browser screenshots bench conformance fuzz clean \
+.PHONY: build web demo test check generated test-reboot lint unit program-tests crate-tests browser screenshots bench conformance fuzz clean \
 	compiler chromium perf kernels clients cargo-deny
 
 PGDYNO := target/release/pgdyno
@@ -9,6 +9,8 @@ REPORT := report.html
 CARGO_DENY_VERSION := 0.20.2
 FUZZ_SECONDS := 600
 
+# The tests that hold generated files against what they are made from.
+GENERATED := -p analysis -p report -p pgdyno --lib --test offline -- generated
 # Tests that can't run on this machine write a line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
@@ -45,7 +47,12 @@ lint: compiler $(WEB_PAGE) cargo-deny
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo deny --log-level error check bans licenses sources
+	cargo test --quiet --locked $(GENERATED) || { echo 'lint: run make generated, and look at what changed' >&2; exit 1; }
 	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check
+
+## generated: files that are made from the program's types and lists: the page's types, the campaign schema, tables of the docs
+generated: compiler $(WEB_PAGE)
+	BLESS=1 cargo test --quiet --locked $(GENERATED)
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers. Most of their time is waited for: two lanes run side by
 ## side, and after them what has to be alone on the machine

@@ -117,21 +117,24 @@ pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, Str
 
 /// One trial, or those of one cell, explained.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct ExplanationView {
     cell: String,
     trials: Vec<String>,
+    #[cfg_attr(test, ts(type = "'valid' | 'suspect' | 'invalid'"))]
     status: &'static str,
     tps: f64,
     latency_us: f64,
     looks: u32,
     verdict: String,
     confidence: &'static str,
-    parts: Vec<PartDocument>,
-    causes: Vec<CauseDocument>,
+    parts: Vec<PartView>,
+    causes: Vec<CauseView>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct PartDocument {
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+struct PartView {
     place: &'static str,
     of: Option<String>,
     us: f64,
@@ -139,7 +142,8 @@ struct PartDocument {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct CauseDocument {
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+struct CauseView {
     name: &'static str,
     share: f64,
     of: &'static str,
@@ -165,7 +169,7 @@ impl ExplanationView {
             parts: budget
                 .parts
                 .iter()
-                .map(|part| PartDocument {
+                .map(|part| PartView {
                     place: part.place.name(),
                     of: part.of.clone(),
                     us: part.us,
@@ -175,7 +179,7 @@ impl ExplanationView {
             causes: explained
                 .causes
                 .iter()
-                .map(|cause| CauseDocument {
+                .map(|cause| CauseView {
                     name: cause.name,
                     share: cause.share,
                     of: cause.of.name(),

@@ -23,6 +23,9 @@ pub mod spans;
 pub mod trial;
 mod version;
 
+#[cfg(test)]
+mod typescript;
+
 pub use emulation::notes;
 pub use layout::in_order;
 pub use overview::overview;

@@ -112,6 +112,7 @@ fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<Clump>) {
 
 /// The transactions of a trial: scans, say. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Spans {
     /// How many there were, the failed ones among them.
     pub count: usize,
@@ -136,6 +137,7 @@ pub struct Spans {
 
 /// One transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Span {
     /// Name of its script.
     pub script: String,
@@ -155,6 +157,7 @@ pub struct Span {
 
 /// Transactions of different clients that ended together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Clump {
     /// How many.
     pub transactions: usize,

@@ -28,6 +28,7 @@ pub const SCHEMA: u32 = 1;
 
 /// One trial in all its detail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Detail {
     /// [`SCHEMA`] of the pgdyno that wrote it.
     pub schema: u32,
@@ -68,6 +69,7 @@ pub struct Detail {
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Span {
     /// Its start.
     pub start_us: i64,
@@ -77,6 +79,7 @@ pub struct Span {
 
 /// What clients got in each interval, or in several of them together; all lists are equally long. None is of two phases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Load {
     /// Start.
     pub start_us: Vec<i64>,
@@ -102,6 +105,7 @@ pub struct Load {
 
 /// How many transactions took how long, over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Heat {
     /// Between two neighbours lies a row: one more than there are rows, eight to a power of ten.
     pub edges_us: Vec<f64>,
@@ -115,6 +119,7 @@ pub struct Heat {
 
 /// A distribution by its quantiles, as HdrHistogram's percentile iterator takes them: the closer to 1, the denser.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Curve {
     /// Shares of all values, ascending from 0 to 1.
     pub q: Vec<f64>,
@@ -126,6 +131,7 @@ pub struct Curve {
 
 /// One metric of one subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Metric {
     /// As in the bundle: `pg.wal.bytes`, `cpu.user_us`.
     pub metric: String,
@@ -149,6 +155,7 @@ pub struct Metric {
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Event {
     /// When it began; where only its end is known and not its length, its end.
     pub start_us: i64,
@@ -166,6 +173,7 @@ pub struct Event {
 
 /// Events that are drawn together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {
     /// Checkpoints.
@@ -181,6 +189,7 @@ pub enum Lane {
 /// Mean number of sessions in each state of waiting, over time. The 24 most frequent are told one by one, those that wait for
 /// work after the others; of each kind of session, the rest is one more.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Waits {
     /// Start of each span. Where no look succeeded there is none.
     pub start_us: Vec<i64>,
@@ -192,6 +201,7 @@ pub struct Waits {
 
 /// One kind of session in one state of waiting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct WaitSeries {
     /// `load`, `beside`, `other`, or a process of the server.
     pub session: String,
@@ -207,6 +217,7 @@ pub struct WaitSeries {
 
 /// What one statement cost during the load, as `pg_stat_statements` has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Statement {
     /// The text, normalised by the server.
     pub query: String,

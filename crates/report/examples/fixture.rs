@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
     let thinned = fixture::detailed::trials().into_iter().map(|record| detail(&record, Points::AtMost(20)));
     let all: Vec<String> = whole.iter().cloned().chain(thinned).map(|detail| json(&detail)).collect();
     let typed = format!(
-        "import type {{ Detail }} from '../src/data/detail';\n\n/** Whole, then thinned. */\n\
+        "import type {{ Detail }} from '../src/data/generated/detail';\n\n/** Whole, then thinned. */\n\
          export const details: Detail[] = [{}];\n",
         all.join(",\n")
     );
@@ -54,7 +54,9 @@ fn main() -> Result<(), Failure> {
 
 fn typed(name: &str, view: &View) -> String {
     let json = json_pretty(view);
-    format!("import type {{ View }} from '../src/data/view';\n\nexport const {name}: View = {json};\n")
+    format!(
+        "import type {{ View }} from '../src/data/generated/view';\n\nexport const {name}: View = {json};\n"
+    )
 }
 
 /// The kernels of 2016 at two scales and two numbers of clients, on a machine of 16 GiB.
@@ -108,7 +110,7 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
     fs::write(folder.join("kernels.html"), html(&view, &histories, &[])?)?;
     fs::write(folder.join("kernels.ts"), typed("kernels", &view))?;
     let histories = format!(
-        "import type {{ History }} from '../src/data/history';\n\nexport const histories: History[] = {};\n",
+        "import type {{ History }} from '../src/data/generated/history';\n\nexport const histories: History[] = {};\n",
         serde_json::to_string_pretty(&histories)?
     );
     Ok(fs::write(folder.join("histories.ts"), histories)?)

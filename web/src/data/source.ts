@@ -3,10 +3,10 @@
  * what `pgdyno serve` answers.
  */
 
-import type { Detail } from './detail';
-import type { History } from './history';
+import type { Detail } from './generated/detail';
+import type { History } from './generated/history';
 import type { RunHead } from './live';
-import type { View } from './view';
+import type { View } from './generated/view';
 
 export interface Source {
   /** Whether there is a store behind it, which may have several runs and new trials. */

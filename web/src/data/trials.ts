@@ -2,7 +2,7 @@
 
 import { count, counted, tps } from './format';
 import type { Table } from './table';
-import type { Column, Panel, Trial, Verdict, View } from './view';
+import type { Column, Panel, Trial, Verdict, View } from './generated/view';
 
 export interface Placed {
   trial: Trial;

@@ -1,6 +1,6 @@
 /** What the reader has chosen. All of it lives in the URL's fragment, so that a link shows what its sender saw. */
 
-import type { Column, Panel } from './view';
+import type { Column, Panel } from './generated/view';
 
 export type Theme = 'auto' | 'light' | 'dark';
 

@@ -2,7 +2,7 @@
 
 import { setting } from '../data/format';
 import { COLUMN_FACTORS } from '../data/url';
-import type { Fact, View } from '../data/view';
+import type { Fact, View } from '../data/generated/view';
 
 export interface Differing {
   what: string;

@@ -3,7 +3,7 @@
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
 import { change, fixed, LOCALE } from '../data/format';
-import type { History, HistoryCell, HistoryChange } from '../data/history';
+import type { History, HistoryCell, HistoryChange } from '../data/generated/history';
 
 const MARGIN_RIGHT = 12;
 /** Width of a letter of the axis, in pixels. */

@@ -5,7 +5,7 @@ import { plot } from '../parts/plot';
 import { colour } from '../parts/series';
 import { count, counted, fixed, MISSING, seconds as inSeconds } from '../data/format';
 import { clientsOf, title, type Placed } from '../data/trials';
-import type { Clump, Span, Spans } from '../data/view';
+import type { Clump, Span, Spans } from '../data/generated/view';
 
 const ROW = 20;
 const MARGIN_TOP = 8;

@@ -1,7 +1,7 @@
 /** Panels that are alike but for their scale: how throughput goes with the size of the data. */
 
 import { bytes, count, share } from '../data/format';
-import type { Panel, Point } from '../data/view';
+import type { Panel, Point } from '../data/generated/view';
 
 export interface Family {
   /** What they share, in words. */

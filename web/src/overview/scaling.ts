@@ -3,7 +3,7 @@
 import { size, type Family } from './scales';
 import { sweep, type Chart } from './sweep';
 import { count } from '../data/format';
-import type { Column, Point } from '../data/view';
+import type { Column, Point } from '../data/generated/view';
 
 export interface AtScale {
   panel: Family['panels'][number];

@@ -5,7 +5,7 @@ import { plot } from '../parts/plot';
 import { count, LOCALE, tps } from '../data/format';
 import { title, trialsOf, type Placed } from '../data/trials';
 import { colour, dash, symbol } from '../parts/series';
-import type { Column, Panel, Point } from '../data/view';
+import type { Column, Panel, Point } from '../data/generated/view';
 
 /** A trial as it stands in the chart, in pixels. */
 export interface Mark {

@@ -2,7 +2,7 @@
 
 import { counted } from '../data/format';
 import { tendency, title, toldApart } from '../data/trials';
-import type { Panel, Point, Trial, Verdict, View } from '../data/view';
+import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
   panel: Panel;

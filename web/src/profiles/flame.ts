@@ -2,7 +2,7 @@
 
 import { counted } from '../data/format';
 import { title } from '../data/trials';
-import type { Frame, Profile, View } from '../data/view';
+import type { Frame, Profile, View } from '../data/generated/view';
 
 /** A function where it was called, with the samples of one profile or of two. */
 export interface Call {

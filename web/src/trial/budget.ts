@@ -5,7 +5,7 @@ import { plot } from '../parts/plot';
 import { tickLabel } from './axis';
 import { tint } from './lanes';
 import type { Side } from './sides';
-import type { Explained } from '../data/detail';
+import type { ExplanationView } from '../data/generated/detail';
 
 export interface Part {
   name: string;
@@ -21,7 +21,7 @@ const SMALL = 0.005;
 const UNEXPLAINED = 'unexplained';
 
 /** The parts of all: where the most goes first, what is unexplained at the end. They add up to the mean latency. */
-export function parts(explained: Explained[]): Part[] {
+export function parts(explained: ExplanationView[]): Part[] {
   const found = new Map<string, { place: string; us: number[] }>();
   for (const [nth, { parts }] of explained.entries()) {
     for (const { place, of, us } of parts) {
@@ -47,7 +47,7 @@ export function parts(explained: Explained[]): Part[] {
   return [...shown, { name: UNEXPLAINED, colour: 'color-mix(in oklab, var(--axis) 30%, var(--paper))', pale: true, us: sum(rest) }];
 }
 
-export function draw(parts: Part[], explained: Explained[], all: Side[], width: number): Element {
+export function draw(parts: Part[], explained: ExplanationView[], all: Side[], width: number): Element {
   const stacked = explained.flatMap((_, side) => {
     let from = 0;
     return parts.map(({ name, colour, pale, us }) => {

@@ -3,7 +3,7 @@
 import { counted } from '../data/format';
 import { allTrials, title, toldApart, type Placed } from '../data/trials';
 import { formatSelection, type Selection } from '../data/url';
-import type { Point, View } from '../data/view';
+import type { Point, View } from '../data/generated/view';
 
 export interface Cell {
   name: string;

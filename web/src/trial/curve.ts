@@ -5,7 +5,7 @@ import { plot } from '../parts/plot';
 import { logTicks, tickLabel } from './axis';
 import type { Side } from './sides';
 import { LOCALE, latency } from '../data/format';
-import type { Curve } from '../data/detail';
+import type { Curve } from '../data/generated/detail';
 import type { Table } from '../data/table';
 
 export interface Drawn {

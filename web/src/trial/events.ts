@@ -2,7 +2,7 @@
 
 import { seconds, type Side } from './sides';
 import type { Range } from './timeline';
-import type { Event } from '../data/detail';
+import type { Event } from '../data/generated/detail';
 
 export interface Happened {
   event: Event;

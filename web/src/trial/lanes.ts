@@ -2,7 +2,7 @@
 
 import { firstAtOrAfter, Track, type Range } from './timeline';
 import { seconds, type Side } from './sides';
-import type { Metric } from '../data/detail';
+import type { Metric } from '../data/generated/detail';
 
 export interface Lane {
   key: string;

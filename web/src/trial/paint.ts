@@ -3,7 +3,7 @@
 import { along, logTicks, tickLabel, ticks, timeLabel, timeTicks, type Scale } from './axis';
 import type { Drawn, Range } from './timeline';
 import type { Ink } from './ink';
-import type { Heat } from '../data/detail';
+import type { Heat } from '../data/generated/detail';
 
 /** Room for the axes, in pixels; the same in all lanes, so that times stand below each other. */
 export const LEFT = 72;

@@ -1,7 +1,7 @@
 /** The trials that are shown: one, or two that are held against each other. */
 
 import { clientsOf, title, type Placed } from '../data/trials';
-import type { Detail } from '../data/detail';
+import type { Detail } from '../data/generated/detail';
 
 export interface Side {
   /** What it is called where there are two. */

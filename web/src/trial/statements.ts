@@ -1,6 +1,6 @@
 /** What the statements of a load cost, by transaction. */
 
-import type { Detail, Statement } from '../data/detail';
+import type { Detail, Statement } from '../data/generated/detail';
 import type { Side } from './sides';
 
 export interface Row {

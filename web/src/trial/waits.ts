@@ -3,7 +3,7 @@
 import { firstAtOrAfter, type Range } from './timeline';
 import type { Side } from './sides';
 import { tint } from './lanes';
-import type { Waits, WaitSeries } from '../data/detail';
+import type { Waits, WaitSeries } from '../data/generated/detail';
 
 /** A state of waiting, of the sessions of one kind. */
 export interface State {

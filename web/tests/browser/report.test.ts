@@ -12,7 +12,7 @@ import { gunzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { change, tps } from '../../src/data/format';
-import type { Trial, View } from '../../src/data/view';
+import type { Trial, View } from '../../src/data/generated/view';
 import { launch, type Browser } from '../launch';
 
 const path = resolve(process.env.REPORT_HTML ?? 'test-results/report.html');

@@ -7,10 +7,10 @@ import { pathToFileURL } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Detail } from '../../src/data/detail';
+import type { Detail } from '../../src/data/generated/detail';
 import { change, inUnit, latency, tps } from '../../src/data/format';
 import { allTrials } from '../../src/data/trials';
-import type { View } from '../../src/data/view';
+import type { View } from '../../src/data/generated/view';
 import { launch, type Browser } from '../launch';
 
 const path = resolve(process.env.REPORT_HTML ?? 'test-results/report.html');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { at, bars, calls, changes, found, functions, strength } from '../../src/profiles/flame';
-import type { Frame } from '../../src/data/view';
+import type { Frame } from '../../src/data/generated/view';
 
 function frame(name: string, self: number, children: Frame[] = []): Frame {
   return { name, self, total: children.reduce((sum, child) => sum + child.total, self), children };

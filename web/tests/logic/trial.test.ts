@@ -1,7 +1,7 @@
 /** What the page of a trial draws, from the fixture's trials: one of PostgreSQL 13, one of 18. */
 
 import { describe, expect, test } from 'vitest';
-import type { Detail } from '../../src/data/detail';
+import type { Detail } from '../../src/data/generated/detail';
 import { parts } from '../../src/trial/budget';
 import { cells, placedOf, proposed } from '../../src/trial/choice';
 import { at, curves } from '../../src/trial/curve';

@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { json, launch, PGDYNO, serve, stop, type Browser } from './store';
 import type { RunHead } from '../../src/data/live';
-import type { View } from '../../src/data/view';
+import type { View } from '../../src/data/generated/view';
 
 const CAMPAIGN = `
 name = "live"

@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { json, launch, REPORT, serve, stop, STORE, type Browser, type Serving } from './store';
 import { change, count, latency, tps } from '../../src/data/format';
-import type { History } from '../../src/data/history';
-import type { View } from '../../src/data/view';
+import type { History } from '../../src/data/generated/history';
+import type { View } from '../../src/data/generated/view';
 
 interface Shown {
   trial: { summary: { tps: number; transactions: number; latency: { p50_us: number; p95_us: number; p99_us: number } } };

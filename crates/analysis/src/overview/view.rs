@@ -1,7 +1,6 @@
 //! What a report shows, as plain data: the JSON of `pgdyno report --format json`, and what the page is drawn from.
 //!
-//! Missing is null, never zero. `web/src/data/view.ts` says the same in TypeScript; the type checker compares the two on the
-//! page's test data.
+//! Missing is null, never zero. The page's types (`web/src/data/generated/view.ts`) are generated from these.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +15,7 @@ pub const SCHEMA: u32 = 3;
 
 /// Everything that a report shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct View {
     /// [`SCHEMA`] of the pgdyno that wrote it.
     pub schema: u32,
@@ -37,6 +37,7 @@ pub struct View {
 
 /// What a column comes to against the first one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Comparison {
     /// Its place in [`View::columns`].
     pub column: usize,
@@ -48,6 +49,7 @@ pub struct Comparison {
 
 /// One execution of a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Run {
     /// The run's ULID.
     pub id: String,
@@ -63,8 +65,10 @@ pub struct Run {
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
     /// When its first trial began; null where none says.
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub started: Option<Timestamp>,
     /// When its last trial ended; null as above.
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub ended: Option<Timestamp>,
     /// Trials that are shown.
     pub trials: usize,
@@ -74,6 +78,7 @@ pub struct Run {
 
 /// How a run was to be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct PlanFacts {
     /// Trials in the plan.
     pub trials: usize,
@@ -84,11 +89,13 @@ pub struct PlanFacts {
     /// Trials of each cell: `5`, or `5 to 20`.
     pub repeats: String,
     /// Order of the trials.
+    #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential'"))]
     pub order: model::plan::Order,
 }
 
 /// A server with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Column {
     /// What to call it: unique among the columns.
     pub label: String,
@@ -108,6 +115,7 @@ pub struct Column {
 
 /// A table of clients × columns, under equal conditions otherwise. A factor is null where imported trials do not say.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Panel {
     /// pgbench's name of the workload.
     pub workload: Option<String>,
@@ -133,6 +141,7 @@ pub struct Panel {
 
 /// What becomes of throughput with more clients, told from the medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Scalability {
     /// The fewest clients with at least 95% of the peak.
     pub knee: u32,
@@ -150,6 +159,7 @@ pub struct Scalability {
 
 /// A change from one number of clients to the next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Step {
     /// The smaller number of clients.
     pub from: u32,
@@ -178,6 +188,7 @@ impl Panel {
 
 /// Gunther's universal scalability law: with N clients, throughput is λN / (1 + σ(N − 1) + κN(N − 1)).
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Usl {
     /// λ: what one client would do alone, in transactions per second.
     pub lambda: f64,
@@ -193,6 +204,7 @@ pub struct Usl {
 
 /// One number of clients.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Row {
     /// Number of clients; null where imported trials do not say.
     pub clients: Option<u32>,
@@ -202,6 +214,7 @@ pub struct Row {
 
 /// The trials of one cell and what they come to. Invalid trials are among `runs` and in no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Point {
     /// Number of trials that the figures are made of.
     pub n: usize,
@@ -225,6 +238,7 @@ pub struct Point {
 
 /// The verdict on a point against the first column's, as `compare` gives it over all that the report shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Verdict {
     /// `REGRESSION`, `EQUIVALENT` and so on.
     pub verdict: &'static str,
@@ -242,6 +256,7 @@ pub struct Verdict {
 
 /// One measured execution of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Trial {
     /// Its ULID: the name of its bundle.
     pub id: String,
@@ -254,8 +269,10 @@ pub struct Trial {
     /// Its place in the run's order, from 1.
     pub position: u32,
     /// When it began; null where it was imported and is not known.
+    #[cfg_attr(test, ts(type = "string | null"))]
     pub started: Option<Timestamp>,
     /// `valid`, `suspect` or `invalid`.
+    #[cfg_attr(test, ts(type = "'valid' | 'suspect' | 'invalid'"))]
     pub validity: &'static str,
     /// What the validity gates found, notes on valid trials included.
     pub findings: Vec<Finding>,
@@ -281,6 +298,7 @@ pub struct Trial {
 
 /// What a workload brought that ran beside the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Beside {
     /// Its name.
     pub workload: String,
@@ -308,6 +326,7 @@ impl Beside {
 
 /// The files of a relation, read past the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct RawRead {
     /// The relation.
     pub relation: String,
@@ -332,6 +351,7 @@ impl RawRead {
 
 /// Latency in figures, microseconds; null where an imported trial does not have it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Latency {
     /// Arithmetic mean.
     pub mean_us: Option<f64>,
@@ -357,10 +377,12 @@ impl Latency {
 
 /// What one validity gate found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Finding {
     /// The gate's name.
     pub gate: String,
     /// What it makes of the trial.
+    #[cfg_attr(test, ts(type = "'valid' | 'suspect' | 'invalid'"))]
     pub validity: &'static str,
     /// The evidence, in figures.
     pub evidence: String,
@@ -385,6 +407,7 @@ impl Finding {
 
 /// Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Profile {
     /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
     pub kind: &'static str,
@@ -410,6 +433,7 @@ pub struct Profile {
 
 /// Where it was measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Environment {
     /// The machine in one line; null where the trials had more than one, or none is known.
     pub machine: Option<String>,
@@ -425,6 +449,7 @@ pub struct Environment {
 
 /// A difference that is not a declared factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Confound {
     /// The factor that is compared.
     pub factor: &'static str,
@@ -442,8 +467,10 @@ pub struct Confound {
 
 /// One fact about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Fact {
     /// `machine`, `kernel` for what the kernel is and decides, `sysctl`, or `other` for whatever else the trials do not share.
+    #[cfg_attr(test, ts(type = "'machine' | 'kernel' | 'sysctl' | 'other'"))]
     pub group: &'static str,
     /// What it is.
     pub name: String,
@@ -455,6 +482,7 @@ pub struct Fact {
 
 /// A fact's value in some of the trials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct FactValue {
     /// The value; null where it could not be found out.
     pub value: Option<String>,
@@ -466,6 +494,7 @@ pub struct FactValue {
 
 /// One option of the kernels' configurations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct KernelOption {
     /// Its name, without `CONFIG_`.
     pub name: String,
@@ -478,6 +507,7 @@ pub struct KernelOption {
 
 /// One server setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Setting {
     /// Its name.
     pub name: String,
@@ -487,6 +517,7 @@ pub struct Setting {
 
 /// The value of a setting on one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct SettingValue {
     /// The base unit of its values, which is not the same in every release of PostgreSQL; null of what has none.
     pub unit: Option<String>,

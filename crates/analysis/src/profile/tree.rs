@@ -64,6 +64,7 @@ impl Node<'_> {
 
 /// A function where it was called, or what stands above all functions: a process's name, and above that a role.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Frame {
     /// Its name; the kernel's end in `_[k]`.
     pub name: String,

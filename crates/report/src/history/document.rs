@@ -14,10 +14,12 @@ const SCHEMA: u32 = 1;
 
 /// A history as data, schema 1. Places are those of `steps`, `cells` and `accepted`, from 0.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "History"))]
 pub struct Document {
     schema: u32,
     metric: String,
     /// `higher`, `lower` or `neither`.
+    #[cfg_attr(test, ts(type = "'higher' | 'lower' | 'neither'"))]
     better: &'static str,
     control: Option<String>,
     over: &'static str,
@@ -36,14 +38,17 @@ pub struct Document {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryStep"))]
 struct StepDocument {
     /// What `--accept`, `--withdraw` and `--without` take.
     key: String,
     label: String,
+    #[cfg_attr(test, ts(type = "string | null"))]
     began: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryTrials"))]
 struct TrialsDocument {
     selected: usize,
     runs: usize,
@@ -58,6 +63,7 @@ struct TrialsDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryCell"))]
 struct CellDocument {
     cell: BTreeMap<&'static str, String>,
     /// `yes`, or why not: `few-points`, `no-ratio`, `no-figure`, `invalid`.
@@ -68,6 +74,7 @@ struct CellDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryPoint"))]
 struct PointDocument {
     n: usize,
     median: Option<f64>,
@@ -79,6 +86,7 @@ struct PointDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryChange"))]
 struct ChangeDocument {
     before: usize,
     after: usize,
@@ -94,6 +102,7 @@ struct ChangeDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryShift"))]
 struct ShiftDocument {
     before: usize,
     after: usize,
@@ -109,6 +118,7 @@ struct ShiftDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "Acceptance"))]
 struct AcceptedDocument {
     id: String,
     before: String,
@@ -117,10 +127,12 @@ struct AcceptedDocument {
     cells: Vec<BTreeMap<String, String>>,
     note: String,
     by: Option<String>,
+    #[cfg_attr(test, ts(type = "string"))]
     at: Timestamp,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryGate"))]
 struct GateDocument {
     gate: String,
     newest: Option<usize>,
@@ -131,6 +143,7 @@ struct GateDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryHit"))]
 struct HitDocument {
     cell: usize,
     /// The place among the cell's changes.
@@ -265,4 +278,29 @@ fn gates(history: &History) -> Vec<GateDocument> {
         undecided: outcome.undecided.clone(),
     };
     history.gates.iter().map(gate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use ts_rs::{Config, TS};
+
+    use super::Document;
+
+    /// As the view's and detail's, in the crate `analysis`; `BLESS=1` writes the file instead.
+    #[test]
+    fn generated_types_of_the_page_are_those_of_the_program() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/data/generated/history.ts");
+        let new = tempfile::tempdir().unwrap();
+        Document::export_all(&Config::new().with_out_dir(new.path()).with_large_int("number")).unwrap();
+        let text = fs::read_to_string(new.path().join("history.ts")).unwrap();
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, text).unwrap();
+        } else {
+            let known = fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(known, text, "{} is stale: run `make generated`", path.display());
+        }
+    }
 }
