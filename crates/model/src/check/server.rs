@@ -11,6 +11,7 @@ use crate::limits::MemoryLimit;
 use crate::matrix::Level;
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
 use crate::spec::{self, SpecError};
+use crate::version::VersionRequest;
 
 impl Checked<'_> {
     /// The servers that the cells name, in that order.
@@ -153,13 +154,7 @@ fn has_password(conninfo: &str) -> bool {
     text.contains("password=") || user.is_some_and(|user| user.contains(':'))
 }
 
-/// A major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). Whether it can be had is the target's to say.
+/// A major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). Whether it is available is the crate `server`'s to find out.
 fn is_version(text: &str) -> bool {
-    let parts: Vec<Option<u32>> =
-        text.split('.').map(|part| part.parse().ok().filter(|_| part.len() <= 4)).collect();
-    match parts.as_slice() {
-        [Some(9), Some(_)] | [Some(9), Some(_), Some(_)] => true,
-        [Some(major)] | [Some(major), Some(_)] => *major >= 10,
-        _ => false,
-    }
+    text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9)
 }
