@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::cell::Level;
 use model::metrics::Series;
 use model::record::TrialRecord;
+use model::units::Span;
 
 use crate::blocks::Switch;
 use crate::trial::{METRICS_HZ, WAITS_HZ};
@@ -36,8 +38,8 @@ pub(crate) struct Collector {
 impl Collectors {
     /// Of a trial whose collectors were switched so.
     pub(crate) fn of(record: &TrialRecord, switched: &[Switch]) -> Self {
-        let (warmup_us, window_us) =
-            (record.trial.cell.warmup.us() as f64, record.trial.cell.duration.us() as f64);
+        let us = |length: Level<Span>| length.known().map_or(0.0, |length| length.us() as f64);
+        let (warmup_us, window_us) = (us(record.trial.cell.warmup), us(record.trial.cell.duration));
         let off_us: i64 =
             switched.windows(2).filter(|next| !next[0].on).map(|next| next[1].at_us - next[0].at_us).sum();
         let on_us = window_us - off_us as f64;

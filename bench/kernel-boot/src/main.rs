@@ -168,7 +168,7 @@ impl Bench<'_> {
 fn of_kernel(store: &Store, kernel: &str) -> Result<Vec<Trial>> {
     let mut trials = store.trials()?;
     trials.retain(|trial| {
-        trial.cell.kernel.as_deref() == Some(kernel) && trial.validity.status != Status::Invalid
+        trial.cell.kernel == Some(kernel.to_owned()) && trial.validity.status != Status::Invalid
     });
     Ok(trials)
 }

@@ -128,7 +128,7 @@ impl Maker<'_> {
         Trial {
             id: store::new_id(),
             run: run.clone(),
-            cell: self.cell.clone(),
+            cell: self.cell.clone().into(),
             repeat: 1,
             attempt: 1,
             position: 1,

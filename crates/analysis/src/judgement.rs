@@ -1,5 +1,6 @@
 //! The verdicts on a matrix of pairs of cells, in the words of what is compared.
 
+use model::cell::RecordedCell;
 use model::machine::Acceleration;
 use model::record::{Status, Trial};
 use stats::{COUNTED_MARGIN, Comparison, LEAST_RUNS, MARGIN, Verdict, holm, verdicts};
@@ -216,10 +217,15 @@ pub fn is_usable(trial: &Trial) -> bool {
     trial.validity.status != Status::Invalid
 }
 
+/// What executed the instructions of a cell's trials; the machine itself where that is not known.
+pub(crate) fn acceleration(cell: &RecordedCell) -> Acceleration {
+    cell.acceleration.known().copied().unwrap_or(Acceleration::None)
+}
+
 /// Figures of the usable trials of a cell, and the number of the others.
 pub fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
     let mut runs = Runs {
-        acceleration: trials.first().map_or(Acceleration::None, |trial| trial.cell.acceleration),
+        acceleration: trials.first().map_or(Acceleration::None, |trial| acceleration(&trial.cell)),
         ..Runs::default()
     };
     for trial in trials {

@@ -1,104 +1,51 @@
 //! The layout of an overview: which cells are columns, panels and rows, and their order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use model::cell::{Cell, Pin, SettingsVariant};
-use model::factor::Factor;
-use model::machine::SysctlVariant;
+use model::cell::{Levels, RecordedCell};
+use model::factor::{Factor, Place};
 use model::plan::Plan;
 use model::record::Trial;
 use model::spec::Campaign;
-use model::workload::{Custom, Workloads};
+use model::workload::{Workload, Workloads};
 
 use crate::context::TrialContext;
 use crate::version;
 
-/// The factors that tell columns apart.
-pub(crate) const COLUMN: [Factor; 7] = [
-    Factor::Server,
-    Factor::Settings,
-    Factor::Kernel,
-    Factor::KernelArgs,
-    Factor::Sysctl,
-    Factor::Host,
-    Factor::Pin,
-];
-
-/// What tells panels apart: a cell without its column and its row.
+/// The key of a panel: a cell without its column and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PanelKey(pub(crate) Cell);
+pub(crate) struct PanelKey(pub(crate) RecordedCell);
 
 impl PanelKey {
-    /// Factors that are named in a panel's title only where they are not as usual, or vary.
-    const CONDITIONS: [Factor; 10] = [
-        Factor::Acceleration,
-        Factor::Cpus,
-        Factor::Storage,
-        Factor::Threads,
-        Factor::Rate,
-        Factor::Duration,
-        Factor::Warmup,
-        Factor::Cache,
-        Factor::Memory,
-        Factor::Disk,
-    ];
-
-    pub(crate) fn new(cell: &Cell) -> Self {
-        let mut foreign = cell.foreign.clone();
-        foreign.retain(|factor, _| !COLUMN.contains(factor) && *factor != Factor::Clients);
-        Self(Cell {
-            foreign,
-            server: String::new(),
-            settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
-            kernel: None,
-            kernel_args: String::new(),
-            sysctl: SysctlVariant::none(),
-            host: None,
-            pin: Pin::none(),
-            clients: 0,
-            ..cell.clone()
-        })
+    pub(crate) fn new(cell: &RecordedCell) -> Self {
+        Self(cell.clone().only(|factor| !matches!(factor.place(), Place::Column | Place::Row)))
     }
 
-    /// What is not as usual, and what other panels have otherwise.
+    /// Levels that are not the default, and those that other panels have otherwise.
     pub(crate) fn conditions(&self, panels: &[Self]) -> Vec<String> {
-        let unusual = self.0.unusual();
-        let says = |factor: Factor| {
+        let condition = |factor: Factor| {
             let level = factor.level(&self.0);
             let varies = panels.iter().any(|panel| factor.level(&panel.0) != level);
-            let is_unusual = unusual.contains(&factor) && factor.known_level(&self.0).is_some();
-            (varies || is_unusual).then(|| format!("{} {level}", factor.name()))
+            (varies || self.0.is_noteworthy(factor)).then(|| format!("{} {level}", factor.name()))
         };
-        Self::CONDITIONS.into_iter().filter_map(says).collect()
+        Factor::at(Place::Condition).filter_map(condition).collect()
     }
 }
 
-/// What tells columns apart.
+/// The key of a column: a cell's levels of the factors that are columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnKey(Cell);
+pub(crate) struct ColumnKey(RecordedCell);
 
 impl ColumnKey {
-    pub(crate) fn new(cell: &Cell) -> Self {
-        let foreign = cell.foreign.iter().filter(|(factor, _)| COLUMN.contains(factor));
-        Self(Cell {
-            server: cell.server.clone(),
-            settings: cell.settings.clone(),
-            kernel: cell.kernel.clone(),
-            kernel_args: cell.kernel_args.clone(),
-            sysctl: cell.sysctl.clone(),
-            host: cell.host.clone(),
-            pin: cell.pin.clone(),
-            foreign: foreign.map(|(factor, level)| (*factor, level.clone())).collect(),
-            ..Cell::unknown()
-        })
+    pub(crate) fn new(cell: &RecordedCell) -> Self {
+        Self(cell.clone().only(|factor| factor.place() == Place::Column))
     }
 
     pub(crate) fn level(&self, factor: Factor) -> Option<String> {
         factor.known_level(&self.0)
     }
 
-    pub(crate) fn holds(&self, cell: &Cell) -> bool {
+    pub(crate) fn holds(&self, cell: &RecordedCell) -> bool {
         *self == Self::new(cell)
     }
 }
@@ -134,23 +81,28 @@ impl Layout {
 /// The cells that have trials, each once: those of a plan as the plan has them, those of an imported run as they were
 /// written down, then others by version; but kernels in the order of their versions, after the first one, which is the
 /// baseline.
-pub fn in_order(trials: &[&Trial]) -> Vec<Cell> {
-    let mut others: Vec<&Cell> = trials.iter().map(|trial| &trial.cell).collect();
+pub fn in_order(trials: &[&Trial]) -> Vec<RecordedCell> {
+    let mut others: Vec<&RecordedCell> = trials.iter().map(|trial| &trial.cell).collect();
     others.sort_by_cached_key(|cell| {
-        let kernel = cell.kernel.as_deref().map(|kernel| version::place(kernel, None));
-        (version::place(&cell.server, None), kernel, (*cell).clone())
+        let kernel = cell.kernel.known().and_then(Option::as_deref);
+        let kernel = kernel.map(|kernel| version::place(kernel, None));
+        let server = cell.server.known().map(|server| version::place(server, None));
+        (server, kernel, (*cell).clone())
     });
     others.dedup();
-    let mut ordered: Vec<Cell> = Vec::new();
+    let mut ordered: Vec<RecordedCell> = Vec::new();
     for trials in runs(trials) {
         let cells = match trials[0].imported {
             Some(_) => trials.iter().map(|trial| trial.cell.clone()).collect(),
-            None => plan(&trials).map(|plan| plan.cells).unwrap_or_default(),
+            None => {
+                let planned = plan(&trials).map(|plan| plan.cells).unwrap_or_default();
+                planned.into_iter().map(RecordedCell::from).collect::<Vec<_>>()
+            }
         };
         ordered.extend(cells.into_iter().filter(|cell| others.contains(&cell)));
     }
     ordered.extend(others.into_iter().cloned());
-    let mut known: BTreeSet<Cell> = BTreeSet::new();
+    let mut known: BTreeSet<RecordedCell> = BTreeSet::new();
     ordered.retain(|cell| known.insert(cell.clone()));
     put_kernels_in_order(&mut ordered, &BTreeMap::new(), |cell| cell);
     ordered
@@ -161,15 +113,13 @@ pub fn in_order(trials: &[&Trial]) -> Vec<Cell> {
 fn put_kernels_in_order<T: Clone>(
     all: &mut [T],
     releases: &BTreeMap<String, String>,
-    cell: impl Fn(&T) -> &Cell,
+    cell: impl Fn(&T) -> &RecordedCell,
 ) {
     let level = |one: &T| Factor::Kernel.level(cell(one));
     let Some(baseline) = all.first().map(level) else { return };
-    let mut alike: BTreeMap<Cell, Vec<usize>> = BTreeMap::new();
+    let mut alike: BTreeMap<RecordedCell, Vec<usize>> = BTreeMap::new();
     for (at, one) in all.iter().enumerate() {
-        let mut without = Cell { kernel: None, ..cell(one).clone() };
-        without.foreign.remove(&Factor::Kernel);
-        alike.entry(without).or_default().push(at);
+        alike.entry(cell(one).clone().without(Factor::Kernel)).or_default().push(at);
     }
     for places in alike.into_values() {
         let mut sorted: Vec<T> = places.iter().map(|at| all[*at].clone()).collect();
@@ -207,19 +157,19 @@ pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
     let run = &trials.first()?.run;
     let campaign = Campaign::parse(&run.campaign_toml).ok()?;
     let mut workloads = Workloads::default();
-    workloads.learn(trials.iter().map(|trial| &trial.cell.workload));
+    workloads.learn(trials.iter().filter_map(|trial| trial.cell.workload.known()));
     let levels = campaign.workload_levels().map(|level| level.get_ref());
     for name in levels.chain(campaign.workloads.keys().map(|name| name.get_ref())) {
-        workloads.0.entry(name.clone()).or_insert_with(|| Arc::new(Custom::unknown(name)));
+        workloads.0.entry(name.clone()).or_insert_with(|| Workload::Named(name.clone()));
     }
     Plan::with(&campaign, run.seed?, &workloads).ok()
 }
 
-/// What tells which server a trial has, and under which kernel.
-pub(crate) fn place(cell: &Cell) -> [String; COLUMN.len()] {
-    COLUMN.map(|factor| factor.level(cell))
+/// The levels of the factors that are columns: which server a trial has, and under which kernel.
+pub(crate) fn place(cell: &impl Levels) -> Vec<String> {
+    Factor::at(Place::Column).map(|factor| factor.level(cell)).collect()
 }
 
 pub(crate) fn clients_of(trial: &Trial) -> Option<u32> {
-    Factor::Clients.known_level(&trial.cell).map(|_| trial.cell.clients)
+    trial.cell.clients.into_known()
 }

@@ -9,8 +9,8 @@ pub mod view;
 use std::collections::{BTreeMap, HashMap};
 
 use diagnose::{Confound, Facts};
-use model::cell::Cell;
-use model::factor::Factor;
+use model::cell::RecordedCell;
+use model::factor::{Factor, Place};
 use model::record::{Status, Trial};
 use model::units::Rate;
 use stats::Sample;
@@ -19,7 +19,7 @@ use crate::context::TrialContext;
 use crate::emulation::notes;
 use crate::facts::{facts_of, facts_of_machine};
 use crate::judgement::runs as figures_of;
-use crate::layout::{COLUMN, ColumnKey, Layout, PanelKey, clients_of, place, plan, releases, runs};
+use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, place, plan, releases, runs};
 use crate::metric::Metric;
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, tree};
 use crate::spans::{Spans, lone_us};
@@ -43,7 +43,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     let mut panels: Vec<view::Panel> =
         layout.panels.iter().map(|key| panel(key, &layout, &trials, contexts)).collect();
     add_spans(&mut panels, &trials, contexts);
-    let cells: Vec<Cell> = layout.panels.iter().map(|key| key.0.clone()).collect();
+    let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
     let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
     View {
         schema: view::SCHEMA,
@@ -51,7 +51,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
         columns: unique_labels(columns),
         comparisons,
         profiles: profiles(&panels, contexts),
-        notes: notes(cells.iter().map(|cell| cell.acceleration)),
+        notes: notes(cells.iter().filter_map(|cell| cell.acceleration.into_known())),
         panels,
         environment: view::Environment {
             confounds,
@@ -102,7 +102,7 @@ fn find_confounds(runs: &[Vec<&Trial>], contexts: &BTreeMap<String, TrialContext
     let mut found: Vec<view::Confound> = Vec::new();
     for trials in runs {
         let Some(plan) = plan(trials) else { continue };
-        let mut facts: HashMap<[String; COLUMN.len()], Facts> = HashMap::new();
+        let mut facts: HashMap<Vec<String>, Facts> = HashMap::new();
         for trial in trials {
             let Some(known) = contexts.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
                 continue;
@@ -162,17 +162,20 @@ fn column(
             label += &format!("{before}{level}");
         }
     };
-    add(Factor::Settings, " ");
-    add(Factor::Kernel, ", kernel ");
-    add(Factor::KernelArgs, ", kernel_args ");
-    add(Factor::Sysctl, ", sysctl ");
-    add(Factor::Host, ", on ");
-    add(Factor::Pin, ", pin ");
+    for factor in Factor::at(Place::Column) {
+        match factor {
+            Factor::Server => {}
+            Factor::Settings => add(factor, " "),
+            Factor::Host => add(factor, ", on "),
+            _ => add(factor, &format!(", {} ", factor.name())),
+        }
+    }
     let label = match label.trim_start_matches([',', ' ']) {
         "" => "imported".to_owned(),
         label => label.to_owned(),
     };
-    let levels = COLUMN.into_iter().filter_map(|factor| Some((factor.name(), key.level(factor)?))).collect();
+    let levels =
+        Factor::at(Place::Column).filter_map(|factor| Some((factor.name(), key.level(factor)?))).collect();
     view::Column { label, server, settings, levels, versions, banners, kernels }
 }
 
@@ -204,10 +207,16 @@ fn panel(
     clients.dedup();
     let rows: Vec<view::Row> = clients.into_iter().map(|clients| row(clients, layout, &trials)).collect();
     // With a rate, throughput is the schedule's.
-    let sweep = |column: usize| if key.0.rate == Rate::MAX { scalability::of(&rows, column) } else { None };
+    let sweep = |column: usize| {
+        if key.0.rate.known().is_none_or(|rate| *rate == Rate::MAX) {
+            scalability::of(&rows, column)
+        } else {
+            None
+        }
+    };
     view::Panel {
         workload: Factor::Workload.known_level(&key.0),
-        scale: Factor::Scale.known_level(&key.0).map(|_| key.0.scale),
+        scale: key.0.scale.into_known(),
         protocol: Factor::Protocol.known_level(&key.0),
         transport: Factor::Transport.known_level(&key.0),
         conditions: key.conditions(&layout.panels),

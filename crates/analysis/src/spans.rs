@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cell::Cell;
+use model::cell::{Level, RecordedCell};
 use model::message::TransactionSpan;
 use model::metrics::Series;
 use model::record::{Status, Trial, TrialRecord};
@@ -57,11 +57,11 @@ fn growth_around(series: &Series, from_us: u64, to_us: u64) -> Option<f64> {
 /// What a lone transaction takes, by cell: the mean of the trials of the cell that has one client and is otherwise the
 /// same. Invalid trials do not count.
 pub fn lone_us<'a>(
-    cell: &Cell,
+    cell: &RecordedCell,
     trials: impl Iterator<Item = &'a Trial>,
     of: impl Fn(&'a Trial) -> Option<&'a Spans>,
 ) -> Option<f64> {
-    let alone = Cell { clients: 1, ..cell.clone() };
+    let alone = RecordedCell { clients: Level::Known(1), ..cell.clone() };
     let lone = |trial: &&Trial| trial.cell == alone && trial.validity.status != Status::Invalid;
     let means: Vec<f64> = trials.filter(lone).filter_map(|trial| of(trial)?.mean_us).collect();
     (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cell::Cell;
+use model::cell::{Cell, RecordedCell};
 use model::factor::Factor;
 use model::plan::Plan;
 use model::record::Setting;
@@ -136,7 +136,8 @@ pub fn confounds<'f>(plan: &Plan, facts: impl Fn(&Cell) -> Option<&'f Facts>) ->
     for before in plan.cells.iter().filter(|cell| factor.level(cell) == baseline) {
         for after in plan.cells.iter().filter(|after| Factor::varied([before, after]) == [factor]) {
             let (Some(known), Some(other)) = (facts(before), facts(after)) else { continue };
-            for Undeclared { what, before: old, after: new } in undeclared((before, known), (after, other)) {
+            let (one, another) = (RecordedCell::from(before.clone()), RecordedCell::from(after.clone()));
+            for Undeclared { what, before: old, after: new } in undeclared((&one, known), (&another, other)) {
                 let confound = Confound {
                     factor,
                     baseline: baseline.clone(),
@@ -166,7 +167,10 @@ pub struct Undeclared {
 }
 
 /// What differs between two cells beside the factors in which they do. Facts that only one side has are left out.
-pub fn undeclared((before, known): (&Cell, &Facts), (after, other): (&Cell, &Facts)) -> Vec<Undeclared> {
+pub fn undeclared(
+    (before, known): (&RecordedCell, &Facts),
+    (after, other): (&RecordedCell, &Facts),
+) -> Vec<Undeclared> {
     let factors = Factor::varied([before, after]);
     let mut found = differing(known, other);
     found.retain(|found| !factors.iter().any(|factor| is_declared(*factor, &found.what, before, after)));
@@ -174,7 +178,10 @@ pub fn undeclared((before, known): (&Cell, &Facts), (after, other): (&Cell, &Fac
 }
 
 /// What another kernel brings with it: the differences that come of it, where two cells differ in the kernel or the host.
-pub fn of_kernel((before, known): (&Cell, &Facts), (after, other): (&Cell, &Facts)) -> Vec<Undeclared> {
+pub fn of_kernel(
+    (before, known): (&RecordedCell, &Facts),
+    (after, other): (&RecordedCell, &Facts),
+) -> Vec<Undeclared> {
     if !Factor::varied([before, after]).into_iter().any(is_of_kernel) {
         return Vec::new();
     }
@@ -246,8 +253,8 @@ pub fn comes_of_kernel(what: &str) -> bool {
 
 /// Whether a fact is of guests that have nothing but their kernels: what it has made of the same virtual machine, such as
 /// limits that it reckons from the memory.
-fn is_made_by_guests_kernel(what: &str, before: &Cell, after: &Cell) -> bool {
-    [before, after].into_iter().all(|cell| cell.acceleration.is_virtual())
+fn is_made_by_guests_kernel(what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
+    [before, after].into_iter().all(|cell| cell.acceleration.known().is_some_and(|it| it.is_virtual()))
         && what
             .strip_prefix("machine ")
             .is_some_and(|fact| !fact.starts_with("virtual_machine.") && fact != "kernel_command_line")
@@ -267,7 +274,7 @@ fn comes_of_arguments(what: &str) -> bool {
 }
 
 /// Whether a fact of the machine is a parameter that a cell sets, by its name or by the file that it is in.
-fn is_set_by_sysctl(what: &str, cell: &Cell) -> bool {
+fn is_set_by_sysctl(what: &str, cell: &RecordedCell) -> bool {
     const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
     let fact_of = |name: &str| match name.strip_prefix("/proc/sys/") {
         Some(file) => format!("sysctl.{}", file.replace('/', ".")),
@@ -283,7 +290,8 @@ fn is_set_by_sysctl(what: &str, cell: &Cell) -> bool {
         None => format!("sysctl.{name}"),
     };
     what.strip_prefix("machine ")
-        .is_some_and(|fact| cell.sysctl.values.keys().any(|name| fact_of(name) == fact))
+        .zip(cell.sysctl.known())
+        .is_some_and(|(fact, sysctl)| sysctl.values.keys().any(|name| fact_of(name) == fact))
 }
 
 /// Whether a fact of a virtual machine is the level of a factor of that name.
@@ -293,7 +301,7 @@ fn is_level_of(factor: Factor, what: &str) -> bool {
 }
 
 /// Whether a difference is what the campaign asks for.
-fn is_declared(factor: Factor, what: &str, before: &Cell, after: &Cell) -> bool {
+fn is_declared(factor: Factor, what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
     if is_level_of(factor, what)
         || (is_of_kernel(factor) && (comes_of_kernel(what) || is_made_by_guests_kernel(what, before, after)))
         || (factor == Factor::KernelArgs && comes_of_arguments(what))
@@ -302,7 +310,9 @@ fn is_declared(factor: Factor, what: &str, before: &Cell, after: &Cell) -> bool 
         return true;
     }
     let Some(setting) = what.strip_prefix("setting ") else { return false };
-    let set = |cell: &Cell| cell.settings.values.contains_key(setting);
+    let set = |cell: &RecordedCell| {
+        cell.settings.known().is_some_and(|settings| settings.values.contains_key(setting))
+    };
     (factor == Factor::Settings && (set(before) || set(after) || DERIVED.contains(&setting)))
         || (factor == Factor::Server && setting == VERSION)
 }
@@ -408,10 +418,10 @@ mod tests {
         };
         let text = "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['none']\nmemory = ['1GB', '2GB']\n";
-        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let cells = recorded(text);
         let cell = |server: &str, kernel: &str, memory: &str| {
             let levels = [(Factor::Server, server), (Factor::Kernel, kernel), (Factor::Memory, memory)];
-            plan.cells
+            cells
                 .iter()
                 .find(|cell| levels.iter().all(|(factor, level)| factor.level(cell) == *level))
                 .unwrap()
@@ -435,20 +445,24 @@ mod tests {
         assert_eq!(of_kernel(from, servers), []);
     }
 
+    fn recorded(campaign: &str) -> Vec<RecordedCell> {
+        let plan = Plan::of(&Campaign::parse(campaign).unwrap(), 1).unwrap();
+        plan.cells.into_iter().map(RecordedCell::from).collect()
+    }
+
     #[test]
     fn what_a_kernel_makes_of_a_virtual_machine_is_no_confound_of_it() {
         let text = "name = 'n'\n[factors]\nserver = ['17']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['icount', 'none']\n";
-        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let cells = recorded(text);
         let whats = |found: &[Undeclared]| {
             found.iter().map(|found| found.what.trim_start_matches("machine ").to_owned()).collect::<Vec<_>>()
         };
         let cell = |kernel: &str, acceleration: &str| {
-            plan.cells
+            let levels = [(Factor::Kernel, kernel), (Factor::Acceleration, acceleration)];
+            cells
                 .iter()
-                .find(|cell| {
-                    cell.kernel.as_deref() == Some(kernel) && cell.acceleration.name() == acceleration
-                })
+                .find(|cell| levels.iter().all(|(factor, level)| factor.level(cell) == *level))
                 .unwrap()
         };
         let facts = |files: &str, memory: &str| -> Facts {
@@ -470,10 +484,12 @@ mod tests {
                     sysctl = ['default', 'set']\n[sysctls.set]\n'vm.swappiness' = '1'\n\
                     '/sys/kernel/mm/transparent_hugepage/enabled' = 'never'\n\
                     '/sys/block/vda/queue/scheduler' = 'none'\n";
-        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let cells = recorded(text);
         let cell = |args: bool, sysctl: &str| {
-            let is_it = |cell: &&Cell| cell.kernel_args.is_empty() != args && cell.sysctl.name == sysctl;
-            plan.cells.iter().find(is_it).unwrap()
+            let is_it = |cell: &&RecordedCell| {
+                (Factor::KernelArgs.level(cell) != "none") == args && Factor::Sysctl.level(cell) == sysctl
+            };
+            cells.iter().find(is_it).unwrap()
         };
         let of_args = ["machine cpu.vulnerabilities.its", "machine kernel_command_line"];
         // A kernel can be told of huge pages in both ways.
@@ -483,7 +499,7 @@ mod tests {
         let all: Vec<&str> = [&of_args[..], &of_sysctl, &of_both, &other].concat();
         let [old, new] =
             ["a", "b"].map(|value| all.iter().map(|what| ((*what).to_owned(), value.to_owned())).collect());
-        let found = |after: &Cell| {
+        let found = |after: &RecordedCell| {
             let found = undeclared((cell(false, "default"), &old), (after, &new));
             found.into_iter().map(|found| found.what).collect::<std::collections::BTreeSet<_>>()
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::cell::Cell;
+use model::cell::RecordedCell;
 use model::factor::Factor;
 use model::record::Latency;
 
@@ -151,11 +151,11 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
     let started = column(&mapping.started)?;
     let common = cell_with(&mapping.levels)?;
 
-    let mut lines: BTreeMap<(Cell, u32), u64> = BTreeMap::new();
+    let mut lines: BTreeMap<(RecordedCell, u32), u64> = BTreeMap::new();
     let (mut drafts, skipped) = table.each(skip_bad, |row| {
         let mut cell = common.clone();
         for (factor, column) in &factors {
-            factor.set_level(&mut cell, row.required(column)?).map_err(|message| row.bad(column, message))?;
+            cell.set(*factor, row.required(column)?).map_err(|message| row.bad(column, message))?;
         }
         let mut draft = Draft { line: Some(row.line), ..Draft::of(cell, row.tps(&tps)?) };
         let mut latency = Latency::default();
@@ -189,10 +189,10 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
 }
 
 /// A cell with these levels, of which nothing else is known.
-pub(crate) fn cell_with(levels: &BTreeMap<Factor, String>) -> Result<Cell, ImportError> {
-    let mut cell = Cell::unknown();
+pub(crate) fn cell_with(levels: &BTreeMap<Factor, String>) -> Result<RecordedCell, ImportError> {
+    let mut cell = RecordedCell::default();
     for (factor, level) in levels {
-        factor.set_level(&mut cell, level).map_err(ImportError::Level)?;
+        cell.set(*factor, level).map_err(ImportError::Level)?;
     }
     Ok(cell)
 }

@@ -3,6 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::io;
 
+use model::factor::LevelError;
+
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -55,8 +57,8 @@ pub enum ImportError {
         bad: Vec<BadRow>,
     },
     /// A level that was named for all trials is none.
-    #[error("{0}")]
-    Level(String),
+    #[error(transparent)]
+    Level(#[from] LevelError),
 }
 
 /// A row of a table that can't be a trial.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use model::cell::Cell;
+use model::cell::RecordedCell;
 use model::message::Interval;
 use model::metrics::Metrics;
 use model::record::{Finding, Imported, ImportedFile, Run, Status, Summary, Trial, TrialRecord, Validity};
@@ -33,7 +33,7 @@ pub struct Draft {
     /// The line where its row begins, from 1; none where the files are of one trial.
     pub line: Option<u64>,
     /// The levels that are known.
-    pub cell: Cell,
+    pub cell: RecordedCell,
     /// Which repeat of the cell, from 1.
     pub repeat: u32,
     /// When it began.
@@ -60,7 +60,7 @@ pub struct Draft {
 
 impl Draft {
     /// A trial of which the throughput is known.
-    pub(crate) fn of(cell: Cell, tps: f64) -> Self {
+    pub(crate) fn of(cell: RecordedCell, tps: f64) -> Self {
         Self {
             line: None,
             cell,
@@ -164,7 +164,7 @@ fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
 
 /// Numbers the repeats of each cell in the order of the rows, those that have no number of their own.
 pub(crate) fn count_repeats(drafts: &mut [Draft]) {
-    let mut seen: std::collections::BTreeMap<Cell, u32> = std::collections::BTreeMap::new();
+    let mut seen: std::collections::BTreeMap<RecordedCell, u32> = std::collections::BTreeMap::new();
     for draft in drafts {
         let repeats = seen.entry(draft.cell.clone()).or_default();
         *repeats += 1;

@@ -78,7 +78,7 @@ fn draft(
         printed.tell(&mut draft);
     }
     for (factor, level) in levels {
-        factor.set_level(&mut draft.cell, level).map_err(ImportError::Level)?;
+        draft.cell.set(*factor, level).map_err(ImportError::Level)?;
     }
     let names = printed.as_ref().map(|printed| printed.scripts.clone()).unwrap_or_default();
     let workload = Factor::Workload.known_level(&draft.cell);

@@ -35,7 +35,7 @@ pub fn read(
         for (factor, column) in &columns.factors {
             let column = column.as_ref().filter(|_| !levels.contains_key(factor));
             if let Some((column, text)) = column.and_then(|column| Some((column, row.text(column)?))) {
-                factor.set_level(&mut draft.cell, text).map_err(|message| row.bad(column, message))?;
+                draft.cell.set(*factor, text).map_err(|message| row.bad(column, message))?;
             }
         }
         set_rest(&mut draft, row, &columns, &names, levels)?;
@@ -128,7 +128,7 @@ fn set_rest(
 ) -> Result<(), BadRow> {
     let mut set = |factor: Factor, column: &Column, level: &str| match levels.contains_key(&factor) {
         true => Ok(()),
-        false => factor.set_level(&mut draft.cell, level).map_err(|message| row.bad(column, message)),
+        false => draft.cell.set(factor, level).map_err(|message| row.bad(column, message)),
     };
     if let Some((column, number)) = columns.set.as_ref().and_then(|column| Some((column, row.text(column)?)))
     {

@@ -176,8 +176,8 @@ impl Row {
     }
 
     /// What is wrong with it.
-    pub(crate) fn bad(&self, column: &Column, message: impl Into<String>) -> BadRow {
-        BadRow { line: self.line, column: Some(column.name.clone()), message: message.into() }
+    pub(crate) fn bad(&self, column: &Column, message: impl ToString) -> BadRow {
+        BadRow { line: self.line, column: Some(column.name.clone()), message: message.to_string() }
     }
 }
 

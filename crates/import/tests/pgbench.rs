@@ -195,8 +195,9 @@ fn levels_that_are_given_are_of_all_runs() {
     let levels = BTreeMap::from([(Factor::Server, "14".to_owned()), (Factor::Rate, "300".to_owned())]);
     let run = Run { output: Some(data("v15-threads.out")), ..Run::default() };
     let import = read(&[run.clone(), run], &levels).unwrap();
-    let cells: Vec<_> = import.drafts.iter().map(|draft| (&draft.cell.server, draft.repeat)).collect();
-    assert_eq!(cells, [(&"14".to_owned(), 1), (&"14".to_owned(), 2)]);
+    let cells: Vec<_> =
+        import.drafts.iter().map(|draft| (Factor::Server.level(&draft.cell), draft.repeat)).collect();
+    assert_eq!(cells, [("14".to_owned(), 1), ("14".to_owned(), 2)]);
     assert_eq!(Factor::Rate.level(&import.drafts[0].cell), "300");
 }
 

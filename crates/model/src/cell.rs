@@ -1,187 +1,296 @@
 //! One combination of factor levels: what a trial measures, and by which trials are told apart and compared.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::factor::{Factor, UNKNOWN};
-use crate::limits::{DiskLimit, MemoryLimit};
-use crate::machine::{Acceleration, Storage, SysctlVariant};
-use crate::units::{Rate, Span};
-use crate::workload::{Protocol, Transport, Workload};
+use crate::factor::{self, Axis, Factor, Figure, LevelError, Place};
+use crate::factors;
+use crate::limits::Limits;
+use crate::machine::{Acceleration, Storage};
 
-/// One combination of factor levels.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cell {
-    /// The server, by its name in the campaign.
-    pub server: String,
-    /// Server settings.
-    pub settings: SettingsVariant,
-    /// The kernel under which it runs, as the campaign names it: a version, a package or a path; none for the one that
-    /// the machine runs.
-    pub kernel: Option<String>,
-    /// What executes its instructions; the machine itself where no kernel is named.
-    pub acceleration: Acceleration,
-    /// What its command line has beside what it needs; empty for nothing.
-    pub kernel_args: String,
-    /// Kernel parameters that are set.
-    pub sysctl: SysctlVariant,
-    /// Processors of the virtual machine; none for as many as the machine has.
-    pub cpus: Option<u32>,
-    /// Where the data are.
-    pub storage: Storage,
-    /// The host on which it runs; none for any.
-    pub host: Option<String>,
-    /// What clients do.
-    pub workload: Workload,
-    /// pgbench scale factor, at least 1.
-    pub scale: u32,
-    /// Number of clients, at least 1.
-    pub clients: u32,
-    /// Threads of the driver; it has no more than clients.
-    pub threads: u32,
-    /// How statements are sent.
-    pub protocol: Protocol,
-    /// What carries them.
-    pub transport: Transport,
-    /// Transactions begun in a second.
-    pub rate: Rate,
-    /// Length of the measured window.
-    pub duration: Span,
-    /// Load before the window.
-    pub warmup: Span,
-    /// Processors of driver and server.
-    pub pin: Pin,
-    /// What the caches hold when the load begins.
-    pub cache: CacheState,
-    /// How much memory the server may have.
-    pub memory: MemoryLimit,
-    /// How much of the disk it may use.
-    pub disk: DiskLimit,
-    /// Levels that no campaign has, of imported trials only: the name of a script that is not built in, or none where
-    /// nothing is known. What the factor's own field holds beside it is filler and means nothing: ask
-    /// [`Factor::level`] or [`Factor::known_level`].
-    pub foreign: BTreeMap<Factor, Option<String>>,
+/// A level of a recorded cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Level<T> {
+    /// An imported trial does not have it.
+    #[default]
+    Unknown,
+    /// As measured, or as imported.
+    Known(T),
 }
 
-impl Cell {
-    /// A cell of which nothing is known: what an imported trial begins with. [`Factor::set_level`] says more of it.
-    pub fn unknown() -> Self {
-        Self {
-            server: String::new(),
-            settings: SettingsVariant { name: String::new(), values: BTreeMap::new() },
-            kernel: None,
-            acceleration: Acceleration::None,
-            kernel_args: String::new(),
-            sysctl: SysctlVariant::none(),
-            cpus: None,
-            storage: Storage::Host,
-            host: None,
-            workload: Workload::SelectOnly,
-            scale: 1,
-            clients: 1,
-            threads: 1,
-            protocol: Protocol::Simple,
-            transport: Transport::Unix,
-            rate: Rate::MAX,
-            duration: Span::default(),
-            warmup: Span::default(),
-            pin: Pin::none(),
-            cache: CacheState::AsIs,
-            memory: MemoryLimit::NONE,
-            disk: DiskLimit::none(),
-            foreign: Factor::ALL.into_iter().map(|factor| (factor, None)).collect(),
+impl<T> Level<T> {
+    /// The level, where it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(level) => Some(level),
+            Self::Unknown => None,
         }
     }
 
-    /// The load before a window of this length where nothing is said: a tenth.
-    pub fn usual_warmup(duration: Span) -> Span {
-        Span::from_us(duration.us() / 10)
-    }
-
-    /// The factors whose level does not go without saying, of those that are left out where it does.
-    pub fn unusual(&self) -> Vec<Factor> {
-        let unusual = [
-            (Factor::Kernel, self.kernel.is_some()),
-            (Factor::Acceleration, self.acceleration.is_virtual()),
-            (Factor::KernelArgs, !self.kernel_args.is_empty()),
-            (Factor::Sysctl, self.sysctl != SysctlVariant::none()),
-            (Factor::Cpus, self.cpus.is_some() && self.acceleration != Acceleration::Icount),
-            (Factor::Storage, matches!(self.storage, Storage::Virtio { .. })),
-            (Factor::Host, self.host.is_some()),
-            (Factor::Threads, self.threads != 1),
-            (Factor::Rate, self.rate != Rate::MAX),
-            (Factor::Pin, self.pin != Pin::none()),
-            (Factor::Cache, self.cache != CacheState::Warm),
-            (Factor::Memory, self.memory != MemoryLimit::NONE),
-            (Factor::Disk, self.disk != DiskLimit::none()),
-        ];
-        unusual.into_iter().filter_map(|(factor, is_unusual)| is_unusual.then_some(factor)).collect()
+    /// As [`Level::known`], by value.
+    pub fn into_known(self) -> Option<T> {
+        match self {
+            Self::Known(level) => Some(level),
+            Self::Unknown => None,
+        }
     }
 }
 
-/// A named set of server settings.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct SettingsVariant {
-    /// Its name in the campaign; `default` is the server as it comes.
-    pub name: String,
-    /// Name and value of each setting, as for `postgresql.conf`.
-    pub values: BTreeMap<String, String>,
+impl<T: PartialEq> PartialEq<T> for Level<T> {
+    fn eq(&self, level: &T) -> bool {
+        self.known() == Some(level)
+    }
 }
 
-/// By factor; null where a level is not known.
-impl Serialize for Cell {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        fn put<M: SerializeMap>(
-            map: &mut M,
-            cell: &Cell,
-            factor: Factor,
-            own: &impl Serialize,
-        ) -> Result<(), M::Error> {
-            match cell.foreign.get(&factor) {
-                Some(level) => map.serialize_entry(factor.name(), level),
-                None => map.serialize_entry(factor.name(), own),
+impl PartialEq<&str> for Level<String> {
+    fn eq(&self, level: &&str) -> bool {
+        self.known().is_some_and(|known| known == level)
+    }
+}
+
+/// Levels by factor, of planned and of recorded cells.
+pub trait Levels {
+    /// The level as campaigns write it; none where it is not known.
+    fn known_level(&self, factor: Factor) -> Option<String>;
+
+    /// The level with all that stands behind its name; none where it is not known.
+    fn identity(&self, factor: Factor) -> Option<String>;
+
+    /// Whether two cells have different levels. Of two campaigns, one name may mean two things.
+    fn differs(&self, other: &Self, factor: Factor) -> bool;
+}
+
+impl<T: Levels> Levels for &T {
+    fn known_level(&self, factor: Factor) -> Option<String> {
+        (**self).known_level(factor)
+    }
+
+    fn identity(&self, factor: Factor) -> Option<String> {
+        (**self).identity(factor)
+    }
+
+    fn differs(&self, other: &Self, factor: Factor) -> bool {
+        (**self).differs(*other, factor)
+    }
+}
+
+macro_rules! cells {
+    ($($name:ident $key:ident,)*) => {
+        /// A planned combination of factor levels: every level is known.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct Cell {
+            $(
+                #[doc = concat!("The level of [`crate::factor::", stringify!($key), "`].")]
+                pub $key: <factor::$key::$name as Axis>::Level,
+            )*
+        }
+
+        /// The combination of factor levels of a recorded trial: of an imported one, levels may be unknown.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct RecordedCell {
+            $(
+                #[doc = concat!("The level of [`crate::factor::", stringify!($key), "`].")]
+                pub $key: Level<<factor::$key::$name as Axis>::Level>,
+            )*
+        }
+
+        impl Cell {
+            fn level(&self, factor: Factor) -> String {
+                match factor {
+                    $(Factor::$name => <factor::$key::$name as Axis>::show(&self.$key),)*
+                }
             }
         }
-        let mut map = serializer.serialize_map(Some(Factor::ALL.len()))?;
-        put(&mut map, self, Factor::Server, &self.server)?;
-        put(&mut map, self, Factor::Settings, &self.settings)?;
-        put(&mut map, self, Factor::Kernel, &self.kernel)?;
-        put(&mut map, self, Factor::Acceleration, &self.acceleration)?;
-        put(&mut map, self, Factor::KernelArgs, &self.kernel_args)?;
-        put(&mut map, self, Factor::Sysctl, &self.sysctl)?;
-        put(&mut map, self, Factor::Cpus, &self.cpus)?;
-        put(&mut map, self, Factor::Storage, &self.storage)?;
-        put(&mut map, self, Factor::Host, &self.host)?;
-        put(&mut map, self, Factor::Workload, &self.workload.name())?;
-        put(&mut map, self, Factor::Scale, &self.scale)?;
-        put(&mut map, self, Factor::Clients, &self.clients)?;
-        put(&mut map, self, Factor::Threads, &self.threads)?;
-        put(&mut map, self, Factor::Protocol, &self.protocol)?;
-        put(&mut map, self, Factor::Transport, &self.transport)?;
-        put(&mut map, self, Factor::Rate, &self.rate)?;
-        put(&mut map, self, Factor::Duration, &self.duration)?;
-        put(&mut map, self, Factor::Warmup, &self.warmup)?;
-        put(&mut map, self, Factor::Pin, &self.pin)?;
-        put(&mut map, self, Factor::Cache, &self.cache)?;
-        put(&mut map, self, Factor::Memory, &self.memory)?;
-        put(&mut map, self, Factor::Disk, &self.disk)?;
-        map.end()
+
+        impl Levels for Cell {
+            fn known_level(&self, factor: Factor) -> Option<String> {
+                Some(self.level(factor))
+            }
+
+            fn identity(&self, factor: Factor) -> Option<String> {
+                Some(match factor {
+                    $(Factor::$name => <factor::$key::$name as Axis>::identity(&self.$key),)*
+                })
+            }
+
+            fn differs(&self, other: &Self, factor: Factor) -> bool {
+                match factor {
+                    $(Factor::$name => self.$key != other.$key,)*
+                }
+            }
+        }
+
+        impl Levels for RecordedCell {
+            fn known_level(&self, factor: Factor) -> Option<String> {
+                match factor {
+                    $(Factor::$name => self.$key.known().map(<factor::$key::$name as Axis>::show),)*
+                }
+            }
+
+            fn identity(&self, factor: Factor) -> Option<String> {
+                match factor {
+                    $(Factor::$name => self.$key.known().map(<factor::$key::$name as Axis>::identity),)*
+                }
+            }
+
+            fn differs(&self, other: &Self, factor: Factor) -> bool {
+                match factor {
+                    $(Factor::$name => self.$key != other.$key,)*
+                }
+            }
+        }
+
+        impl RecordedCell {
+            /// The planned cell that this one is of; none where a level is not known.
+            pub fn to_cell(&self) -> Option<Cell> {
+                Some(Cell { $($key: self.$key.known()?.clone(),)* })
+            }
+
+            /// Sets a level, as other programs and the command line write it: lengths without a unit are seconds, and a
+            /// workload that is not built in goes by its name.
+            ///
+            /// # Errors
+            /// It is no level of this factor; the cell stays as it was.
+            pub fn set(&mut self, factor: Factor, text: &str) -> Result<(), LevelError> {
+                let text = text.trim();
+                if text.is_empty() {
+                    return Err(LevelError::Empty { factor: factor.name() });
+                }
+                match factor {
+                    $(Factor::$name => self.$key = Level::Known(<factor::$key::$name as Axis>::parse(text)?),)*
+                }
+                Ok(())
+            }
+
+            /// The cell without what is known of a factor.
+            #[must_use]
+            pub fn without(mut self, factor: Factor) -> Self {
+                match factor {
+                    $(Factor::$name => self.$key = Level::Unknown,)*
+                }
+                self
+            }
+
+            /// The level in exports.
+            pub fn figure(&self, factor: Factor) -> Figure {
+                let figure = match factor {
+                    $(Factor::$name => self.$key.known().map(<factor::$key::$name as Axis>::figure),)*
+                };
+                figure.unwrap_or(Figure::Null)
+            }
+        }
+
+        impl PartialEq<Cell> for RecordedCell {
+            fn eq(&self, cell: &Cell) -> bool {
+                $(self.$key == cell.$key)&&*
+            }
+        }
+
+        impl From<Cell> for RecordedCell {
+            fn from(cell: Cell) -> Self {
+                Self { $($key: Level::Known(cell.$key),)* }
+            }
+        }
+
+        /// By factor.
+        impl Serialize for Cell {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(Some(Factor::ALL.len()))?;
+                $(map.serialize_entry(
+                    Factor::$name.name(),
+                    &<factor::$key::$name as Axis>::json(&self.$key),
+                )?;)*
+                map.end()
+            }
+        }
+
+        /// By factor; null where a level is not known.
+        impl Serialize for RecordedCell {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(Some(Factor::ALL.len()))?;
+                $(map.serialize_entry(
+                    Factor::$name.name(),
+                    &self.$key.known().map(<factor::$key::$name as Axis>::json),
+                )?;)*
+                map.end()
+            }
+        }
+    };
+}
+
+factors!(cells);
+
+impl Cell {
+    /// The limits of its server. The memory of a virtual machine is its limit by itself.
+    pub fn limits(&self) -> Limits {
+        if self.acceleration.is_virtual() {
+            return Limits::none();
+        }
+        Limits { memory: self.memory, disk: self.disk.clone() }
     }
 }
 
-impl fmt::Display for Cell {
-    /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, then what is not as usual, but for the warm-up.
-    /// Of an imported trial, all that is known: `server 9.6, clients 8`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.foreign.is_empty() {
-            let known = |factor: Factor| Some(format!("{} {}", factor.name(), factor.known_level(self)?));
-            let known: Vec<String> = Factor::ALL.into_iter().filter_map(known).collect();
-            let known = if known.is_empty() { UNKNOWN.to_owned() } else { known.join(", ") };
-            return f.write_str(&known);
+impl RecordedCell {
+    /// The cell with the levels of some factors only.
+    #[must_use]
+    pub fn only(self, kept: impl Fn(Factor) -> bool) -> Self {
+        Factor::ALL.into_iter().filter(|factor| !kept(*factor)).fold(self, Self::without)
+    }
+
+    /// Whether a level is neither the default nor a consequence of the acceleration: a virtual machine has its data in
+    /// memory unless a disk is asked for, and one that counts instructions has one processor.
+    pub fn is_noteworthy(&self, factor: Factor) -> bool {
+        let Some(level) = self.known_level(factor) else { return false };
+        let follows = match factor {
+            Factor::Cpus => self.acceleration == Acceleration::Icount,
+            Factor::Storage => self.storage == Storage::Memory,
+            _ => false,
+        };
+        factor.default_level().is_some_and(|default| default != level) && !follows
+    }
+}
+
+impl Factor {
+    /// The level of a cell, as campaigns write it; [`UNKNOWN`] where it is not known.
+    pub fn level(self, cell: &impl Levels) -> String {
+        cell.known_level(self).unwrap_or_else(|| UNKNOWN.to_owned())
+    }
+
+    /// As [`Factor::level`], none where it is not known.
+    pub fn known_level(self, cell: &impl Levels) -> Option<String> {
+        cell.known_level(self)
+    }
+
+    /// The levels of some cells, each once, in their order.
+    pub fn levels<'a, C: Levels + 'a>(self, cells: impl IntoIterator<Item = &'a C>) -> Vec<String> {
+        let mut levels: Vec<String> = Vec::new();
+        for level in cells.into_iter().map(|cell| self.level(cell)) {
+            if !levels.contains(&level) {
+                levels.push(level);
+            }
         }
+        levels
+    }
+
+    /// The factors in which some of these cells differ.
+    pub fn varied<'a, C: Levels + 'a>(cells: impl IntoIterator<Item = &'a C>) -> Vec<Self> {
+        let mut cells = cells.into_iter();
+        let Some(first) = cells.next() else { return Vec::new() };
+        let rest: Vec<&C> = cells.collect();
+        let is_varied = |factor: &Self| rest.iter().any(|cell| C::differs(cell, first, *factor));
+        Self::ALL.into_iter().filter(is_varied).collect()
+    }
+}
+
+/// Stands for a level that is not known.
+pub const UNKNOWN: &str = "unknown";
+
+impl fmt::Display for Cell {
+    /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, then levels that are not the default, but for the
+    /// warm-up.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "{} {} {} scale {} clients {} {} {} {}",
@@ -194,91 +303,104 @@ impl fmt::Display for Cell {
             self.transport.name(),
             self.duration,
         )?;
-        for factor in self.unusual() {
-            write!(f, " {} {}", factor.name(), factor.level(self))?;
+        let recorded = RecordedCell::from(self.clone());
+        for factor in Factor::ALL {
+            let is_shown = factor.place() == Place::Title || factor == Factor::Settings;
+            if !is_shown && recorded.is_noteworthy(factor) {
+                write!(f, " {} {}", factor.name(), self.level(factor))?;
+            }
         }
         Ok(())
     }
 }
 
-/// What the server's and the system's caches hold when a load begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CacheState {
-    /// The tables and their indexes, as far as they fit: they have been read (by `pg_prewarm` where it is there).
-    #[default]
-    Warm,
-    /// Nothing of the data set: the server was started anew, and its files put out of the system's page cache.
-    Cold,
-    /// Whatever the trials before have left there.
-    AsIs,
-}
-
-impl CacheState {
-    /// Every state there is.
-    pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::AsIs];
-
-    /// Its name in campaigns and bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Warm => "warm",
-            Self::Cold => "cold",
-            Self::AsIs => "as-is",
+impl fmt::Display for RecordedCell {
+    /// As [`Cell`] where all is known, or else all that is: `server 9.6, clients 8`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(cell) = self.to_cell() {
+            return cell.fmt(f);
         }
+        let known = |factor: Factor| Some(format!("{} {}", factor.name(), self.known_level(factor)?));
+        let known: Vec<String> = Factor::ALL.into_iter().filter_map(known).collect();
+        if known.is_empty() { f.write_str(UNKNOWN) } else { f.write_str(&known.join(", ")) }
     }
-
-    /// The state of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-}
-
-/// Processors that driver and server are kept on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Pin {
-    /// Its name in the campaign; `none` leaves the choice to the system.
-    pub name: String,
-    /// The driver's, as [`cpu_list`] reads them; none for all.
-    pub driver: Option<String>,
-    /// The server's.
-    pub server: Option<String>,
-}
-
-impl Pin {
-    /// The choice is the system's.
-    pub fn none() -> Self {
-        Self { name: "none".to_owned(), driver: None, server: None }
-    }
-}
-
-/// Reads a list of processors as `taskset` and the kernel write it, such as `0-3,8`: their numbers, in order. None
-/// where it is not one.
-pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    /// As many as Linux can be built for.
-    const MOST: u32 = 8192;
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last >= MOST {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Some(cpus)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Span;
+    use crate::workload::Workload;
 
     #[test]
-    fn processors_are_listed_as_for_taskset() {
-        assert_eq!(cpu_list("0-2, 8,1").unwrap(), [0, 1, 2, 8]);
-        for wrong in ["", "a", "3-1", "-1", "1,,2", "99999"] {
-            assert_eq!(cpu_list(wrong), None, "{wrong}");
+    fn a_level_that_is_set_is_known_and_the_rest_stays_unknown() {
+        let mut cell = RecordedCell::default();
+        assert!(Factor::ALL.into_iter().all(|factor| factor.known_level(&cell).is_none()));
+        let levels = [
+            (Factor::Server, "9.6"),
+            (Factor::Settings, "big"),
+            (Factor::Kernel, "2.6.39"),
+            (Factor::Acceleration, "icount"),
+            (Factor::KernelArgs, "mitigations=off quiet"),
+            (Factor::Sysctl, "thp"),
+            (Factor::Cpus, "4"),
+            (Factor::Storage, "virtio-none-native"),
+            (Factor::Host, "h"),
+            (Factor::Workload, "insert.sql"),
+            (Factor::Scale, "10"),
+            (Factor::Clients, "8"),
+            (Factor::Threads, "2"),
+            (Factor::Protocol, "prepared"),
+            (Factor::Transport, "tcp"),
+            (Factor::Rate, "500"),
+            (Factor::Duration, "90s"),
+            (Factor::Warmup, "500ms"),
+            (Factor::Pin, "one"),
+            (Factor::Cache, "cold"),
+            (Factor::Memory, "512MB"),
+            (Factor::Disk, "slow"),
+        ];
+        assert_eq!(levels.map(|(factor, _)| factor), Factor::ALL);
+        for (set, (factor, level)) in levels.into_iter().enumerate() {
+            cell.set(factor, level).unwrap();
+            assert_eq!(factor.known_level(&cell).as_deref(), Some(level));
+            let known = Factor::ALL.into_iter().filter(|factor| factor.known_level(&cell).is_some()).count();
+            assert_eq!(known, set + 1);
         }
+        assert_eq!(cell.workload, Workload::Named("insert.sql".to_owned()));
+        cell.set(Factor::Workload, "select-only").unwrap();
+        assert_eq!(cell.workload, Workload::SelectOnly);
+        assert_eq!(cell.to_cell().map(RecordedCell::from), Some(cell.clone()));
+        assert_eq!(cell.without(Factor::Server).to_cell(), None);
+    }
+
+    #[test]
+    fn a_text_that_is_no_level_is_refused_and_changes_nothing() {
+        for (factor, text) in [
+            (Factor::Clients, "0"),
+            (Factor::Clients, "many"),
+            (Factor::Scale, "-1"),
+            (Factor::Scale, " "),
+            (Factor::Protocol, "fast"),
+            (Factor::Acceleration, "hvf"),
+            (Factor::Cpus, "0"),
+            (Factor::Storage, "floppy"),
+            (Factor::Rate, "-5"),
+            (Factor::Rate, "NaN"),
+            (Factor::Duration, "long"),
+        ] {
+            let mut cell = RecordedCell::default();
+            let error = cell.set(factor, text).unwrap_err().to_string();
+            assert!(error.contains(factor.name()) || error.contains("duration"), "{error}");
+            assert_eq!(cell, RecordedCell::default());
+        }
+    }
+
+    #[test]
+    fn a_length_without_a_unit_is_in_seconds() {
+        let mut cell = RecordedCell::default();
+        cell.set(Factor::Duration, "60").unwrap();
+        assert_eq!(cell.duration, Span::from_us(60_000_000));
+        assert_eq!(cell.to_string(), "duration 1min");
     }
 }

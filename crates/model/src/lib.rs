@@ -5,12 +5,13 @@
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
 //! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
 //! and the [`statistics`] of the run itself. [`machine`] is what a kernel runs on, [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
-//! [`acceptance`] what somebody made of a shift, [`version`] a version of PostgreSQL.
+//! [`acceptance`] what somebody made of a shift.
 
 pub mod acceptance;
 pub mod cell;
 pub mod changes;
 mod check;
+pub mod definitions;
 pub mod environment;
 pub mod factor;
 pub mod fitness;
@@ -22,6 +23,7 @@ pub mod metrics;
 pub mod plan;
 pub mod profile;
 pub mod record;
+mod run;
 pub mod secret;
 pub mod server;
 pub mod shuffle;
@@ -29,6 +31,6 @@ pub mod spec;
 pub mod statistics;
 pub mod units;
 pub mod validity;
-pub mod version;
+mod value;
 pub mod waits;
 pub mod workload;

@@ -3,19 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{self, Deserialize, Deserializer};
-use serde::{Serialize, Serializer};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::cell::Cell;
 use crate::units::Size;
-
-/// What a server that has no `shared_buffers` among its settings takes. Source: PostgreSQL manual, "Resource
-/// Consumption".
-const USUAL_SHARED_BUFFERS: Size = Size::from_bytes(128 << 20);
-/// What a server needs beside its shared buffers, about: its other shared memory and its processes.
-const BESIDE_BUFFERS_BYTES: u64 = 32 << 20;
-/// What each session needs of its own, about.
-const SESSION_BYTES: u64 = 2 << 20;
 
 /// How much memory a server may have, the page cache of what it reads and writes counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,7 +75,7 @@ impl<'de> Deserialize<'de> for MemoryLimit {
 }
 
 /// How much of a disk a server may use, by a name of the campaign's.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DiskLimit {
     /// Its name in the campaign; `none` is the disk as it is.
     pub name: String,
@@ -131,14 +122,6 @@ impl Limits {
         Self { memory: MemoryLimit::NONE, disk: DiskLimit::none() }
     }
 
-    /// Those of a cell. The memory of a virtual machine is its limit by itself.
-    pub fn of(cell: &Cell) -> Self {
-        if cell.acceleration.is_virtual() {
-            return Self::none();
-        }
-        Self { memory: cell.memory, disk: cell.disk.clone() }
-    }
-
     /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         self.memory == MemoryLimit::NONE && self.disk.is_none()
@@ -169,55 +152,4 @@ pub struct LimitsInForce {
     pub write_bytes_s: Option<u64>,
     /// Requests to write in a second.
     pub write_iops: Option<u64>,
-}
-
-/// Why a cell's server may not come up, or be killed by the kernel, within its memory: what it needs is estimated.
-pub fn too_tight(cell: &Cell) -> Option<String> {
-    let limit = cell.memory.bytes()?;
-    let buffers = match cell.settings.values.get("shared_buffers") {
-        None => USUAL_SHARED_BUFFERS,
-        Some(value) => buffers_of(value)?,
-    };
-    let beside = BESIDE_BUFFERS_BYTES + SESSION_BYTES * u64::from(cell.clients);
-    (limit < buffers.bytes().saturating_add(beside)).then(|| {
-        format!(
-            "memory {} may be too little for shared_buffers of {buffers} and the processes of {} clients (about {} more): \
-             the kernel then kills the server; lower shared_buffers or raise the limit",
-            cell.memory,
-            cell.clients,
-            Size::from_bytes(beside),
-        )
-    })
-}
-
-/// A value of `shared_buffers`: without a unit it counts blocks of 8 kB.
-fn buffers_of(value: &str) -> Option<Size> {
-    let blocks = || value.trim().parse::<u64>().ok()?.checked_mul(8192).map(Size::from_bytes);
-    value.parse().ok().or_else(blocks)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Plan;
-    use crate::spec::Campaign;
-
-    fn told(memory: &str, buffers: &str) -> Option<String> {
-        let text = format!(
-            "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\nmemory = ['{memory}']\n\
-             settings = ['s']\n[settings.s]\n{buffers}\n"
-        );
-        too_tight(&Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap().cells[0])
-    }
-
-    #[test]
-    fn memory_below_the_buffers_and_what_is_beside_them_is_told() {
-        assert_eq!(told("none", ""), None);
-        assert_eq!(told("512MB", ""), None);
-        let text = told("128MB", "").unwrap();
-        assert!(text.contains("128MB") && text.contains("4 clients (about 40MB more)"), "{text}");
-        assert_eq!(told("64MB", "shared_buffers = '16MB'"), None);
-        assert_eq!(told("64MB", "shared_buffers = 2048"), None, "16 MB in blocks");
-        assert!(told("1GB", "shared_buffers = '1GB'").is_some());
-    }
 }

@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::ClockReading;
 use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
@@ -292,4 +291,13 @@ pub struct Latency {
     pub p999_us: f64,
     /// Largest.
     pub max_us: f64,
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub monotonic_us: i64,
+    /// `CLOCK_REALTIME`, in microseconds since the Unix epoch.
+    pub unix_us: i64,
 }

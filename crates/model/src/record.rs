@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::cell::Cell;
+use crate::cell::RecordedCell;
 pub use crate::environment::Environment;
 use crate::limits::LimitsInForce;
+pub use crate::message::ClockReading;
 use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
 use crate::profile::{Profiled, Stacks};
@@ -90,7 +91,7 @@ pub struct Trial {
     /// The run of a campaign that it belongs to.
     pub run: Run,
     /// The combination of factor levels that was measured.
-    pub cell: Cell,
+    pub cell: RecordedCell,
     /// Which repeat of the cell, from 1.
     pub repeat: u32,
     /// Which try at this repeat, from 1.
@@ -133,11 +134,11 @@ pub struct Trial {
 
 impl Trial {
     /// The first try at the first repeat of a cell, of which nothing is known yet.
-    pub fn of(id: String, run: Run, cell: Cell) -> Self {
+    pub fn of(id: String, run: Run, cell: impl Into<RecordedCell>) -> Self {
         Self {
             id,
             run,
-            cell,
+            cell: cell.into(),
             repeat: 1,
             attempt: 1,
             position: 1,
@@ -219,15 +220,6 @@ impl Clocks {
     pub fn step_us(&self) -> i64 {
         (self.ended.unix_us - self.ended.monotonic_us) - (self.started.unix_us - self.started.monotonic_us)
     }
-}
-
-/// Both clocks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockReading {
-    /// `CLOCK_MONOTONIC`, in microseconds.
-    pub monotonic_us: i64,
-    /// `CLOCK_REALTIME`, in microseconds since the Unix epoch.
-    pub unix_us: i64,
 }
 
 /// One execution of a campaign.

@@ -71,3 +71,14 @@ pub struct Dsn {
     /// Whether pgdyno may change its settings for a trial, and put them back afterwards.
     pub may_set: bool,
 }
+
+/// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`), of a release that may exist.
+pub(crate) fn is_version(text: &str) -> bool {
+    let parts: Vec<Option<u32>> =
+        text.split('.').map(|part| part.parse().ok().filter(|_| part.len() <= 4)).collect();
+    match parts.as_slice() {
+        [Some(9), Some(_)] | [Some(9), Some(_), Some(_)] => true,
+        [Some(major)] | [Some(major), Some(_)] => *major >= 10,
+        _ => false,
+    }
+}

@@ -18,18 +18,22 @@
 //! shared_buffers = "2GB"
 //! ```
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Spanned;
 
-use crate::limits::MemoryLimit;
-use crate::machine::Cpus;
-use crate::units::{Rate, Share, Span, Throughput};
+pub use crate::definitions::{
+    Beside, Build, Definitions, Disk, Files, Pin, Server, Settings, Sysctls, Tables, Workload,
+};
+use crate::factor::{self, Axis, Factor};
+use crate::factors;
+use crate::units::{Share, Span};
 use crate::validity::Thresholds;
+pub use crate::value::SpecError;
+use crate::value::parse;
+use crate::workload::Workloads;
 
 /// A campaign file as written. [`crate::plan::Plan::of`] checks it and makes cells and trials of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -62,122 +66,73 @@ pub struct Campaign {
     pub run: Run,
     /// Servers, for the factor `server`.
     #[serde(default)]
-    pub servers: BTreeMap<Spanned<String>, Spanned<Server>>,
+    pub servers: Tables<Spanned<Server>>,
     /// Named sets of server settings, for the factor `settings`.
     #[serde(default)]
-    pub settings: BTreeMap<Spanned<String>, Spanned<BTreeMap<String, Spanned<toml::Value>>>>,
+    pub settings: Tables<Spanned<Settings>>,
     /// Workloads, for the factor `workload`.
     #[serde(default)]
-    pub workloads: BTreeMap<Spanned<String>, Workload>,
+    pub workloads: Tables<Workload>,
     /// Processors for driver and server, for the factor `pin`.
     #[serde(default)]
-    pub pins: BTreeMap<Spanned<String>, Pin>,
+    pub pins: Tables<Pin>,
     /// How much of a disk a server may use, for the factor `disk`.
     #[serde(default)]
-    pub disks: BTreeMap<Spanned<String>, Spanned<Disk>>,
+    pub disks: Tables<Spanned<Disk>>,
     /// Kernel parameters by name or path, for the factor `sysctl`.
     #[serde(default)]
-    pub sysctls: BTreeMap<Spanned<String>, Sysctls>,
+    pub sysctls: Tables<Sysctls>,
     /// Commands to be run around the campaign and its trials.
     #[serde(default)]
     pub hooks: Hooks,
 }
 
-/// Axes. Each is a list of levels; a factor left out has its single default level.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Matrix {
-    /// PostgreSQL versions (a major, `"18"`, or a full version, `"16.4"`) and names of `[servers.…]` tables.
-    pub server: Option<Levels<String>>,
-    /// Names of `[settings.…]` tables; `"default"` is the server as it comes.
-    pub settings: Option<Levels<String>>,
-    /// Kernels: versions, or how they begin, packages of Debian's or patterns of them, paths of a bzImage or of a built
-    /// kernel tree (with a `/`, relative to the campaign's directory). `"host"` is the one that runs.
-    pub kernel: Option<Levels<String>>,
-    /// What executes a kernel's instructions: `none` (the machine itself, when it runs that kernel), `kvm`, `tcg`,
-    /// `icount`.
-    pub acceleration: Option<Levels<String>>,
-    /// What kernels' command lines have beside what they need; `"none"` is nothing.
-    pub kernel_args: Option<Levels<String>>,
-    /// Names of `[sysctls.…]` tables; `"default"` sets nothing.
-    pub sysctl: Option<Levels<String>>,
-    /// Numbers of processors of virtual machines; `"host"` is as many as the machine has.
-    pub cpus: Option<Levels<Cpus>>,
-    /// Where the data of virtual machines are: `memory`, `virtio`, `virtio-CACHE-AIO`.
-    pub storage: Option<Levels<String>>,
-    /// Names of hosts: their trials run there. `"any"` is whichever host pgdyno is on.
-    pub host: Option<Levels<String>>,
-    /// Built-in scripts by pgbench's names, and names of `[workloads.…]` tables.
-    pub workload: Option<Levels<String>>,
-    /// pgbench scale factors; 1 is 100,000 accounts, about 16 MB.
-    pub scale: Option<Levels<i64>>,
-    /// Numbers of clients.
-    pub clients: Option<Levels<i64>>,
-    /// Threads of the driver; never more than clients.
-    pub threads: Option<Levels<i64>>,
-    /// `simple`, `extended`, `prepared`.
-    pub protocol: Option<Levels<String>>,
-    /// `unix`, `tcp`.
-    pub transport: Option<Levels<String>>,
-    /// Transactions begun in a second, by all clients together, or `"max"`: the next as soon as the last has ended.
-    pub rate: Option<Levels<Rate>>,
-    /// Lengths of the measured window.
-    pub duration: Option<Levels<Span>>,
-    /// Load before the window, not counted.
-    pub warmup: Option<Levels<Span>>,
-    /// Names of `[pins.…]` tables; `"none"` leaves the choice of processors to the system.
-    pub pin: Option<Levels<String>>,
-    /// What the caches hold when a trial's load begins: `warm`, `cold`, `as-is`.
-    pub cache: Option<Levels<String>>,
-    /// Sizes of memory that the server may have with its page cache; `"none"` is all that there is.
-    pub memory: Option<Levels<MemoryLimit>>,
-    /// Names of `[disks.…]` tables; `"none"` is the disk as it is.
-    pub disk: Option<Levels<String>>,
-    /// Factors that go through their levels together, which need as many of them.
-    #[serde(default)]
-    pub zip: Vec<Spanned<Vec<Spanned<String>>>>,
-    /// Cells to be left out: those that have all of a point's levels.
-    #[serde(default)]
-    pub exclude: Vec<Spanned<Point>>,
-    /// Cells to be added. What a point leaves out is at its default.
-    #[serde(default)]
-    pub include: Vec<Spanned<Point>>,
+macro_rules! matrices {
+    ($($name:ident $key:ident,)*) => {
+        /// Axes. Each is a list of levels; a factor left out has its single default level.
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Matrix {
+            $(
+                #[doc = concat!("Levels of [`crate::factor::", stringify!($key), "`].")]
+                pub $key: Option<Levels<<factor::$key::$name as Axis>::Written>>,
+            )*
+            /// Factors that go through their levels together, which need as many of them.
+            #[serde(default)]
+            pub zip: Vec<Spanned<Vec<Spanned<String>>>>,
+            /// Cells to be left out: those that have all of a point's levels.
+            #[serde(default)]
+            pub exclude: Vec<Spanned<Point>>,
+            /// Cells to be added. A factor that a point leaves out is at its default.
+            #[serde(default)]
+            pub include: Vec<Spanned<Point>>,
+        }
+
+        /// One level of some factors.
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Point {
+            $(
+                #[doc = concat!("The level of [`crate::factor::", stringify!($key), "`].")]
+                pub $key: Option<Spanned<<factor::$key::$name as Axis>::Written>>,
+            )*
+        }
+
+        impl Matrix {
+            /// Whether it has an axis of a factor.
+            pub const fn has(&self, factor: Factor) -> bool {
+                match factor {
+                    $(Factor::$name => self.$key.is_some(),)*
+                }
+            }
+        }
+    };
 }
 
-/// One level of some factors.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "as in `Matrix`")]
-pub struct Point {
-    pub server: Option<Spanned<String>>,
-    pub settings: Option<Spanned<String>>,
-    pub kernel: Option<Spanned<String>>,
-    pub acceleration: Option<Spanned<String>>,
-    pub kernel_args: Option<Spanned<String>>,
-    pub sysctl: Option<Spanned<String>>,
-    pub cpus: Option<Spanned<Cpus>>,
-    pub storage: Option<Spanned<String>>,
-    pub host: Option<Spanned<String>>,
-    pub workload: Option<Spanned<String>>,
-    pub scale: Option<Spanned<i64>>,
-    pub clients: Option<Spanned<i64>>,
-    pub threads: Option<Spanned<i64>>,
-    pub protocol: Option<Spanned<String>>,
-    pub transport: Option<Spanned<String>>,
-    pub rate: Option<Spanned<Rate>>,
-    pub duration: Option<Spanned<Span>>,
-    pub warmup: Option<Spanned<Span>>,
-    pub pin: Option<Spanned<String>>,
-    pub cache: Option<Spanned<String>>,
-    pub memory: Option<Spanned<MemoryLimit>>,
-    pub disk: Option<Spanned<String>>,
-}
+factors!(matrices);
 
 /// The levels of one factor, each with its place in the file.
 pub type Levels<T> = Spanned<Vec<Spanned<T>>>;
-
-/// Kernel parameters with their values, each with its place in the file.
-pub type Sysctls = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
 
 /// How trials run.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -224,129 +179,6 @@ pub enum Repeats {
         /// Until the 95 % confidence interval of the mean is no wider than this to either side, as a share.
         until_ci: Option<f64>,
     },
-}
-
-/// A server: exactly one of `version`, `bin`, `source` and `dsn`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    /// A major or full version of the embedded builds.
-    pub version: Option<Spanned<String>>,
-    /// Directory of `postgres` and `initdb`; relative to the campaign's.
-    pub bin: Option<Spanned<String>>,
-    /// A source directory or tarball to build; relative to the campaign's directory.
-    pub source: Option<Spanned<String>>,
-    /// With `source`: what of the git repository is built, where it is not the directory as it stands.
-    #[serde(rename = "ref")]
-    pub git_ref: Option<Spanned<String>>,
-    /// With `source`: how it is built.
-    pub build: Option<Spanned<Build>>,
-    /// How to connect to a server that runs already.
-    pub dsn: Option<Spanned<String>>,
-    /// With `dsn`: whether pgdyno may change its settings, and put them back afterwards.
-    pub allow_settings: Option<Spanned<bool>>,
-    /// Options for `initdb`, beside pgdyno's own.
-    pub initdb: Option<Spanned<Vec<String>>>,
-}
-
-/// How a server is built.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Build {
-    /// `meson` or `configure`.
-    pub system: Option<Spanned<String>>,
-    /// Options for `configure` or `meson setup`.
-    #[serde(default)]
-    pub options: Vec<String>,
-    /// `CFLAGS`.
-    pub cflags: Option<String>,
-}
-
-/// A workload with a name of its own: `builtin` or `directory`, or else `script` or `scripts`; with both, these take the
-/// place of the workload's own.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Workload {
-    /// A workload that pgbench or pgdyno brings along, by its name.
-    pub builtin: Option<Spanned<String>>,
-    /// A file in pgbench's script language; relative to the campaign's directory, as all of these.
-    pub script: Option<Spanned<String>>,
-    /// Several of them, each with a weight as `"a.sql@3"`.
-    pub scripts: Option<Spanned<Vec<Spanned<String>>>>,
-    /// A directory with a file `workload.toml`, which has the same keys.
-    pub directory: Option<Spanned<String>>,
-    /// What it is, in a sentence.
-    pub description: Option<String>,
-    /// Variables that scripts, setup and teardown begin with.
-    #[serde(default)]
-    pub parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
-    /// Files of SQL that are run once when the data set is made.
-    pub setup: Option<Spanned<Files>>,
-    /// Files of SQL that are run after each trial.
-    pub teardown: Option<Spanned<Files>>,
-    /// `pgbench` (the default) or `none`: the tables that the data set has beside those of the setup.
-    pub tables: Option<Spanned<String>>,
-    /// Whether it changes the data set (default true).
-    pub writes: Option<Spanned<bool>>,
-    /// Whether each transaction has a connection of its own (default false).
-    pub reconnect: Option<Spanned<bool>>,
-    /// A relation whose files are read past the server before each trial that begins with cold caches: what the disk
-    /// gives.
-    pub raw_read: Option<Spanned<String>>,
-    /// How much later each further client begins (default none: all at once).
-    pub stagger: Option<Spanned<Span>>,
-    /// How many transactions each client runs, the window ending when all have (default: as many as the duration holds).
-    pub iterations: Option<Spanned<i64>>,
-    /// Whether the start and the end of each transaction are kept (default false).
-    pub spans: Option<Spanned<bool>>,
-    /// Workloads that run at the same time, with clients of their own.
-    pub beside: Option<Spanned<Vec<Spanned<Beside>>>>,
-    /// Length of the measured window, where it is not the campaign's.
-    pub duration: Option<Spanned<Span>>,
-    /// Load before the window.
-    pub warmup: Option<Spanned<Span>>,
-}
-
-/// A workload that runs at the same time as another.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Beside {
-    /// Its name: one of pgbench's, one that comes along, one of `[workloads.…]`, or a file of SQL.
-    pub workload: Spanned<String>,
-    /// Number of clients (default 1).
-    pub clients: Option<Spanned<i64>>,
-    /// Transactions begun in a second (default `"max"`).
-    pub rate: Option<Spanned<Rate>>,
-    /// When it begins, after the load's start, warm-up included (default at once).
-    pub start: Option<Spanned<Span>>,
-}
-
-/// Names of files: one, or a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Files(pub Vec<String>);
-
-/// Processors, as in `taskset`: `"0-3,8"`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pin {
-    /// The driver's; all where left out.
-    pub driver: Option<Spanned<String>>,
-    /// The server's; all where left out.
-    pub server: Option<Spanned<String>>,
-}
-
-/// How much of a disk a server may use; what is left out is not limited.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Disk {
-    /// What may be read in a second.
-    pub read: Option<Spanned<Throughput>>,
-    /// Requests to read in a second.
-    pub read_iops: Option<Spanned<i64>>,
-    /// What may be written in a second.
-    pub write: Option<Spanned<Throughput>>,
-    /// Requests to write in a second.
-    pub write_iops: Option<Spanned<i64>>,
 }
 
 /// What is collected beside each load.
@@ -424,51 +256,6 @@ impl<'de> Deserialize<'de> for Repeats {
     }
 }
 
-impl<'de> Deserialize<'de> for Files {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> de::Visitor<'de> for Either {
-            type Value = Files;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a file, or a list of them")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Files, E> {
-                Ok(Files(vec![name.to_owned()]))
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Files, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = list.next_element()? {
-                    names.push(name);
-                }
-                Ok(Files(names))
-            }
-        }
-        deserializer.deserialize_any(Either)
-    }
-}
-
-/// Why a campaign can't be used, and where in its text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SpecError {
-    /// What is wrong.
-    pub message: String,
-    /// Bytes of the campaign's text that are to blame; none where it is the whole file.
-    pub at: Option<Range<usize>>,
-    /// What was expected, or what to do.
-    pub help: Option<String>,
-}
-
-impl SpecError {
-    /// An error at a value's place.
-    pub fn at<T>(place: &Spanned<T>, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), at: Some(place.span()), help: Some(help.into()) }
-    }
-}
-
 impl Campaign {
     /// Reads a campaign's text.
     ///
@@ -476,6 +263,19 @@ impl Campaign {
     /// Malformed TOML, an unknown key, a missing one or a wrong type, with its place.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         parse(text)
+    }
+
+    /// Everything that its levels can name.
+    pub const fn definitions<'a>(&'a self, known_workloads: &'a Workloads) -> Definitions<'a> {
+        Definitions {
+            servers: &self.servers,
+            settings: &self.settings,
+            workloads: &self.workloads,
+            pins: &self.pins,
+            disks: &self.disks,
+            sysctls: &self.sysctls,
+            known_workloads,
+        }
     }
 
     /// Every level of the factor `workload` that the text has, with its place.
@@ -486,38 +286,6 @@ impl Campaign {
             let points = matrix.exclude.iter().chain(&matrix.include);
             levels.chain(points.filter_map(|point| point.get_ref().workload.as_ref()))
         })
-    }
-}
-
-impl Workload {
-    /// Whether it says how clients run, beyond what they do: one of pgbench's is then no longer as pgbench has it.
-    pub fn says_how(&self) -> bool {
-        self.stagger.is_some() || self.iterations.is_some() || self.spans.is_some() || self.beside.is_some()
-    }
-
-    /// Reads the text of a `workload.toml`.
-    ///
-    /// # Errors
-    /// As [`Campaign::parse`].
-    pub fn parse(text: &str) -> Result<Self, SpecError> {
-        parse(text)
-    }
-}
-
-fn parse<T: de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
-    toml::from_str(text).map_err(|error| {
-        let (message, help) = split_expectation(error.message());
-        SpecError { message, at: error.span(), help }
-    })
-}
-
-/// Parts "what is wrong, expected …" at the comma, so that the expectation is shown as help.
-fn split_expectation(message: &str) -> (String, Option<String>) {
-    let message = message.trim_end();
-    match message.split_once(", expected ") {
-        Some((what, "a sequence")) => (what.to_owned(), Some("expected a list in [brackets]".to_owned())),
-        Some((what, expected)) => (what.to_owned(), Some(format!("expected {expected}"))),
-        None => (message.to_owned(), None),
     }
 }
 

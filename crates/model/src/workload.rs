@@ -23,6 +23,9 @@ pub enum Workload {
     SelectOnly,
     /// Scripts that are not pgbench's.
     Custom(Arc<Custom>),
+    /// A workload of which only the name is known: of an imported trial, or of a campaign whose files are gone. It can't
+    /// be run.
+    Named(String),
 }
 
 /// Scripts in pgbench's language, and the data that they run on. Two are the same where all of this is.
@@ -110,36 +113,41 @@ pub struct Statement {
 
 /// The workloads beside pgbench's that a campaign can name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Workloads(pub BTreeMap<String, Arc<Custom>>);
+pub struct Workloads(pub BTreeMap<String, Workload>);
 
 impl Workloads {
     /// The workload of that name.
     pub fn get(&self, name: &str) -> Option<Workload> {
-        self.0.get(name).cloned().map(Workload::Custom)
+        self.0.get(name).cloned()
+    }
+
+    /// Names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Adds a workload; it takes the place of one of that name.
+    pub fn insert(&mut self, name: &str, workload: Workload) {
+        self.0.insert(name.to_owned(), workload);
     }
 
     /// Takes in those of some cells; of one name, the last counts.
     pub fn learn<'a>(&mut self, workloads: impl IntoIterator<Item = &'a Workload>) {
         for workload in workloads {
             if let Workload::Custom(custom) = workload {
-                self.0.insert(custom.name.clone(), Arc::clone(custom));
+                self.insert(&custom.name, workload.clone());
             }
         }
     }
 }
 
 impl Custom {
-    /// It, and those beside it that are not pgbench's.
-    pub fn and_beside(&self) -> impl Iterator<Item = &Self> {
-        iter::once(self).chain(self.beside.iter().filter_map(|beside| beside.workload.custom()))
-    }
-
-    /// Of this name, with nothing else known: it stands for one of which no trial was run.
-    pub fn unknown(name: &str) -> Self {
+    /// Scripts on pgbench's tables, with every option at its default.
+    pub fn new(name: &str, scripts: Vec<WeightedScript>) -> Self {
         Self {
             name: name.to_owned(),
             description: None,
-            scripts: Vec::new(),
+            scripts,
             parameters: BTreeMap::new(),
             setup: Vec::new(),
             teardown: Vec::new(),
@@ -152,6 +160,11 @@ impl Custom {
             spans: false,
             beside: Vec::new(),
         }
+    }
+
+    /// It, and those beside it that are not pgbench's.
+    pub fn and_beside(&self) -> impl Iterator<Item = &Self> {
+        iter::once(self).chain(self.beside.iter().filter_map(|beside| beside.workload.custom()))
     }
 }
 
@@ -166,13 +179,14 @@ impl Workload {
             Self::SimpleUpdate => "simple-update",
             Self::SelectOnly => "select-only",
             Self::Custom(custom) => &custom.name,
+            Self::Named(name) => name,
         }
     }
 
     /// Whether it changes the data set, so that each trial has to begin with a fresh copy.
     pub fn writes(&self) -> bool {
         match self {
-            Self::TpcbLike | Self::SimpleUpdate => true,
+            Self::TpcbLike | Self::SimpleUpdate | Self::Named(_) => true,
             Self::SelectOnly => false,
             Self::Custom(custom) => custom.writes,
         }
@@ -201,6 +215,11 @@ impl Workload {
         let mut hasher = DefaultHasher::new();
         self.custom()?.hash(&mut hasher);
         Some(format!("{:08x}", hasher.finish() as u32))
+    }
+
+    /// The workload of that name: pgbench's, or else of which nothing but the name is known.
+    pub fn named(name: &str) -> Self {
+        Self::by_name(name).unwrap_or_else(|| Self::Named(name.to_owned()))
     }
 
     /// The one of pgbench's of that name.

@@ -56,7 +56,7 @@ impl<'a> Live<'a> {
             cells[trial.cell].planned += 1;
         }
         for trial in trials {
-            if let Some(at) = plan.cells.iter().position(|cell| *cell == trial.cell) {
+            if let Some(at) = plan.cells.iter().position(|cell| trial.cell == *cell) {
                 count(&mut cells[at], trial);
             }
         }

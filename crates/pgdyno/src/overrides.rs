@@ -58,7 +58,7 @@ pub(crate) fn profiled_cell(levels: &str) -> Result<String, Usage> {
         let Some((factor, _)) = level.split_once('=').filter(|(_, level)| !level.is_empty()) else {
             return Err(refuse(format!("\"{level}\" is no FACTOR=LEVEL, such as clients=8")));
         };
-        if Factor::by_name(factor).is_none() {
+        if factor.parse::<Factor>().ok().is_none() {
             return Err(refuse(format!("there is no factor \"{factor}\"; there are {}", known())));
         }
         if named.contains(&factor) {
@@ -82,11 +82,11 @@ fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), String>
     // `duration`, `warmup` and `threads` are both; what is no axis yet becomes one only where it has several levels.
     let in_run =
         ["duration", "warmup", "threads"].contains(&name) && !text.contains(',') && !is_axis(document);
-    if Factor::by_name(name).is_none() || in_run {
+    if name.parse::<Factor>().ok().is_none() || in_run {
         return put(document.as_table_mut(), "run", name, value(text));
     }
     // Versions and labels are strings though they look like numbers.
-    let level = |text: &str| match Factor::by_name(name).is_some_and(Factor::is_number) {
+    let level = |text: &str| match name.parse::<Factor>().ok().is_some_and(Factor::is_number) {
         true => value(text),
         false => Value::from(text),
     };

@@ -44,7 +44,7 @@ fn reads_are_those_that_the_server_counts_asked_by_hand() {
         assert_eq!(heap, asked[1][0] - asked[0][0], "{told}");
         assert_eq!(index, asked[1][1] - asked[0][1], "{told}");
         assert!(heap > 0.0 && index > 0.0, "{told}");
-        let is_mixed = trial.cell.workload.name() == "mixed";
+        let is_mixed = trial.cell.workload.known().unwrap().name() == "mixed";
         // One row a block.
         assert_eq!(asked[0][2], if is_mixed { 1024.0 } else { 2048.0 }, "{told}");
         if !is_mixed {

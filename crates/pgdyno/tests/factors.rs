@@ -8,6 +8,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 use host::{Cache, Progress};
+use model::cell::Level;
 use model::message::Endpoint;
 use model::record::{Status, Trial};
 use model::waits::Session;
@@ -42,11 +43,19 @@ fn a_rate_pins_threads_and_a_cold_cache_are_measured_as_asked() {
     assert_eq!(trials.len(), 4);
     for trial in &trials {
         assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
-        assert_eq!((trial.run.tags.as_slice(), trial.cell.threads), (&["nightly".to_owned()][..], 2));
+        assert_eq!(
+            (trial.run.tags.as_slice(), trial.cell.threads),
+            (&["nightly".to_owned()][..], Level::Known(2))
+        );
         assert!(trial.server_build.as_deref().is_some_and(|build| build.starts_with("18.")));
         let log = fs::read_to_string(bundle(&bench, &trial.id).join("latency.hlog")).unwrap();
-        assert_eq!(log.contains(":service,"), trial.cell.rate.get().is_some(), "{}", trial.cell);
-        if trial.cell.rate.get().is_some() {
+        assert_eq!(
+            log.contains(":service,"),
+            trial.cell.rate.into_known().unwrap().get().is_some(),
+            "{}",
+            trial.cell
+        );
+        if trial.cell.rate.into_known().unwrap().get().is_some() {
             // 80 in the window, by chance.
             let transactions = trial.summary.as_ref().unwrap().transactions.unwrap();
             assert!((20..=160).contains(&transactions), "{transactions}");
@@ -82,7 +91,7 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
         let record = bench.store().load(&trial.id).unwrap();
         let setting =
             |name: &str| record.settings.iter().find(|setting| setting.name == name).unwrap().value.clone();
-        let work_mem = if trial.cell.settings.name == "patient" { "8192" } else { "4096" };
+        let work_mem = if trial.cell.settings.known().unwrap().name == "patient" { "8192" } else { "4096" };
         assert_eq!(setting("work_mem"), work_mem, "{}", trial.cell);
         let is_mine = trial.cell.server == "mine";
         assert_eq!(setting("data_checksums"), if is_mine { "off" } else { "on" });

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use host::Cache;
+use model::factor::Factor;
 use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::record::Status;
 use skip::skip;
@@ -59,7 +60,7 @@ fn a_cell_beyond_its_memory_reads_from_disk_and_its_bundle_says_what_was_in_forc
         };
         assert_eq!(limits.memory_bytes, Some(96 * MB));
         assert!(limits.memory_limit_hits > Some(0) && limits.oom_kills == Some(0), "{limits:?}");
-        let slow = trial.cell.disk.name == "slow";
+        let slow = Factor::Disk.level(&trial.cell) == "slow";
         assert_eq!(limits.read_bytes_s, slow.then_some(200 * MB));
         assert_eq!(limits.write_iops, slow.then_some(4000));
         assert_eq!(limits.device.is_some(), slow);

@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 
 use collect::Perf;
+use model::cell::Level;
 use model::profile::{Profile, Stacks, Unwinding};
 use model::record::{Status, TrialRecord};
 use model::units::Span;
@@ -149,7 +150,7 @@ fn a_cell_is_measured_and_its_profile_shown() {
     let profile = &json["profiles"][0];
     assert_eq!((&profile["taken"][0]["hz"], &profile["roles"][0]["role"]), (&499.into(), &"load".into()));
     let trials = bench.trials();
-    assert_eq!((trials.len(), trials[0].cell.clients), (1, 2));
+    assert_eq!((trials.len(), trials[0].cell.clients), (1, Level::Known(2)));
     assert!(trials[0].run.campaign_toml.contains("hz = 499"), "{}", trials[0].run.campaign_toml);
 }
 

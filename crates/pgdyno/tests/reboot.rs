@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use host::Cache;
+use model::factor::Factor;
 use model::record::{Status, Trial};
 use store::Store;
 use tempfile::TempDir;
@@ -178,7 +179,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     let store = vm.store();
     let trials = store.trials().unwrap();
     let of = |kernel: &str| -> Vec<&Trial> {
-        trials.iter().filter(|trial| trial.cell.kernel.as_deref() == Some(kernel)).collect()
+        trials.iter().filter(|trial| Factor::Kernel.level(&trial.cell) == kernel).collect()
     };
     for (label, release) in [("6.1", &older), ("6.12", &usual)] {
         let last = *of(label).last().unwrap();
@@ -237,7 +238,8 @@ fn kernels_are_booted_by_kexec_with_their_arguments_and_parameters() {
     assert_eq!(boots, [&usual, &older, &older, &usual].map(String::clone));
     let store = vm.store();
     let trials = store.trials().unwrap();
-    let args: Vec<&str> = trials.iter().map(|trial| trial.cell.kernel_args.as_str()).collect();
+    let args: Vec<&str> =
+        trials.iter().map(|trial| trial.cell.kernel_args.known().unwrap().as_str()).collect();
     assert_eq!(args, ["", "mitigations=off"]);
     for trial in &trials {
         assert!(trial.summary.as_ref().is_some_and(|summary| summary.tps > 0.0), "{:?}", trial.validity);

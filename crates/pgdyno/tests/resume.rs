@@ -100,7 +100,8 @@ fn an_edited_campaign_is_explained_and_goes_on_if_asked_to() {
     }
     let edited = bench.pgdyno(&["resume", "campaign.toml", "--edited"]);
     assert_eq!(edited.status.code(), Some(0), "{}", text(&edited));
-    let clients: Vec<u32> = bench.trials().iter().map(|trial| trial.cell.clients).collect();
+    let clients: Vec<u32> =
+        bench.trials().iter().filter_map(|trial| trial.cell.clients.into_known()).collect();
     assert_eq!(clients.iter().filter(|clients| **clients == 4).count(), 1);
     assert_eq!(clients.len(), 3);
 

@@ -37,12 +37,14 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
         let note = record.events.iter().find(|event| event.message.contains("not read past the server"));
         match &trial.raw_read {
             Some(read) => {
-                assert_eq!(trial.cell.cache, model::cell::CacheState::Cold, "{told}");
+                assert_eq!(trial.cell.cache, model::factor::cache::CacheState::Cold, "{told}");
                 assert_eq!((read.relation.as_str(), read.bytes), ("scanned", bytes[0]), "{told}");
                 assert!(read.elapsed_us > 0, "{told}");
             }
             // Where the cache is on tmpfs, and the like.
-            None if trial.cell.cache == model::cell::CacheState::Cold => assert!(note.is_some(), "{told}"),
+            None if trial.cell.cache == model::factor::cache::CacheState::Cold => {
+                assert!(note.is_some(), "{told}")
+            }
             None => assert!(note.is_none(), "{told}"),
         }
     }
@@ -92,10 +94,10 @@ fn scans_begin_one_after_the_other_and_the_window_ends_with_the_last() {
         let record = bench.store().load(&trial.id).unwrap();
         let told = format!("{}: {:?} {:?}", trial.cell, record.spans, trial.validity);
         assert_ne!(trial.validity.status, Status::Invalid, "{told}");
-        assert_eq!(record.spans.len(), 2 * trial.cell.clients as usize, "{told}");
+        assert_eq!(record.spans.len(), 2 * trial.cell.clients.into_known().unwrap() as usize, "{told}");
         assert!(record.spans.is_sorted_by_key(|span| span.start_us), "{told}");
         assert!(record.spans.iter().all(|span| span.script == "scan.sql" && !span.failed), "{told}");
-        for client in 0..trial.cell.clients {
+        for client in 0..trial.cell.clients.into_known().unwrap() {
             let of: Vec<_> = record.spans.iter().filter(|span| span.client == client).collect();
             let [first, second] = of.as_slice() else { panic!("client {client} has two scans: {told}") };
             // Not before its time, whenever the machine lets it run.

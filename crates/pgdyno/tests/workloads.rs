@@ -75,7 +75,7 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
         assert_ne!(trial.validity.status, Status::Invalid, "{told} {:?}", trial.validity);
         assert!(trial.accounting.driver_transactions.unwrap() > 0, "{told}");
         let finding = trial.validity.findings.iter().find(|finding| finding.gate == "transaction-count");
-        match cell.workload.name() {
+        match cell.workload.known().unwrap().name() {
             // What can't be counted is told, and is no alarm.
             "procedure" | "workers" => {
                 assert!(trial.accounting.untold_commits && surplus > 0, "{told}");
@@ -85,7 +85,7 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
         }
     }
     let count = |name: &str| {
-        let trial = trials.iter().find(|trial| trial.cell.workload.name() == name).unwrap();
+        let trial = trials.iter().find(|trial| trial.cell.workload.known().unwrap().name() == name).unwrap();
         trial.accounting.driver_commits.unwrap() as f64 / trial.accounting.driver_transactions.unwrap() as f64
     };
     // Three statements outside of blocks, in two of three transactions.
@@ -125,7 +125,7 @@ fn the_bundle_has_all_it_takes_to_run_it_again() {
     let relations: Vec<_> =
         record.environment.server.relations.iter().flatten().map(|table| table.name.as_str()).collect();
     assert_eq!(relations, ["jobs"], "without pgbench's tables");
-    let custom = trial.cell.workload.custom().unwrap();
+    let custom = trial.cell.workload.known().unwrap().custom().unwrap();
     assert_eq!(custom.scripts[0].weight, 3);
     assert_eq!(custom.parameters["jobs"], "50");
     assert!(custom.setup[1].text.contains(":jobs * :scale"));
@@ -238,7 +238,7 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
         assert_eq!(trial.accounting.surplus(), Some(0), "{told}");
         let summary = trial.summary.as_ref().unwrap();
         let record = bench.store().load(&trial.id).unwrap();
-        if trial.cell.workload.name() == "alone" {
+        if trial.cell.workload.known().unwrap().name() == "alone" {
             assert!(summary.beside.is_empty());
             continue;
         }
@@ -290,7 +290,8 @@ fn a_load_ends_after_its_iterations_or_tells_that_there_was_no_time_for_them() {
     let bench = bench(campaign, &[("nap.sql", "select pg_sleep(:ms / 1000.0);\n")]);
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     let trials = bench.trials();
-    let of = |name: &str| trials.iter().find(|trial| trial.cell.workload.name() == name).unwrap();
+    let of =
+        |name: &str| trials.iter().find(|trial| trial.cell.workload.known().unwrap().name() == name).unwrap();
     let (done, late) = (of("done"), of("late"));
     assert_ne!(done.validity.status, Status::Invalid, "{:?} {}", done.validity, text(&output));
     let summary = done.summary.as_ref().unwrap();

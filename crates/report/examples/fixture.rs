@@ -72,7 +72,8 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
         cell.scale = scale.parse()?;
         cell.kernel = Some(kernel.to_owned());
         let mut record = record(cell, tps.parse()?);
-        record.trial.database_bytes = Some(u64::from(record.trial.cell.scale) * 15_500_000);
+        record.trial.database_bytes =
+            record.trial.cell.scale.known().map(|scale| u64::from(*scale) * 15_500_000);
         record.environment.memory_bytes = Some(16 << 30);
         record.environment.kernel = Some(format!("Linux {kernel}"));
         let command_line = format!("BOOT_IMAGE=/boot/vmlinuz-{kernel} root=/dev/sda1 ro quiet");

@@ -171,7 +171,7 @@ fn cells_of_two_accelerations_are_never_compared_however_they_are_selected() {
     let trials = bundles.store.trials().unwrap();
     let ids = |acceleration: Acceleration| {
         let of = trials.iter().filter(|trial| {
-            trial.cell.acceleration == acceleration && trial.cell.kernel.as_deref() == Some("6.12")
+            trial.cell.acceleration == acceleration && trial.cell.kernel == Some("6.12".to_owned())
         });
         of.map(|trial| trial.id.clone()).collect::<Vec<_>>().join(",")
     };

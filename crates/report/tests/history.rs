@@ -11,7 +11,7 @@ use analysis::levels::Levels;
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use bundles::{Bundles, cell, judged, record, run};
-use model::cell::Cell;
+use model::cell::{Cell, Level};
 use model::record::{Imported, ImportedFile, Status, TrialRecord};
 use plaintext::table::Format;
 use report::history::{Document, text};
@@ -284,7 +284,7 @@ fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_o
     let mut bundles = Bundles::new();
     let mut write = |kernel: Option<&str>, release: Option<&str>| {
         let mut trial = record(cell("18", 8), 1000.0);
-        trial.trial.cell.kernel = kernel.map(str::to_owned);
+        trial.trial.cell.kernel = Level::Known(kernel.map(str::to_owned));
         trial.environment.kernel = release.map(|release| format!("Linux {release}"));
         bundles.write(trial);
     };

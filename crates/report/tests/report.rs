@@ -15,9 +15,11 @@ use analysis::overview::{read, read_run};
 use analysis::profile::Frame;
 use analysis::select::RunSelection;
 use diagnose::KernelOptions;
+use model::cell::Level;
 use model::environment::VirtualMachine;
+use model::factor::Factor;
+use model::factor::settings::SettingsVariant;
 use model::record::{Imported, Status, Trial};
-use model::units::Rate;
 use plaintext::table::Format;
 use report::{json, tables};
 use store::Store;
@@ -51,7 +53,7 @@ fn without_a_campaign_that_can_be_read_versions_are_in_their_own_order() {
     for trial in &mut trials {
         trial.run.campaign_toml = "written by a later release".to_owned();
         if trial.cell.server == "13" {
-            trial.cell.server = "9.6".to_owned();
+            trial.cell.set(Factor::Server, "9.6").unwrap();
             trial.server_version = None;
         }
     }
@@ -102,9 +104,10 @@ fn the_memory_of_a_panel_is_the_machine_s_or_the_limit_and_none_where_trials_dif
 fn facts_are_told_by_column_and_columns_by_their_factors() {
     let (mut trials, mut surroundings) = fixture::trials();
     for trial in &mut trials {
-        trial.cell.kernel = Some(if trial.cell.server == "18" { "6.12" } else { "6.1" }.to_owned());
+        let kernel = if trial.cell.server == "18" { "6.12" } else { "6.1" };
+        trial.cell.set(Factor::Kernel, kernel).unwrap();
         let known = surroundings.get_mut(&trial.id).unwrap();
-        known.environment.kernel = trial.cell.kernel.clone();
+        known.environment.kernel = Factor::Kernel.known_level(&trial.cell);
     }
     let view = overview(&trials, &surroundings);
     let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
@@ -149,7 +152,7 @@ fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
     // As written down in an import: `6.12` comes first, and is what others are compared with.
     let asked = ["6.12", "./bzImage", "6.2", "linux-image-6.1.*-amd64", "./older", "6.1"];
     for (at, trial) in trials.iter_mut().enumerate() {
-        trial.cell.kernel = Some(asked[at % asked.len()].to_owned());
+        trial.cell.set(Factor::Kernel, asked[at % asked.len()]).unwrap();
         trial.run.campaign_toml = String::new();
         trial.imported = Some(imported());
         let release = match asked[at % asked.len()] {
@@ -178,7 +181,7 @@ fn the_kernels_of_2016_are_columns_in_natural_order() {
         .enumerate()
         .map(|(at, kernel)| {
             let mut trial = Trial { position: at as u32, ..trials[0].clone() };
-            trial.cell.kernel = Some(kernel.to_owned());
+            trial.cell.set(Factor::Kernel, kernel).unwrap();
             trial.imported = Some(imported());
             trial
         })
@@ -258,13 +261,13 @@ fn a_sweep_that_follows_no_law_has_none() {
 #[test]
 fn two_numbers_of_clients_or_a_rate_are_no_sweep() {
     let (mut trials, _) = fixture::trials();
-    trials.retain(|trial| trial.cell.clients <= 4);
+    trials.retain(|trial| trial.cell.clients <= Level::Known(4));
     let sweeps = |trials: &[Trial]| overview(trials, &BTreeMap::new()).panels[0].scalability.clone();
     assert!(sweeps(&trials).iter().all(Option::is_some));
     let mut with_rate = trials.clone();
-    with_rate.iter_mut().for_each(|trial| trial.cell.rate = Rate::per_second(100.0).unwrap());
+    with_rate.iter_mut().for_each(|trial| trial.cell.set(Factor::Rate, "100").unwrap());
     assert_eq!(sweeps(&with_rate), [None, None]);
-    trials.retain(|trial| trial.cell.clients <= 2);
+    trials.retain(|trial| trial.cell.clients <= Level::Known(2));
     assert_eq!(sweeps(&trials), [None, None]);
 }
 
@@ -317,10 +320,12 @@ fn a_first_run_unlike_the_others_is_named_with_its_cell() {
 fn settings_name_the_columns_only_where_they_vary() {
     let (mut trials, _) = fixture::trials();
     for trial in trials.iter_mut().filter(|trial| trial.cell.server == "18") {
-        trial.cell.server = "13".to_owned();
+        trial.cell.set(Factor::Server, "13").unwrap();
         trial.server_version = Some("13.23".to_owned());
-        trial.cell.settings.name = "big".to_owned();
-        trial.cell.settings.values.insert("shared_buffers".to_owned(), "1GB".to_owned());
+        trial.cell.settings = Level::Known(SettingsVariant {
+            name: "big".to_owned(),
+            values: [("shared_buffers".to_owned(), "1GB".to_owned())].into(),
+        });
     }
     let view = overview(&trials, &BTreeMap::new());
     let labels: Vec<&str> = view.columns.iter().map(|column| column.label.as_str()).collect();
@@ -331,7 +336,7 @@ fn settings_name_the_columns_only_where_they_vary() {
 fn servers_that_turn_out_to_be_the_same_are_told_apart() {
     let (mut trials, _) = fixture::trials();
     for trial in trials.iter_mut().filter(|trial| trial.cell.server == "13") {
-        trial.cell.server = "18.1".to_owned();
+        trial.cell.set(Factor::Server, "18.1").unwrap();
         trial.server_version = Some("18.1".to_owned());
     }
     let view = overview(&trials, &BTreeMap::new());

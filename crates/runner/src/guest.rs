@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use collect::Host;
 use host::Cache;
+use model::cell::Cell;
 use model::message::Interval;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Trial, TrialRecord};
@@ -18,6 +19,8 @@ use crate::trial::{self, Setup};
 pub struct Order<'a> {
     /// Its run, cell, repeat, attempt, position and reason.
     pub trial: &'a Trial,
+    /// Its cell.
+    pub cell: Cell,
     /// What its campaign says.
     pub plan: Plan,
     /// Where the server is.
@@ -32,12 +35,12 @@ impl Order<'_> {
     /// # Errors
     /// The server is not there; the driver process can't be started. What goes wrong otherwise makes an invalid trial.
     pub fn run(mut self, ready: &dyn Fn(), mut hear: impl FnMut(&Interval)) -> Result<TrialRecord, RunError> {
-        let Trial { run, cell, repeat, attempt, position, reason, .. } = self.trial;
+        let Trial { run, repeat, attempt, position, reason, .. } = self.trial;
         // What the cells of the campaign come to on other processors is not asked: this is the one.
-        self.plan.cells = vec![cell.clone()];
+        self.plan.cells = vec![self.cell.clone()];
         let progress = Quiet;
         let server = server::guest::unpack(self.cache)?;
-        let mut servers = Servers::of_guest(self.cache, cell, server, &progress);
+        let mut servers = Servers::of_guest(self.cache, &self.cell, server, &progress);
         let host = Host::look();
         let setup = Setup {
             run,

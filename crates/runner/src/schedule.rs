@@ -142,7 +142,7 @@ impl<'a> Schedule<'a> {
 
     /// A trial has been run.
     pub(crate) fn note(&mut self, trial: &Trial) {
-        let Some(cell) = self.plan.cells.iter().position(|cell| *cell == trial.cell) else { return };
+        let Some(cell) = self.plan.cells.iter().position(|cell| trial.cell == *cell) else { return };
         let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
         let is_usable = trial.validity.status != Status::Invalid;
         self.done.entry((cell, trial.repeat)).or_default().push(Done {
@@ -420,7 +420,7 @@ mod tests {
         let booted = "kernel = ['6.1', '6.12']\nacceleration = ['none']\n";
         let plan = plan(booted, "repeats = 1\n");
         let trials = run(&plan, &here(), |_, _| Ok(9.0));
-        assert!(trials.iter().all(|trial| trial.cell.kernel.as_deref() == Some("6.1")));
+        assert!(trials.iter().all(|trial| Factor::Kernel.level(&trial.cell) == "6.1"));
         let standing = Schedule::new(&plan, &here(), &trials).standing();
         assert_eq!((standing.usable, standing.elsewhere), (2, 2));
         let there = Here { kernel: "6.12.9".to_owned(), ..here() };
@@ -453,7 +453,8 @@ mod tests {
         let trials = run(&plan, &here(), |next, n| {
             Ok(if next.trial.cell == 0 { 100.0 } else { [100.0, 150.0][n % 2] + n as f64 / 1000.0 })
         });
-        let of = |server: &str| trials.iter().filter(|trial| trial.cell.server == server).count();
+        let of =
+            |server: &str| trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == server).count();
         assert_eq!(of("18"), 15);
         let more: Vec<&Trial> = trials.iter().filter(|trial| trial.reason.is_some()).collect();
         assert_eq!((more[0].position, more[0].repeat), (11, 6));
@@ -482,7 +483,7 @@ mod tests {
     fn runs_are_added_until_the_mean_is_known_well_enough() {
         let plan = plan("", "repeats = { min = 3, max = 12, until_ci = '1%' }\ncompare = 'server'\n");
         let trials = run(&plan, &here(), |next, _| Ok(100.0 + f64::from(next.trial.repeat % 2) * 2.0));
-        let of_one = trials.iter().filter(|trial| trial.cell.server == "17").count();
+        let of_one = trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == "17").count();
         assert!((6..=12).contains(&of_one), "{of_one}");
         assert!(trials.last().unwrap().reason.as_ref().unwrap().contains("± 1.0 %"));
     }

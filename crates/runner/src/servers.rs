@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use diagnose::{Facts, facts_of_settings};
 use host::Cache;
-use model::cell::{CacheState, Cell, SettingsVariant, cpu_list};
+use model::cell::Cell;
 use model::environment::ServerFacts;
+use model::factor::cache::CacheState;
+use model::factor::pin::cpu_list;
+use model::factor::settings::SettingsVariant;
 use model::limits::Limits;
 use model::plan::Plan;
 use model::server::{ServerSpec, Source};
@@ -36,7 +39,7 @@ impl Start {
             origin: origin(cell),
             settings: cell.settings.clone(),
             cpus: cell.pin.server.clone(),
-            limits: Limits::of(cell),
+            limits: cell.limits(),
         }
     }
 }
@@ -129,7 +132,7 @@ impl<'a> Servers<'a> {
         }
         let mut tried: Vec<(&str, &SettingsVariant, Limits)> = Vec::new();
         for cell in cells {
-            let start = (cell.server.as_str(), &cell.settings, Limits::of(cell));
+            let start = (cell.server.as_str(), &cell.settings, cell.limits());
             if !tried.contains(&start) {
                 tried.push(start);
                 let what =
@@ -355,7 +358,7 @@ impl Running {
 
 /// The limits that some cells ask for, each once.
 fn limits_of(cells: &[&Cell]) -> Vec<Limits> {
-    let mut limits: Vec<Limits> = cells.iter().map(|cell| Limits::of(cell)).collect();
+    let mut limits: Vec<Limits> = cells.iter().map(|cell| cell.limits()).collect();
     limits.retain(|limits| !limits.is_none());
     limits.sort();
     limits.dedup();

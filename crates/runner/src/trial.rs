@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use collect::{Host, Perf, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
-use model::cell::{CacheState, Cell, cpu_list};
+use model::cell::Cell;
+use model::factor::cache::CacheState;
+use model::factor::pin::cpu_list;
 use model::limits::{LimitsInForce, MemoryLimit};
 use model::message::{Connection, Interval, Load, Outcome};
 use model::metrics::Metrics;
@@ -17,7 +19,6 @@ use model::record::{
 };
 use model::secret::mask;
 use model::units::Rate;
-use model::version::Major;
 use model::waits::Waits;
 use model::workload::Custom;
 use server::RawReading;
@@ -80,8 +81,8 @@ struct Before {
 impl Before {
     /// Whether what sessions did is seen some time after they have ended: before PostgreSQL 15.
     fn reports_late(&self) -> bool {
-        let major = self.version.as_deref().and_then(Major::from_reported);
-        major.is_some_and(|major| major < Major::new(15))
+        let major = self.version.as_ref().and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+        major.is_some_and(|major| major < 15)
     }
 }
 
@@ -320,7 +321,7 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
             trial: Trial {
                 id: store::new_id(),
                 run: setup.run.clone(),
-                cell: cell.clone(),
+                cell: cell.clone().into(),
                 repeat: next.trial.repeat,
                 attempt: next.attempt,
                 position: next.trial.position,

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use model::record::{Environment, Setting, Trial, TrialRecord};
 
-use crate::content::{self, CAMPAIGN, Files};
+use crate::content::{self, CAMPAIGN, Surroundings};
 use crate::error::{Defect, StoreError};
+use crate::files::Files;
 use crate::format::{environment, setting, trial};
-use crate::surroundings::Surroundings;
 use crate::{id, spans, sums};
 
 /// How the name of a directory begins in which a bundle is being written, or was when its writer died.

@@ -1,6 +1,6 @@
 //! A trial's record as the files of a bundle, and back: everything that is stored, in memory.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::message::Interval;
@@ -8,14 +8,23 @@ use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 
 use crate::error::{Defect, StoreError};
+use crate::files::Files;
 use crate::format::{self, environment, event, setting, trial};
 use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
 
 /// The campaign of the run, to the letter.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
 
-/// The content of each file, by its path within the bundle. A file without content is not there.
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+/// Where a trial ran, and with which settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surroundings {
+    /// The machine.
+    pub environment: Environment,
+    /// The server's settings, one value for all trials in whose bundles they are the same.
+    pub settings: Arc<Vec<Setting>>,
+    /// Whether its transactions were kept one by one.
+    pub has_spans: bool,
+}
 
 /// The files of a record, which are known to give the same record again.
 pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {

@@ -43,6 +43,7 @@ macro_rules! mirrors {
 }
 
 pub(crate) mod acceptance;
+mod cell;
 pub(crate) mod environment;
 pub(crate) mod event;
 pub mod live;
@@ -52,6 +53,7 @@ mod statistics;
 pub(crate) mod trial;
 mod workload;
 
+pub use cell::Cell;
 pub use environment::{
     BlockDevice, Cpu, Environment, KernelConfig, KernelFacts, Mount, NumaNode, Relation, ServerFacts,
     VirtualMachine,
@@ -61,8 +63,8 @@ pub use profile::Profile;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
-    Accounting, BesideSummary, Cell, ClockReading, Clocks, DiskLimit, Finding, Imported, ImportedFile,
-    Latency, Limits, RawRead, Run, SettingsVariant, Summary, Trial, Validity,
+    Accounting, BesideSummary, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Limits,
+    RawRead, Run, Summary, Trial, Validity,
 };
 pub use workload::{Beside, ScriptText, WeightedScript, WorkloadContent};
 

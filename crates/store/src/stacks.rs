@@ -2,8 +2,8 @@
 
 use model::profile::Stacks;
 
-use crate::content::Files;
 use crate::error::Defect;
+use crate::files::Files;
 
 /// Of what runs.
 pub(crate) const STACKS: &str = "stacks/";

@@ -3,20 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::record::{Environment, Setting, TrialRecord};
+use model::record::{Setting, TrialRecord};
 
-use crate::{Store, StoreError, bundle, id, metrics, series, spans, stacks};
-
-/// What surrounded a trial.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Surroundings {
-    /// The machine.
-    pub environment: Environment,
-    /// The server's settings, one value for all trials in whose bundles they are the same.
-    pub settings: Arc<Vec<Setting>>,
-    /// Whether its transactions were kept one by one.
-    pub has_spans: bool,
-}
+use crate::content::Surroundings;
+use crate::store::Store;
+use crate::{StoreError, bundle, id, metrics, series, spans, stacks};
 
 /// Reads the surroundings of one trial after the other.
 #[derive(Debug)]

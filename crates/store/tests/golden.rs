@@ -64,7 +64,7 @@ fn rendered(record: &TrialRecord) -> Value {
         "cell": trial.cell,
         "cell in words": trial.cell.to_string(),
         "levels": levels,
-        "workload is custom": trial.cell.workload.custom().is_some(),
+        "workload is custom": trial.cell.workload.known().is_some_and(|workload| workload.custom().is_some()),
         "repeat": trial.repeat,
         "server_version": trial.server_version,
         "validity": trial.validity.status.name(),

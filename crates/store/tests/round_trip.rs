@@ -103,7 +103,7 @@ fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
         fs::write(&path, trial.to_string()).unwrap();
         sign(&bundle);
         let cell = store.load(id).unwrap().trial.cell;
-        new.map(|name| Factor::by_name(name).unwrap().level(&cell))
+        new.map(|name| name.parse::<Factor>().unwrap().level(&cell))
     };
     assert_eq!(told(&record(&new_id())), ["none", "none", "default", "host", "host"]);
     assert_eq!(told(&imported(&new_id())), ["unknown"; 5]);
@@ -355,7 +355,7 @@ proptest! {
 fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
     let text =
         |name: &str| model::workload::ScriptText { name: name.to_owned(), text: format!("-- {name} ü\n") };
-    let other = std::sync::Arc::new(model::workload::Custom::unknown("scans"));
+    let other = std::sync::Arc::new(model::workload::Custom::new("scans", Vec::new()));
     let beside =
         |workload, rate| model::workload::Beside { workload, clients: 2, rate, start: Span::from_us(1_000) };
     let custom = model::workload::Custom {
@@ -382,7 +382,7 @@ fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
         ],
     };
     let mut record = record(&new_id());
-    record.trial.cell.workload = model::workload::Workload::Custom(custom.into());
+    record.trial.cell.workload = model::cell::Level::Known(model::workload::Workload::Custom(custom.into()));
     let (_root, store) = store();
     store.write(&record).unwrap();
     assert_eq!(store.load(&record.trial.id).unwrap().trial.cell, record.trial.cell);

@@ -44,7 +44,7 @@ pub fn workloads(
         let reading =
             Reading { name: name.get_ref(), at: name.span(), place: &place, file: None, changed_by: None };
         if let Some(custom) = reading.of_table(table)? {
-            found.0.insert(name.get_ref().clone(), Arc::new(custom));
+            found.insert(name.get_ref(), Workload::Custom(Arc::new(custom)));
         }
     }
     let beside = campaign.workloads.values().filter_map(|table| table.beside.as_ref());
@@ -54,20 +54,20 @@ pub fn workloads(
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
             let reading = Reading { name, at: level.span(), place: &place, file: None, changed_by: None };
             let table = Table { script: Some(level.clone()), ..Table::default() };
-            found.0.insert(name.clone(), Arc::new(reading.of_scripts(&table)?));
+            found.insert(name, Workload::Custom(Arc::new(reading.of_scripts(&table)?)));
         }
     }
     for name in shipped() {
         if found.get(name).is_none()
             && let Some(custom) = of_shipped(name, None)?
         {
-            found.0.insert(name.to_owned(), Arc::new(custom));
+            found.insert(name, Workload::Custom(Arc::new(custom)));
         }
     }
     let alone = found.clone();
     for (name, table) in &campaign.workloads {
         let (Some(beside), None) = (&table.beside, known.get(name.get_ref())) else { continue };
-        if let Some(custom) = found.0.get_mut(name.get_ref()) {
+        if let Some(Workload::Custom(custom)) = found.0.get_mut(name.get_ref()) {
             let reading = Reading {
                 name: name.get_ref(),
                 at: name.span(),

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Result<Vec<Statement>, WorkloadError> {
-        let mut custom = Custom::unknown("mine");
+        let mut custom = Custom::new("mine", Vec::new());
         custom.parameters.insert("rows".to_owned(), "7".to_owned());
         custom.setup.push(ScriptText { name: "setup.sql".to_owned(), text: text.to_owned() });
         setup(&custom, 3)

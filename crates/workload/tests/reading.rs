@@ -43,7 +43,7 @@ fn scripts_have_weights_and_parameters_are_texts() {
         &FILES,
     )
     .unwrap();
-    let mine = &found.0["mine"];
+    let mine = found.0["mine"].custom().unwrap();
     let weights: Vec<_> = mine.scripts.iter().map(|script| (script.name.as_str(), script.weight)).collect();
     assert_eq!(weights, [("read.sql", 80), ("write.sql", 20), ("select-only", 0)]);
     assert_eq!(mine.parameters["rows"], (1_u64 << 30).to_string());
@@ -60,11 +60,11 @@ fn a_directory_and_a_level_that_is_a_file_are_workloads() {
         &files,
     )
     .unwrap();
-    assert_eq!(found.0["q"].parameters["jobs"], "99");
-    assert_eq!(found.0["q"].description.as_deref(), Some("jobs"));
-    assert_eq!(found.0["q"].scripts[0].name, "take.sql");
-    assert!(!found.0["q"].writes);
-    assert_eq!(found.0["read.sql"].scripts[0].text, "select :rows;\n");
+    assert_eq!(found.0["q"].custom().unwrap().parameters["jobs"], "99");
+    assert_eq!(found.0["q"].custom().unwrap().description.as_deref(), Some("jobs"));
+    assert_eq!(found.0["q"].custom().unwrap().scripts[0].name, "take.sql");
+    assert!(!found.0["q"].custom().unwrap().writes);
+    assert_eq!(found.0["read.sql"].custom().unwrap().scripts[0].text, "select :rows;\n");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn scripts_of_the_campaign_take_the_place_of_a_workloads_own() {
         &[FILES.as_slice(), &[("queue/take.sql", "select :jobs;\n")]].concat(),
     )
     .unwrap();
-    let (sums, q) = (&found.0["sums"], &found.0["q"]);
+    let (sums, q) = (found.0["sums"].custom().unwrap(), found.0["q"].custom().unwrap());
     assert_eq!((sums.scripts.len(), sums.scripts[0].text.as_str()), (1, "select :rows;\n"));
     assert!(!sums.setup.is_empty() && sums.spans && sums.parameters["rows"] == "1000");
     assert_eq!((q.scripts[0].name.as_str(), q.scripts[0].weight), ("write.sql", 10));
@@ -91,7 +91,7 @@ fn workloads_run_beside_another() {
         &FILES,
     )
     .unwrap();
-    let mixed = &found.0["mixed"];
+    let mixed = found.0["mixed"].custom().unwrap();
     assert_eq!((mixed.scripts[0].name.as_str(), mixed.beside.len()), ("select-only", 2));
     let [w, read] = mixed.beside.as_slice() else { panic!("{mixed:?}") };
     let custom = w.workload.custom().unwrap();
@@ -200,12 +200,13 @@ fn what_comes_along_is_named_changed_and_replaced() {
     for name in workload::shipped() {
         assert!(found.0.contains_key(name), "{name}");
     }
-    assert_eq!(found.0["q"].parameters["jobs"], "7");
+    assert_eq!(found.0["q"].custom().unwrap().parameters["jobs"], "7");
     let halves =
         read("[workloads.h]\nbuiltin = 'blocks'\nparameters = { update_share = 40 }\n", &[]).unwrap();
-    let weights: Vec<_> = halves.0["h"].scripts.iter().map(|script| script.weight).collect();
+    let weights: Vec<_> =
+        halves.0["h"].custom().unwrap().scripts.iter().map(|script| script.weight).collect();
     assert_eq!(weights, [60, 40], "weights are of the parameters as they are");
-    assert_eq!(found.0["queue"].parameters["jobs"], "10000");
-    assert_eq!(found.0["insert"].scripts[0].name, "write.sql", "the campaign's own counts");
-    assert!(found.0["queue"].description.is_some());
+    assert_eq!(found.0["queue"].custom().unwrap().parameters["jobs"], "10000");
+    assert_eq!(found.0["insert"].custom().unwrap().scripts[0].name, "write.sql", "the campaign's own counts");
+    assert!(found.0["queue"].custom().unwrap().description.is_some());
 }

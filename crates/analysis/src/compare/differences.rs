@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use diagnose::{Facts, KernelOptions, Undeclared, of_kernel, undeclared};
 use model::factor::Factor;
+use model::factor::settings::SettingsVariant;
 use model::record::Trial;
 use store::{Store, StoreError};
 
 use super::matching::Shared;
 use crate::context::{TrialContext, kernel_options};
 use crate::facts::{facts_of, facts_of_machine};
-use crate::layout::COLUMN;
+use crate::layout::place;
 
 /// Facts of one trial for each place of each run: they are the same in the others. Kernels' configurations by their hashes.
 #[derive(Default)]
@@ -24,15 +25,15 @@ pub(super) struct KnownFacts {
 struct Place {
     run: String,
     levels: Vec<String>,
-    settings: Vec<(String, String)>,
+    settings: Option<SettingsVariant>,
 }
 
 impl Place {
     fn of(trial: &Trial) -> Self {
         Self {
             run: trial.run.id.clone(),
-            levels: COLUMN.iter().map(|factor| factor.level(&trial.cell)).collect(),
-            settings: trial.cell.settings.values.clone().into_iter().collect(),
+            levels: place(&trial.cell),
+            settings: trial.cell.settings.known().cloned(),
         }
     }
 }

@@ -144,7 +144,9 @@ impl Keys {
                 known.cloned().or_else(|| Factor::Server.known_level(&trial.cell))
             }
             Over::Commit => self.build(trial)?.git_ref.clone(),
-            Over::Kernel => machine.map(str::to_owned).or_else(|| trial.cell.kernel.clone()),
+            Over::Kernel => {
+                machine.map(str::to_owned).or_else(|| trial.cell.kernel.known().cloned().flatten())
+            }
             Over::Date if trial.imported.is_some() => day(trial),
             Over::Date => Some(trial.run.id.clone()),
         }
@@ -211,7 +213,11 @@ impl Keys {
 /// version is one kernel and a kernel one version.
 fn label_kernels(steps: &mut [Step], trials: &[(&Trial, String)]) {
     let mut asked: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
-    asked.extend(trials.iter().map(|(trial, key)| (key.as_str(), trial.cell.kernel.as_deref())));
+    asked.extend(
+        trials
+            .iter()
+            .map(|(trial, key)| (key.as_str(), trial.cell.kernel.known().and_then(Option::as_deref))),
+    );
     let is_version = |label: &str| label.starts_with(|c: char| c.is_ascii_digit()) && !label.contains('*');
     for step in steps {
         let mut of_step = asked.iter().filter(|(key, _)| *key == step.key);

@@ -1,14 +1,13 @@
 //! The verdicts on a report's columns: each against the first one, over all panels and numbers of clients.
 
-use model::cell::Cell;
-use model::factor::{Factor, UNKNOWN};
+use model::cell::{RecordedCell, UNKNOWN};
+use model::factor::{Factor, Place};
 use model::machine::Acceleration;
 use stats::MARGIN;
 
 use super::view;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
-use crate::judgement::{Row, Runs, judged};
-use crate::layout::COLUMN;
+use crate::judgement::{Row, Runs, acceleration, judged};
 use crate::levels::Levels;
 use crate::metric::{Better, Metric};
 
@@ -16,7 +15,7 @@ use crate::metric::{Better, Metric};
 /// anything. A cell that only one of two columns has is in no comparison.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
-    cells: &[Cell],
+    cells: &[RecordedCell],
     columns: usize,
 ) -> Vec<view::Comparison> {
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -34,7 +33,7 @@ pub(crate) fn judge_columns(
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
-                        let acceleration = cells[at_panel].acceleration;
+                        let acceleration = acceleration(&cells[at_panel]);
                         cells_of_pairs.push((
                             pairs.len(),
                             pair.cells.len(),
@@ -71,14 +70,14 @@ pub(crate) fn judge_columns(
         .collect()
 }
 
-fn levels(cell: &Cell, clients: Option<u32>) -> Levels {
+fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
     let level = |factor: Factor| match factor {
         Factor::Clients => clients.map_or_else(|| UNKNOWN.to_owned(), |clients| clients.to_string()),
         factor => factor.level(cell),
     };
     Factor::ALL
         .into_iter()
-        .filter(|factor| !COLUMN.contains(factor))
+        .filter(|factor| factor.place() != Place::Column)
         .map(|factor| (factor, level(factor)))
         .collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use model::cell::Cell;
+use model::cell::{Level, RecordedCell};
 use model::record::Trial;
 use stats::{Class, Sample};
 use store::{Store, StoreError};
@@ -14,7 +14,7 @@ use crate::judgement::is_usable;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellNoise {
     /// Which.
-    pub cell: Cell,
+    pub cell: RecordedCell,
     /// The run that it is of: the latest with three usable trials of the cell.
     pub run: String,
     /// What its trials say.
@@ -40,12 +40,12 @@ impl CellNoise {
 /// The noise of cells, each from its latest run with at least three usable trials; suspect ones are used. Cells without
 /// such a run are not there.
 pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
-    let mut by_cell: BTreeMap<&Cell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
+    let mut by_cell: BTreeMap<&RecordedCell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| is_usable(trial)) {
         let Some(summary) = &trial.summary else { continue };
         by_cell.entry(&trial.cell).or_default().entry(&trial.run.id).or_default().push(summary.tps);
     }
-    let noise = |(cell, runs): (&Cell, BTreeMap<&str, Vec<f64>>)| {
+    let noise = |(cell, runs): (&RecordedCell, BTreeMap<&str, Vec<f64>>)| {
         // Ids sort by time.
         let (run, tps) = runs.into_iter().rfind(|(_, tps)| tps.len() >= stats::LEAST_RUNS)?;
         let figures = stats::Cell::of(&tps)?;
@@ -61,15 +61,14 @@ pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
 pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError> {
     let trials = store.trials()?;
     // A run is of one host, unless a factor of it says otherwise.
-    let mut hosts: BTreeMap<(&str, Option<&str>), bool> = BTreeMap::new();
+    let mut hosts: BTreeMap<(&str, &Level<Option<String>>), bool> = BTreeMap::new();
     for trial in &trials {
-        if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), trial.cell.host.as_deref())) {
+        if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), &trial.cell.host)) {
             let hostname = store.environment(&trial.id)?.hostname;
             vacant.insert(hostname.as_deref() == Some(host));
         }
     }
-    let is_here =
-        |trial: &&Trial| hosts.get(&(trial.run.id.as_str(), trial.cell.host.as_deref())) == Some(&true);
+    let is_here = |trial: &&Trial| hosts.get(&(trial.run.id.as_str(), &trial.cell.host)) == Some(&true);
     Ok(noise_of(&trials.iter().filter(is_here).collect::<Vec<_>>()))
 }
 

@@ -1,6 +1,6 @@
 //! Whether a campaign can show what it was written for, at the noise that is known.
 
-use model::cell::Cell;
+use model::cell::{Cell, RecordedCell};
 use model::plan::{Plan, Repeats};
 use serde::Serialize;
 use stats::TwoStages;
@@ -72,8 +72,8 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     })
 }
 
-fn is_like(known: &Cell, cell: &Cell) -> bool {
-    (&known.workload, known.clients) == (&cell.workload, cell.clients)
+fn is_like(known: &RecordedCell, cell: &Cell) -> bool {
+    known.workload == cell.workload && known.clients == cell.clients
 }
 
 /// How many runs a side a comparison gets.

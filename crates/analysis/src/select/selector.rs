@@ -297,9 +297,9 @@ impl Selector {
     }
 
     fn add_level(&mut self, name: &str, level: &str) -> Result<(), SelectorError> {
-        let factor = Factor::by_name(name).ok_or_else(|| {
+        let factor = name.parse::<Factor>().map_err(|error| {
             let known: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
-            SelectorError(format!("there is no factor \"{name}\"; there are {}", known.join(", ")))
+            SelectorError(format!("{error}; there are {}", known.join(", ")))
         })?;
         match self.levels.insert(factor, level.to_owned()) {
             None => Ok(()),

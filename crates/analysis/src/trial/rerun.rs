@@ -23,7 +23,8 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
     // Lists that go together stay equally long.
     let zips =
         std::iter::once(&campaign.factors).chain(matrices.iter().copied()).flat_map(|matrix| &matrix.zip);
-    for zipped in zips.flat_map(|zip| zip.get_ref()).filter_map(|name| Factor::by_name(name.get_ref())) {
+    for zipped in zips.flat_map(|zip| zip.get_ref()).filter_map(|name| name.get_ref().parse::<Factor>().ok())
+    {
         if !factors.contains(&zipped) {
             factors.push(zipped);
         }
@@ -33,8 +34,8 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
         let level = factor.known_level(&trial.cell).filter(|level| !level.contains(','))?;
         settings.push(format!("{}={level}", factor.name()));
         // What some matrices have, the others take from all of them.
-        let those_with = matrices.iter().filter(|matrix| has(matrix, factor)).count();
-        if (1..matrices.len()).contains(&those_with) && !has(&campaign.factors, factor) {
+        let those_with = matrices.iter().filter(|matrix| matrix.has(factor)).count();
+        if (1..matrices.len()).contains(&those_with) && !campaign.factors.has(factor) {
             let is_number = factor.is_number() && level.parse::<f64>().is_ok();
             let level = if is_number { level } else { format!("{level:?}") };
             settings.push(format!("factors.{}=[{level}]", factor.name()));
@@ -51,34 +52,6 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
         command += &format!(" --set {}", quoted(&setting));
     }
     Some(command)
-}
-
-/// Whether a matrix has an axis of this factor.
-fn has(matrix: &Matrix, factor: Factor) -> bool {
-    match factor {
-        Factor::Server => matrix.server.is_some(),
-        Factor::Settings => matrix.settings.is_some(),
-        Factor::Kernel => matrix.kernel.is_some(),
-        Factor::Acceleration => matrix.acceleration.is_some(),
-        Factor::KernelArgs => matrix.kernel_args.is_some(),
-        Factor::Sysctl => matrix.sysctl.is_some(),
-        Factor::Cpus => matrix.cpus.is_some(),
-        Factor::Storage => matrix.storage.is_some(),
-        Factor::Host => matrix.host.is_some(),
-        Factor::Workload => matrix.workload.is_some(),
-        Factor::Scale => matrix.scale.is_some(),
-        Factor::Clients => matrix.clients.is_some(),
-        Factor::Threads => matrix.threads.is_some(),
-        Factor::Protocol => matrix.protocol.is_some(),
-        Factor::Transport => matrix.transport.is_some(),
-        Factor::Rate => matrix.rate.is_some(),
-        Factor::Duration => matrix.duration.is_some(),
-        Factor::Warmup => matrix.warmup.is_some(),
-        Factor::Pin => matrix.pin.is_some(),
-        Factor::Cache => matrix.cache.is_some(),
-        Factor::Memory => matrix.memory.is_some(),
-        Factor::Disk => matrix.disk.is_some(),
-    }
 }
 
 /// As a shell needs it.

@@ -8,6 +8,7 @@
 
 use model::message::{Interval, Phase};
 use model::waits::{Session, Waits};
+use model::workload::Workload;
 
 use super::case::Case;
 use super::causes::Confidence;
@@ -307,7 +308,7 @@ fn place_of(kind: &str, event: &str) -> Place {
 /// flush the WAL sleeps so. Otherwise it stays unexplained.
 fn explain_silence(case: &Case, silent_us: f64, parts: &mut Vec<Part>) {
     let delay_us = case.setting("commit_delay").and_then(|value| value.parse().ok()).unwrap_or(0.0);
-    if delay_us > 0.0 && case.record.trial.cell.workload.writes() {
+    if delay_us > 0.0 && case.record.trial.cell.workload.known().is_some_and(Workload::writes) {
         parts.push(Part {
             place: Place::WalFlush,
             of: Some("(commit_delay)".to_owned()),

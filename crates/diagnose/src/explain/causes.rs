@@ -3,7 +3,7 @@
 //! Thresholds are where a cause begins to be worth a sentence; docs/validation.md shows what each gave for a planted
 //! cause, and docs/explain.md what it looks at.
 
-use model::cell::cpu_list;
+use model::factor::pin::cpu_list;
 use model::record::Event;
 use model::waits::{Session, Waits};
 
@@ -179,7 +179,8 @@ fn machine(case: &Case) -> Option<CpuTime> {
 
 /// Of the processors that the server may use.
 fn of_server(case: &Case) -> Option<CpuTime> {
-    let Some(cpus) = case.record.trial.cell.pin.server.as_deref().and_then(cpu_list) else {
+    let Some(cpus) = case.record.trial.cell.pin.known().and_then(|pin| cpu_list(pin.server.as_deref()?))
+    else {
         return machine(case);
     };
     let each = cpus

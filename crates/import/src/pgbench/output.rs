@@ -90,7 +90,7 @@ impl Output {
     pub(super) fn tell(&self, draft: &mut Draft) {
         let mut put = |factor: Factor, level: &str| {
             // What is no level to pgdyno is not known.
-            let _ = factor.set_level(&mut draft.cell, level);
+            let _ = draft.cell.set(factor, level);
         };
         for (factor, level) in &self.levels {
             put(*factor, level);
@@ -185,7 +185,7 @@ mod tests {
             text in "(((transaction type|tps|duration|SQL script 1|latency average| - weight|pgbench)(: | = | \\())?[0-9a-zé<>./@() ]{0,12}\n){0,8}"
         ) {
             if let Ok(output) = Output::read(&text) {
-                output.tell(&mut Draft::of(model::cell::Cell::unknown(), 1.0));
+                output.tell(&mut Draft::of(model::cell::RecordedCell::default(), 1.0));
             }
         }
     }

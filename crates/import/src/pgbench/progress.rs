@@ -125,13 +125,13 @@ pub(super) fn tell(reports: &[Report], script: &str, draft: &mut Draft) {
 
 #[cfg(test)]
 mod tests {
-    use model::cell::Cell;
+    use model::cell::RecordedCell;
     use proptest::prelude::*;
 
     use super::*;
 
     fn told(text: &str) -> Draft {
-        let mut draft = Draft::of(Cell::unknown(), 1.0);
+        let mut draft = Draft::of(RecordedCell::default(), 1.0);
         tell(&read(text), "select-only", &mut draft);
         draft
     }

@@ -1,137 +1,23 @@
-//! Kernels and what they run on: each level by itself, and what can't go together in a virtual machine.
+//! What can't go together in a virtual machine, and levels of kernels and machines that no cell has.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::Spanned;
 
 use super::Checked;
-use super::value::{one_of, plain, whole};
-use crate::cell::{CacheState, Cell, Pin};
-use crate::factor::{ANY, Factor, NO_ARGS};
-use crate::machine::{Acceleration, Cpus, DiskAio, HOST, KernelSpec, Storage, SysctlVariant};
-use crate::matrix::{Level, has};
+use crate::cell::Cell;
+use crate::factor::Factor;
+use crate::factor::cache::CacheState;
+use crate::factor::pin::Processors;
+use crate::machine::{Acceleration, KernelSpec, Storage};
+use crate::matrix::{self, Draft, Levels};
 use crate::server::{ServerSpec, Source};
-use crate::spec::{Levels, Matrix, Point, SpecError};
+use crate::value::SpecError;
 
-/// The most processors of a virtual machine: what QEMU's usual machine for x86 can have.
-const MAX_CPUS: i64 = 255;
-/// The longest path of a kernel, and the longest list of arguments: the kernel's own limits are beyond.
-const LONGEST_PATH: usize = 1024;
-const LONGEST_ARGS: usize = 1024;
+/// The reason why a cell can't be run, and its place in the text.
+type Obstacle = (String, Option<Range<usize>>);
 
 impl Checked<'_> {
-    /// A kernel; none for the one that runs.
-    pub(crate) fn kernel(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        let label = given.get_ref();
-        if label == HOST {
-            return Ok(Level::Kernel(None));
-        }
-        if label == ANY {
-            return Err(SpecError::at(
-                given,
-                "\"any\" is no kernel",
-                format!("expected \"{HOST}\", which is the kernel that runs, or kernels such as \"6.12\""),
-            ));
-        }
-        let is_path = label.contains('/');
-        let fits = |c: char| match is_path {
-            true => !c.is_control() && c != ',',
-            false => c.is_ascii_alphanumeric() || "-_.+~*?".contains(c),
-        };
-        let longest = if is_path { LONGEST_PATH } else { 100 };
-        if label.is_empty() || label.len() > longest || !label.chars().all(fits) {
-            return Err(SpecError::at(
-                given,
-                format!("\"{label}\" can't be a kernel"),
-                "expected a version such as \"6.12\", a package such as \"linux-image-6.12.*-cloud-amd64\", \
-                 or a path with a `/` and without commas",
-            ));
-        }
-        Ok(Level::Kernel(Some(label.clone())))
-    }
-
-    pub(crate) fn acceleration(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        one_of(given, "acceleration", &Acceleration::ALL.map(|one| (one.name(), one)))
-            .map(Level::Acceleration)
-    }
-
-    pub(crate) fn kernel_args(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        let args = given.get_ref().trim();
-        if args.len() > LONGEST_ARGS || args.chars().any(|c| !c.is_ascii() || c.is_ascii_control()) {
-            return Err(SpecError::at(
-                given,
-                "this can't be on a kernel's command line",
-                format!(
-                    "expected at most {LONGEST_ARGS} printable ASCII characters, such as \"mitigations=off\""
-                ),
-            ));
-        }
-        Ok(Level::KernelArgs(if args == NO_ARGS { String::new() } else { args.to_owned() }))
-    }
-
-    pub(crate) fn sysctl(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        let name = given.get_ref();
-        if name == SysctlVariant::DEFAULT {
-            return Ok(Level::Sysctl(SysctlVariant::none()));
-        }
-        let Some((_, table)) = self.campaign.sysctls.iter().find(|(defined, _)| defined.get_ref() == name)
-        else {
-            return Err(SpecError::at(
-                given,
-                format!("there are no kernel parameters \"{name}\""),
-                format!("expected \"{}\", or a table [sysctls.{name}]", SysctlVariant::DEFAULT),
-            ));
-        };
-        let mut values = BTreeMap::new();
-        for (parameter, value) in table {
-            values.insert(parameter_name(parameter)?, parameter_value(parameter, value)?);
-        }
-        Ok(Level::Sysctl(SysctlVariant { name: name.clone(), values }))
-    }
-
-    /// The tables of `[sysctls.…]`, used or not.
-    pub(super) fn sysctls(&self) -> Result<(), SpecError> {
-        for name in self.campaign.sysctls.keys() {
-            plain(name, "name of kernel parameters")?;
-            if name.get_ref() == SysctlVariant::DEFAULT {
-                return Err(SpecError::at(
-                    name,
-                    "the kernel parameters \"default\" are the kernel's own",
-                    "expected another name for these",
-                ));
-            }
-            self.sysctl(name)?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn cpus(&self, given: &Spanned<Cpus>) -> Result<Level, SpecError> {
-        let number = given.get_ref().0.map(|number| Spanned::new(given.span(), number));
-        let number = number.map(|number| whole(&number, "cpus", 1, MAX_CPUS)).transpose()?;
-        Ok(Level::Cpus(number.map(|number| number as u32)))
-    }
-
-    pub(crate) fn storage(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        match given.get_ref().parse() {
-            Ok(Storage::Virtio { cache, aio: DiskAio::Native }) if !cache.is_direct() => Err(SpecError::at(
-                given,
-                format!(
-                    "asynchronous I/O of the kernel (`native`) can't be with the cache mode `{}`",
-                    cache.name()
-                ),
-                "expected `none` or `directsync` as the cache mode, or `threads` or `io_uring`",
-            )),
-            Ok(storage) => Ok(Level::Storage(storage)),
-            Err(_) => Err(SpecError::at(
-                given,
-                format!("there is no storage \"{}\"", given.get_ref()),
-                "expected \"memory\", \"virtio\", or \"virtio-CACHE-AIO\" with QEMU's cache modes (none, writeback, \
-                 writethrough, directsync, unsafe) and ways of I/O (threads, native, io_uring)",
-            )),
-        }
-    }
-
     /// The kernels that the cells name, each once.
     pub(crate) fn kernels(&self, cells: &[Cell]) -> Vec<KernelSpec> {
         let mut kernels: Vec<KernelSpec> = Vec::new();
@@ -143,10 +29,10 @@ impl Checked<'_> {
         kernels
     }
 
-    /// Whether what the cells ask of virtual machines can be had there, and what is asked of kernels comes to a cell.
+    /// Refuses cells that a virtual machine can't run, and levels of virtual machines and kernels that no cell has.
     pub(crate) fn bootable(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
         for cell in cells.iter().filter(|cell| cell.acceleration.is_virtual()) {
-            if let Some((message, at)) = self.amiss(cell, servers) {
+            if let Some((message, at)) = self.obstacle(cell, servers)? {
                 return Err(SpecError {
                     message,
                     at,
@@ -161,8 +47,8 @@ impl Checked<'_> {
         self.none_in_vain(cells)
     }
 
-    /// Why a cell can't be run in a virtual machine, and where that is said.
-    fn amiss(&self, cell: &Cell, servers: &[ServerSpec]) -> Option<(String, Option<Range<usize>>)> {
+    /// Why a cell can't be run in a virtual machine, and the place in the text.
+    fn obstacle(&self, cell: &Cell, servers: &[ServerSpec]) -> Result<Option<Obstacle>, SpecError> {
         let is_external = servers
             .iter()
             .any(|server| server.name == cell.server && matches!(server.source, Source::Dsn(_)));
@@ -170,149 +56,90 @@ impl Checked<'_> {
             let table = self.campaign.servers.keys().find(|name| *name.get_ref() == cell.server);
             let message =
                 format!("the server \"{}\" runs already, and not in a virtual machine", cell.server);
-            return Some((message, table.map(Spanned::span)));
+            return Ok(Some((message, table.map(Spanned::span))));
         }
         if !cell.disk.is_none() {
             let message = "a disk can't be limited in a virtual machine: `storage` says which disk there is";
-            let place = self.place(|of| &of.disk, |of| &of.disk, |given| *given == cell.disk.name);
-            return Some((message.to_owned(), place));
+            let place = self.place(Factor::Disk, cell)?;
+            return Ok(Some((message.to_owned(), place)));
         }
-        if cell.pin != Pin::none() {
+        if cell.pin != Processors::none() {
             let message =
                 "`pin` names processors of the machine itself: `cpus` says how many a virtual machine has";
-            let place = self.place(|of| &of.pin, |of| &of.pin, |given| *given == cell.pin.name);
-            return Some((message.to_owned(), place));
+            let place = self.place(Factor::Pin, cell)?;
+            return Ok(Some((message.to_owned(), place)));
         }
         if cell.cache == CacheState::Cold && cell.storage == Storage::Memory {
             let message = "caches can't be cold where the data are in memory: `storage = [\"virtio\"]` puts them on a disk";
-            let place = self.place(|of| &of.cache, |of| &of.cache, |given| given == CacheState::Cold.name());
-            return Some((message.to_owned(), place));
+            let place = self.place(Factor::Cache, cell)?;
+            return Ok(Some((message.to_owned(), place)));
         }
         if let Some(cpus) = cell.cpus.filter(|cpus| cell.acceleration == Acceleration::Icount && *cpus != 1) {
             let message = format!(
                 "instructions are counted on one processor: {cpus} can't be had with the acceleration `icount`"
             );
-            let is_it = |given: &Cpus| given.0 == Some(i64::from(cpus));
-            return Some((message, self.place(|of| &of.cpus, |of| &of.cpus, is_it)));
+            return Ok(Some((message, self.place(Factor::Cpus, cell)?)));
         }
         if let Some(profile) = &self.campaign.profile {
             let message = "virtual machines have no perf, and no profile can be taken in them";
-            return Some((message.to_owned(), Some(profile.span())));
+            return Ok(Some((message.to_owned(), Some(profile.span()))));
         }
         let hooks = &self.campaign.hooks;
         let hook = [("before_trial", &hooks.before_trial), ("after_trial", &hooks.after_trial)];
-        let (name, hook) = hook.into_iter().find_map(|(name, hook)| Some((name, hook.as_ref()?)))?;
+        let hook = hook.into_iter().find_map(|(name, hook)| Some((name, hook.as_ref()?)));
+        let Some((name, hook)) = hook else { return Ok(None) };
         let message = format!("`{name}` is a command of this machine, and the trial runs in a virtual one");
-        Some((message, Some(hook.span())))
+        Ok(Some((message, Some(hook.span()))))
     }
 
-    /// Refuses levels that no cell has: the kernel that runs takes none of them.
+    /// Refuses levels that no cell has: the running kernel takes none of them.
     fn none_in_vain(&self, cells: &[Cell]) -> Result<(), SpecError> {
-        self.in_vain(
-            cells,
-            Factor::Acceleration,
-            |of| &of.acceleration,
-            |of| &of.acceleration,
-            |given| self.acceleration(given),
-        )?;
-        self.in_vain(
-            cells,
-            Factor::KernelArgs,
-            |of| &of.kernel_args,
-            |of| &of.kernel_args,
-            |given| self.kernel_args(given),
-        )?;
-        self.in_vain(cells, Factor::Sysctl, |of| &of.sysctl, |of| &of.sysctl, |given| self.sysctl(given))?;
-        self.in_vain(cells, Factor::Cpus, |of| &of.cpus, |of| &of.cpus, |given| self.cpus(given))?;
-        self.in_vain(cells, Factor::Storage, |of| &of.storage, |of| &of.storage, |given| self.storage(given))
-    }
-
-    fn in_vain<T>(
-        &self,
-        cells: &[Cell],
-        factor: Factor,
-        of_matrix: impl Fn(&Matrix) -> &Option<Levels<T>>,
-        of_point: impl Fn(&Point) -> &Option<Spanned<T>>,
-        level: impl Fn(&Spanned<T>) -> Result<Level, SpecError>,
-    ) -> Result<(), SpecError> {
-        for given in self.given(of_matrix, of_point) {
-            let level = level(given)?;
-            if cells.iter().any(|cell| has(cell, &level)) {
-                continue;
-            }
-            let help = match factor {
-                Factor::Cpus | Factor::Storage => {
-                    "expected a virtual machine: a `kernel` that is named, and an `acceleration` other than `none`"
+        let machine =
+            [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
+        for factor in machine {
+            for (at, level) in self.given(factor)? {
+                if cells.iter().any(|cell| level.matches(cell)) {
+                    continue;
                 }
-                _ => "expected a `kernel` that is named: the one that runs is taken as it is",
-            };
-            let message = format!("no cell has this level of the factor `{}`", factor.name());
-            return Err(SpecError::at(given, message, help));
+                let help = match factor {
+                    Factor::Cpus | Factor::Storage => {
+                        "expected a virtual machine: a `kernel` that is named, and an `acceleration` other than `none`"
+                    }
+                    _ => "expected a `kernel` that is named: the one that runs is taken as it is",
+                };
+                return Err(SpecError {
+                    message: format!("no cell has this level of the factor `{}`", factor.name()),
+                    at: Some(at),
+                    help: Some(help.to_owned()),
+                });
+            }
         }
         Ok(())
     }
 
-    /// Where a level is first given that is this one.
-    fn place<T>(
-        &self,
-        of_matrix: impl Fn(&Matrix) -> &Option<Levels<T>>,
-        of_point: impl Fn(&Point) -> &Option<Spanned<T>>,
-        is_it: impl Fn(&T) -> bool,
-    ) -> Option<Range<usize>> {
-        self.given(of_matrix, of_point).into_iter().find(|given| is_it(given.get_ref())).map(Spanned::span)
+    /// The place where the level that a cell has is first given.
+    fn place(&self, factor: Factor, cell: &Cell) -> Result<Option<Range<usize>>, SpecError> {
+        let given = self.given(factor)?;
+        Ok(given.into_iter().find(|(_, level)| level.matches(cell)).map(|(at, _)| at))
     }
 
-    /// All levels of a factor that make cells, as they are written.
-    fn given<T>(
-        &self,
-        of_matrix: impl Fn(&Matrix) -> &Option<Levels<T>>,
-        of_point: impl Fn(&Point) -> &Option<Spanned<T>>,
-    ) -> Vec<&Spanned<T>> {
+    /// All levels of a factor that make cells, with their places.
+    fn given(&self, factor: Factor) -> Result<Vec<(Range<usize>, Draft)>, SpecError> {
         let common = &self.campaign.factors;
         let own = self.campaign.matrix.iter().map(Spanned::get_ref);
         // Matrices that all have the factor themselves take nothing from what they have in common.
-        let is_hidden = own.len() > 0 && own.clone().all(|matrix| of_matrix(matrix).is_some());
-        let mut given: Vec<&Spanned<T>> = Vec::new();
+        let is_hidden = own.len() > 0 && own.clone().all(|matrix| matrix.has(factor));
+        let mut given: Vec<Levels> = Vec::new();
         for matrix in own.chain([common]) {
             if !(is_hidden && std::ptr::eq(matrix, common)) {
-                given.extend(of_matrix(matrix).iter().flat_map(|levels| levels.get_ref()));
+                given.extend(matrix::levels(matrix, &self.definitions)?);
             }
-            given.extend(matrix.include.iter().filter_map(|point| of_point(point.get_ref()).as_ref()));
+            for point in &matrix.include {
+                given.extend(matrix::levels_of_point(point.get_ref(), &self.definitions)?);
+            }
         }
-        given
-    }
-}
-
-/// `vm.swappiness` or `/sys/kernel/mm/transparent_hugepage/enabled`.
-fn parameter_name(given: &Spanned<String>) -> Result<String, SpecError> {
-    let name = given.get_ref();
-    let fits = |part: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_:@".contains(c);
-        part.starts_with(plain) && part.chars().all(|c| plain(c) || c == '.')
-    };
-    let is_it = match name.strip_prefix("/sys/") {
-        Some(path) => path.split('/').all(fits),
-        None => name.contains('.') && name.split('.').all(fits),
-    };
-    match is_it {
-        true => Ok(name.clone()),
-        false => Err(SpecError::at(
-            given,
-            format!("`{name}` can't be the name of a kernel parameter"),
-            "expected a name in quotes as sysctl has it, such as \"vm.swappiness\", or a path below /sys/",
-        )),
-    }
-}
-
-fn parameter_value(name: &Spanned<String>, value: &Spanned<toml::Value>) -> Result<String, SpecError> {
-    match value.get_ref() {
-        toml::Value::String(text) if !text.is_empty() && !text.contains(['\n', '\0']) => Ok(text.clone()),
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        _ => Err(SpecError::at(
-            value,
-            format!("this can't be the value of the kernel parameter `{}`", name.get_ref()),
-            "expected a whole number or a string without line breaks",
-        )),
+        let given = given.into_iter().filter(|levels| levels.factor == factor);
+        Ok(given.flat_map(|levels| levels.levels).collect())
     }
 }
 
@@ -321,7 +148,8 @@ mod tests {
     use crate::cell::Cell;
     use crate::machine::Acceleration;
     use crate::plan::Plan;
-    use crate::spec::{Campaign, SpecError};
+    use crate::spec::Campaign;
+    use crate::value::SpecError;
 
     const TWO: &str = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
                        kernel = ['host', '6.12']\n";

@@ -3,14 +3,15 @@
 use toml::Spanned;
 
 use super::Checked;
-use super::value::{in_range, one_of, whole};
 use crate::cell::Cell;
-use crate::factor::Factor;
-use crate::plan::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
+use crate::factor::{Factor, duration};
+
 use crate::profile::{AROUND_OFF_CPU_US, Profile, Unwinding};
-use crate::spec::{self, SpecError};
+use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
+use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
+use crate::value::{SpecError, in_range, one_of, whole};
 
 /// The most samples a second of a processor: more would measure the sampling.
 const MAX_PROFILE_HZ: i64 = 10_000;
@@ -105,7 +106,7 @@ impl Checked<'_> {
         let Some(table) = &self.campaign.profile else { return Ok(None) };
         let spec::Profile { hz, callgraph, window, off_cpu } = table.get_ref();
         if let Some(given) = window {
-            let asked = self.window(given)?;
+            let asked = duration::check(given)?;
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
                 return Err(SpecError::at(
                     given,
@@ -115,7 +116,7 @@ impl Checked<'_> {
             }
         }
         if let Some(given) = off_cpu {
-            let asked = self.window(given)?;
+            let asked = duration::check(given)?;
             let too_short = |duration: &Span| duration.us() < 2 * (asked.us() + AROUND_OFF_CPU_US);
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(too_short) {
                 return Err(SpecError::at(

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use toml::Spanned;
 
 use super::Checked;
-use super::value::one_of;
-use crate::cell::{CacheState, Cell};
+use crate::cell::Cell;
+use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
-use crate::matrix::Level;
-use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source};
-use crate::spec::{self, SpecError};
-use crate::version::VersionRequest;
+use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source, is_version};
+use crate::spec;
+use crate::value::{SpecError, one_of};
 
 impl Checked<'_> {
     /// The servers that the cells name, in that order.
@@ -60,21 +59,6 @@ impl Checked<'_> {
             });
         }
         Ok(())
-    }
-
-    pub(crate) fn server(&self, given: &Spanned<String>) -> Result<Level, SpecError> {
-        let is_named = self.campaign.servers.keys().any(|name| name.get_ref() == given.get_ref());
-        match is_named || is_version(given.get_ref()) {
-            true => Ok(Level::Server(given.get_ref().clone())),
-            false => Err(SpecError::at(
-                given,
-                format!("\"{}\" is not a PostgreSQL version", given.get_ref()),
-                format!(
-                    "expected a major version such as \"18\", a full one such as \"16.4\", or a table [servers.{}]",
-                    given.get_ref()
-                ),
-            )),
-        }
     }
 }
 
@@ -152,9 +136,4 @@ fn has_password(conninfo: &str) -> bool {
     let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
     let user = authority.and_then(|authority| authority.rsplit_once('@')).map(|(user, _)| user);
     text.contains("password=") || user.is_some_and(|user| user.contains(':'))
-}
-
-/// A major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). Whether it is available is the crate `server`'s to find out.
-fn is_version(text: &str) -> bool {
-    text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9)
 }

@@ -59,11 +59,12 @@ fn trial(guest: &Guest, words: &[String]) -> anyhow::Result<()> {
     let orders = Store::existing(Path::new(ORDER))?;
     let order = orders.head(id)?;
     let mut known = Workloads::default();
-    known.learn(orders.trials()?.iter().map(|trial| &trial.cell.workload));
+    known.learn(orders.trials()?.iter().filter_map(|trial| trial.cell.workload.known()));
     let run = &order.run;
     let file = CampaignFile::with(Path::new("campaign.toml"), run.campaign_toml.clone(), run.seed, &known)?;
     let cache = Cache::open()?;
-    let order = Order { trial: &order, plan: file.plan, cache: &cache, program: Path::new(PROGRAM) };
+    let cell = order.cell.to_cell().context("the order does not have every level of its cell")?;
+    let order = Order { trial: &order, cell, plan: file.plan, cache: &cache, program: Path::new(PROGRAM) };
     let record = order.run(&|| guest.say(&Frame::Ready), |interval| {
         // An interval is plain data; without it, the host shows none.
         guest.say(&Frame::Interval(serde_json::to_vec(interval).unwrap_or_default()));

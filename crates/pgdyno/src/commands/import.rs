@@ -292,7 +292,7 @@ fn factor_and_level(text: &str) -> Result<(Factor, String), String> {
 }
 
 fn factor_of(name: &str) -> Result<Factor, String> {
-    Factor::by_name(name).ok_or_else(|| {
+    name.parse::<Factor>().ok().ok_or_else(|| {
         format!(
             "`{name}` is not a factor; expected {} (FACTOR=COLUMN where the column's name is another one)",
             Factor::ALL.map(Factor::name).join(", ")

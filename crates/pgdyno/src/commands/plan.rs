@@ -13,7 +13,6 @@ use model::factor::Factor;
 use model::limits::Limits;
 use model::plan::{Plan, PlannedTrial, RunSettings};
 use model::server::{ServerSpec, Source};
-use model::version::{Major, VersionRequest};
 use model::workload::Custom;
 use plaintext::table::{Format, Table};
 use serde::Serialize;
@@ -175,7 +174,7 @@ pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
 /// The limits that servers can't be held to on this machine, which may not be the one to measure on.
 fn impossible_limits(plan: &Plan) -> Vec<String> {
     let mut limits: Vec<Limits> =
-        plan.cells.iter().map(Limits::of).filter(|limits| !limits.is_none()).collect();
+        plan.cells.iter().map(Cell::limits).filter(|limits| !limits.is_none()).collect();
     limits.sort();
     limits.dedup();
     let Ok(cache) = Cache::open() else { return Vec::new() };
@@ -205,8 +204,9 @@ fn known_confounds(plan: &Plan) -> anyhow::Result<Vec<Confound>> {
 /// of which `initdb` decides.
 fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts> {
     let of_version = |known: &Installation, wanted: &str| {
+        let version = known.version().to_string();
         known.origin() == Origin::Embedded
-            && wanted.parse::<VersionRequest>().is_ok_and(|wanted| wanted.allows(known.version()))
+            && (version == wanted || version.starts_with(&format!("{wanted}.")))
     };
     let installation = match (cache, &server.source) {
         (Some(cache), Source::Embedded(wanted)) => {
@@ -217,9 +217,11 @@ fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts>
         }
         _ => None,
     };
-    let major = match (&installation, &server.source) {
-        (Some(installation), _) => Some(installation.version().major()),
-        (None, Source::Embedded(wanted)) => wanted.parse::<VersionRequest>().ok().map(VersionRequest::major),
+    let major: Option<u32> = match (&installation, &server.source) {
+        (Some(installation), _) => {
+            installation.version().to_string().split('.').next().and_then(|n| n.parse().ok())
+        }
+        (None, Source::Embedded(wanted)) => wanted.split('.').next().and_then(|number| number.parse().ok()),
         (None, _) => None,
     };
     let mut facts = installation.as_ref().map(runner::build_facts).unwrap_or_default();
@@ -239,7 +241,7 @@ fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts>
 }
 
 /// The first major whose `initdb` makes data checksums without being asked.
-const CHECKSUMS_BY_DEFAULT: Major = Major::new(18);
+const CHECKSUMS_BY_DEFAULT: u32 = 18;
 
 /// `quick: 20 cells × 3 repeats = 60 trials, about 3 min of trials (…)`.
 pub(crate) fn headline(plan: &Plan) -> String {
@@ -286,11 +288,15 @@ fn described(plan: &Plan) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
+/// Factors that the table has though all cells have the same level.
+const ALWAYS_SHOWN: [Factor; 5] =
+    [Factor::Server, Factor::Settings, Factor::Workload, Factor::Scale, Factor::Clients];
+
 fn table(plan: &Plan) -> Table {
     let varied = Factor::varied(&plan.cells);
     let shown: Vec<Factor> = Factor::ALL
         .into_iter()
-        .filter(|factor| Factor::ALWAYS_SHOWN.contains(factor) || varied.contains(factor))
+        .filter(|factor| ALWAYS_SHOWN.contains(factor) || varied.contains(factor))
         .collect();
     let mark = |factor: &Factor| if factor.is_number() { "#" } else { "" };
     let heads = shown.iter().map(|factor| format!("{}{}", mark(factor), factor.name()));

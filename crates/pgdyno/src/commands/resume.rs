@@ -70,7 +70,11 @@ impl ResumeArgs {
             && let Some((journal, run)) = journaled(&root, self.run.as_deref())?
         {
             let mut known = Workloads::default();
-            known.learn(all.iter().filter(|trial| trial.run.id == run.id).map(|trial| &trial.cell.workload));
+            known.learn(
+                all.iter()
+                    .filter(|trial| trial.run.id == run.id)
+                    .filter_map(|trial| trial.cell.workload.known()),
+            );
             let text = run.campaign_toml.clone();
             let file = CampaignFile::with(&journal.campaign.file, text, run.seed, &known)?;
             let strict = journal.campaign.strict;
@@ -96,7 +100,7 @@ impl ResumeArgs {
         let path = self.campaign.clone().unwrap_or_else(|| root.with_file_name("campaign.toml"));
         // What was run is in the bundles, whatever has become of its files.
         let mut known = Workloads::default();
-        known.learn(trials.iter().map(|trial| &trial.cell.workload));
+        known.learn(trials.iter().filter_map(|trial| trial.cell.workload.known()));
         let begun = CampaignFile::with(&path, run.campaign_toml.clone(), run.seed, &known)?;
         let file = match text {
             None => begun,

@@ -186,7 +186,7 @@ impl ServerArgs {
 fn is_usage(error: &server::Error) -> bool {
     matches!(
         error,
-        server::Error::NotAVersion(_)
+        server::Error::NotAVersion { .. }
             | server::Error::NoSuchVersion { .. }
             | server::Error::NotInstalled { .. }
             | server::Error::Source { .. }

@@ -1,6 +1,7 @@
 //! A comparison for a spreadsheet: one row a metric and cell, figures in full precision.
 
-use model::factor::{Factor, UNKNOWN};
+use model::cell::UNKNOWN;
+use model::factor::Factor;
 
 use analysis::compare::{Compared, Pair};
 use analysis::judgement::Row;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use diagnose::Undeclared;
-use model::factor::{Factor, UNKNOWN};
+use model::cell::UNKNOWN;
+use model::factor::Factor;
 use serde::Serialize;
 use stats::{Cell, Logs, Sample, first_run_apart, runs_needed};
 

@@ -1,7 +1,7 @@
 //! A comparison for people: tables for a terminal of 100 columns, Markdown for a pull request.
 
 use diagnose::{Undeclared, option_matters};
-use model::factor::UNKNOWN;
+use model::cell::UNKNOWN;
 use stats::{Class, first_run_apart};
 
 use super::rows::{INVALID, Rows, SUSPECT};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use model::cell::Cell;
-use model::factor::Factor;
+use model::cell::RecordedCell;
+use model::factor::{Factor, Figure, FigureKind};
 use model::record::{Finding, Latency, Run, Status, Summary, Trial, TrialRecord};
 use serde::Serialize;
 
@@ -60,97 +60,52 @@ pub(super) fn runs<'r>() -> Vec<Field<OfRun<'r>>> {
 
 /// What has a cell.
 trait HasCell {
-    fn cell(&self) -> &Cell;
+    fn cell(&self) -> &RecordedCell;
 }
 
 impl HasCell for &TrialRecord {
-    fn cell(&self) -> &Cell {
+    fn cell(&self) -> &RecordedCell {
         &self.trial.cell
     }
 }
 
 impl HasCell for OfCell<'_> {
-    fn cell(&self) -> &Cell {
+    fn cell(&self) -> &RecordedCell {
         &self.cell
     }
 }
 
+/// The level of a factor.
 fn level<R: HasCell>(row: &R, factor: Factor) -> Value<'static> {
-    Value::from(factor.known_level(row.cell()))
-}
-
-/// A factor whose levels are figures.
-fn figure<'v, R: HasCell>(row: &R, factor: Factor, of: impl Fn(&Cell) -> Value<'v>) -> Value<'v> {
-    match row.cell().foreign.contains_key(&factor) {
-        true => Value::Null,
-        false => of(row.cell()),
+    match row.cell().figure(factor) {
+        Figure::Null => Value::Null,
+        Figure::Text(level) => Value::from(level),
+        Figure::Whole(level) => Value::from(level),
+        Figure::Real(level) => Value::from(level),
     }
 }
 
-/// The levels of all factors.
-fn factors<R: HasCell>() -> [Field<R>; 22] {
-    [
-        field("server", Text, "factor server: its name in the campaign", |row| level(row, Factor::Server)),
-        field("settings", Text, "factor settings: their name in the campaign", |row| {
-            level(row, Factor::Settings)
-        }),
-        field("kernel", Text, "factor kernel: under which it was to run; host", |row| {
-            level(row, Factor::Kernel)
-        }),
-        field("acceleration", Text, "factor acceleration: none, kvm, tcg, icount", |row| {
-            level(row, Factor::Acceleration)
-        }),
-        field("kernel_args", Text, "factor kernel_args: on the kernel's command line; none", |row| {
-            level(row, Factor::KernelArgs)
-        }),
-        field("sysctl", Text, "factor sysctl: their name in the campaign", |row| level(row, Factor::Sysctl)),
-        field(
-            "cpus",
-            Whole,
-            "factor cpus: processors of the virtual machine; null for as many as the machine has",
-            |row| figure(row, Factor::Cpus, |cell| Value::from(cell.cpus)),
-        ),
-        field("storage", Text, "factor storage: host, memory, virtio-CACHE-AIO", |row| {
-            level(row, Factor::Storage)
-        }),
-        field("host", Text, "factor host: on which it was to run; any", |row| level(row, Factor::Host)),
-        field("workload", Text, "factor workload", |row| level(row, Factor::Workload)),
-        field("scale", Whole, "factor scale: pgbench's scale factor", |row| {
-            figure(row, Factor::Scale, |cell| Value::from(cell.scale))
-        }),
-        field("clients", Whole, "factor clients: their number", |row| {
-            figure(row, Factor::Clients, |cell| Value::from(cell.clients))
-        }),
-        field("threads", Whole, "factor threads: those of the driver", |row| {
-            figure(row, Factor::Threads, |cell| Value::from(cell.threads))
-        }),
-        field("protocol", Text, "factor protocol: simple, extended, prepared", |row| {
-            level(row, Factor::Protocol)
-        }),
-        field("transport", Text, "factor transport: unix, tcp", |row| level(row, Factor::Transport)),
-        field(
-            "rate_per_s",
-            Real,
-            "factor rate: transactions begun in a second; null for as many as could be",
-            |row| figure(row, Factor::Rate, |cell| Value::from(cell.rate.get())),
-        ),
-        field("duration_us", Whole, "factor duration: the window that was asked for", |row| {
-            figure(row, Factor::Duration, |cell| Value::from(cell.duration.us()))
-        }),
-        field("warmup_us", Whole, "factor warmup: load before the window", |row| {
-            figure(row, Factor::Warmup, |cell| Value::from(cell.warmup.us()))
-        }),
-        field("pin", Text, "factor pin: its name in the campaign", |row| level(row, Factor::Pin)),
-        field("cache", Text, "factor cache: warm, cold, as-is", |row| level(row, Factor::Cache)),
-        field("memory_bytes", Whole, "factor memory: the server's limit; null for none", |row| {
-            figure(row, Factor::Memory, |cell| Value::from(cell.memory.bytes()))
-        }),
-        field("disk", Text, "factor disk: its name in the campaign", |row| level(row, Factor::Disk)),
-    ]
+macro_rules! fields {
+    ($($name:ident $key:ident,)*) => {
+        /// The levels of all factors.
+        fn factors<R: HasCell>() -> [Field<R>; Factor::ALL.len()] {
+            [$({
+                let column = Factor::$name.column();
+                let kind = match column.kind {
+                    FigureKind::Text => Text,
+                    FigureKind::Whole => Whole,
+                    FigureKind::Real => Real,
+                };
+                field(column.name, kind, column.sentence, |row| level(row, Factor::$name))
+            },)*]
+        }
+    };
 }
 
+model::factors!(fields);
+
 /// All known levels in words of a selector: unique within a run.
-fn selector(cell: &Cell) -> String {
+fn selector(cell: &RecordedCell) -> String {
     Factor::ALL.into_iter().fold(String::new(), |mut out, factor| {
         if let Some(level) = factor.known_level(cell) {
             let comma = if out.is_empty() { "" } else { "," };
@@ -331,7 +286,7 @@ fn interval(record: &&TrialRecord) -> Option<(f64, f64)> {
 /// A cell of a run.
 pub(super) struct OfCell<'r> {
     run: &'r Run,
-    cell: Cell,
+    cell: RecordedCell,
     trials: Vec<&'r Trial>,
     figures: Option<stats::Cell>,
 }
@@ -340,7 +295,7 @@ pub(super) struct OfCell<'r> {
 pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<OfCell<'r>> {
     let mut cells = Vec::new();
     for trials in by_run(trials) {
-        let mut seen: Vec<Cell> = Vec::new();
+        let mut seen: Vec<RecordedCell> = Vec::new();
         for cell in in_order(&trials) {
             if seen.contains(&cell) {
                 continue;

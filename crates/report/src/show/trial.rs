@@ -172,7 +172,7 @@ impl OfTrial {
             validity: trial.validity.status.name(),
             findings: trial.validity.findings.iter().map(Finding::new).collect(),
             tps: summary.map(|summary| summary.tps),
-            notes: notes([trial.cell.acceleration]),
+            notes: notes(trial.cell.acceleration.into_known()),
             instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
             tps_interval: statistics.and_then(|statistics| statistics.tps_interval),
             transactions: summary.and_then(|summary| summary.transactions),

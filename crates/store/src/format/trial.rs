@@ -2,20 +2,14 @@
 //!
 //! Of a trial that was imported, everything may be null but for its identity and its validity.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use model::cell;
-use model::factor::Factor;
 use model::limits;
-use model::machine::{self, Acceleration, NotStorage, Storage};
 use model::record::Trial as Model;
 use model::record::{self, Status};
-use model::units::{Rate, Size, Span};
-use model::workload::{Protocol, Transport, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED, MEASURED, Profile, Statistics, WorkloadContent, from_json, known, to_json};
+use super::cell::Cell;
+use super::{IMPORTED, MEASURED, Profile, Statistics, from_json, known, to_json};
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
@@ -152,86 +146,6 @@ pub struct Run {
     pub notes: Option<String>,
 }
 
-/// A combination of factor levels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
-    /// The server, by its name in the campaign.
-    pub server: Option<String>,
-    /// Server settings.
-    pub settings: Option<SettingsVariant>,
-    /// The kernel under which it was to run, as the campaign names it; null for the one that the machine ran.
-    pub kernel: Option<String>,
-    /// What executed its instructions: `none` (the machine itself), `kvm`, `tcg` or `icount`; not there, as what follows,
-    /// in older bundles, whose trials ran on the machine itself.
-    #[serde(default)]
-    pub acceleration: Option<String>,
-    /// What its command line had beside what it needed; empty for nothing.
-    #[serde(default)]
-    pub kernel_args: Option<String>,
-    /// Kernel parameters that were set.
-    #[serde(default)]
-    pub sysctl: Option<SettingsVariant>,
-    /// Processors of the virtual machine; null for as many as the machine had.
-    #[serde(default)]
-    pub cpus: Option<u32>,
-    /// Where the data were: `host` (the machine's own file systems), `memory`, or `virtio-` with QEMU's cache mode and its
-    /// way of I/O.
-    #[serde(default)]
-    pub storage: Option<String>,
-    /// The host on which it was to run; null for any.
-    pub host: Option<String>,
-    /// pgbench's name of the script; of an imported trial perhaps that of a script that is not built in.
-    pub workload: Option<String>,
-    /// pgbench scale factor.
-    pub scale: Option<u32>,
-    /// Number of clients.
-    pub clients: Option<u32>,
-    /// Threads of the driver; it had no more than clients.
-    pub threads: Option<u32>,
-    /// `simple`, `extended` or `prepared`.
-    pub protocol: Option<String>,
-    /// `unix` or `tcp`.
-    pub transport: Option<String>,
-    /// Transactions begun in a second; null for as many as could be, or as in `unknown`.
-    pub rate: Option<f64>,
-    /// Length of the measured window that was asked for, in microseconds.
-    pub duration_us: Option<u64>,
-    /// Load before the window that was asked for, in microseconds.
-    pub warmup_us: Option<u64>,
-    /// Processors of driver and server.
-    pub pin: Option<Pin>,
-    /// What the caches were to hold: `warm`, `cold` or `as-is`.
-    pub cache: Option<String>,
-    /// Memory that the server was to have, in bytes; null for all that there was, and in older bundles.
-    #[serde(default)]
-    pub memory_bytes: Option<u64>,
-    /// How much of the disk it was to use; null for all of it, and in older bundles.
-    #[serde(default)]
-    pub disk: Option<DiskLimit>,
-    /// What the workload is, where it is not pgbench's: enough to run it again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workload_content: Option<WorkloadContent>,
-    /// Of an imported trial: names of the factors of which nothing is known. They are null above, and so are `kernel`,
-    /// `host` and `rate` where they are known to be any and as many as could be.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<String>,
-}
-
-/// How much of a disk a server was to use; what is null was not limited.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskLimit {
-    /// Name in the campaign.
-    pub name: String,
-    /// Bytes to be read in a second.
-    pub read_bytes_s: Option<u64>,
-    /// Requests to read in a second.
-    pub read_iops: Option<u64>,
-    /// Bytes to be written in a second.
-    pub write_bytes_s: Option<u64>,
-    /// Requests to write in a second.
-    pub write_iops: Option<u64>,
-}
-
 /// The limits that a server was under, as the kernel had them; what is null was not limited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -255,26 +169,6 @@ pub struct Limits {
     pub write_bytes_s: Option<u64>,
     /// Requests to write in a second.
     pub write_iops: Option<u64>,
-}
-
-/// Processors that driver and server were kept on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pin {
-    /// Name in the campaign.
-    pub name: String,
-    /// The driver's, such as `0-3`; null for all.
-    pub driver: Option<String>,
-    /// The server's.
-    pub server: Option<String>,
-}
-
-/// A named set of server settings, or of kernel parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettingsVariant {
-    /// Name in the campaign.
-    pub name: String,
-    /// Name → value, as for `postgresql.conf`; of kernel parameters as for `sysctl`, or path → value.
-    pub values: BTreeMap<String, String>,
 }
 
 /// A status with its reasons.
@@ -509,155 +403,6 @@ impl Trial {
     }
 }
 
-impl From<&cell::Cell> for Cell {
-    fn from(cell: &cell::Cell) -> Self {
-        let unknown = |factor: Factor| factor.known_level(cell).is_none();
-        let known = |factor: Factor| (!unknown(factor)).then_some(());
-        let name = |factor: Factor| factor.known_level(cell);
-        let settings =
-            || SettingsVariant { name: cell.settings.name.clone(), values: cell.settings.values.clone() };
-        Self {
-            server: name(Factor::Server),
-            settings: known(Factor::Settings).map(|()| settings()),
-            workload: name(Factor::Workload),
-            scale: known(Factor::Scale).map(|()| cell.scale),
-            clients: known(Factor::Clients).map(|()| cell.clients),
-            protocol: name(Factor::Protocol),
-            transport: name(Factor::Transport),
-            kernel: known(Factor::Kernel).and_then(|()| cell.kernel.clone()),
-            acceleration: name(Factor::Acceleration),
-            kernel_args: known(Factor::KernelArgs).map(|()| cell.kernel_args.clone()),
-            sysctl: known(Factor::Sysctl).map(|()| cell.sysctl.clone().into()),
-            cpus: known(Factor::Cpus).and(cell.cpus),
-            storage: name(Factor::Storage),
-            host: known(Factor::Host).and_then(|()| cell.host.clone()),
-            threads: known(Factor::Threads).map(|()| cell.threads),
-            rate: known(Factor::Rate).and_then(|()| cell.rate.get()),
-            duration_us: known(Factor::Duration).map(|()| cell.duration.us()),
-            warmup_us: known(Factor::Warmup).map(|()| cell.warmup.us()),
-            pin: known(Factor::Pin).map(|()| cell.pin.clone().into()),
-            cache: name(Factor::Cache),
-            memory_bytes: cell.memory.bytes(),
-            disk: Some(&cell.disk)
-                .filter(|disk| **disk != limits::DiskLimit::none())
-                .cloned()
-                .map(DiskLimit::from),
-            workload_content: cell.workload.custom().map(WorkloadContent::from),
-            unknown: Factor::ALL
-                .into_iter()
-                .filter(|factor| unknown(*factor))
-                .map(|factor| factor.name().to_owned())
-                .collect(),
-        }
-    }
-}
-
-impl Cell {
-    /// Of a trial that was measured, nothing may be missing.
-    fn into_model(self, imported: bool) -> Result<cell::Cell, Defect> {
-        let filler = cell::Cell::unknown();
-        let mut foreign = BTreeMap::new();
-        for name in &self.unknown {
-            foreign.insert(known(FILE, "factor", name, Factor::by_name)?, None);
-        }
-        if !imported && !foreign.is_empty() {
-            return Err(Defect::damaged(FILE, "only of an imported trial may factors be unknown"));
-        }
-        // Bundles of before there were virtual machines do not say it; of what was imported, it is not known.
-        if imported && self.acceleration.is_none() && !foreign.contains_key(&Factor::Acceleration) {
-            foreign.extend(OF_MACHINES.map(|factor| (factor, None)));
-        }
-        let storage = self
-            .storage
-            .map(|text| text.parse().map_err(|error: NotStorage| Defect::damaged(FILE, error.to_string())));
-        let workload = match self.workload.as_deref().map(Workload::by_name) {
-            Some(None) if self.workload_content.is_some() => {
-                let name = self.workload.unwrap_or_default();
-                self.workload_content.map_or(filler.workload, |content| content.into_model(name))
-            }
-            // Somebody's own script.
-            Some(None) if imported => {
-                foreign.insert(Factor::Workload, self.workload);
-                filler.workload
-            }
-            _ => named(self.workload, Factor::Workload, &foreign, filler.workload, Workload::by_name)?,
-        };
-        let pin = self.pin.map(cell::Pin::from);
-        let settings =
-            self.settings.map(|SettingsVariant { name, values }| cell::SettingsVariant { name, values });
-        let duration = self.duration_us.map(Span::from_us);
-        let warmup = self.warmup_us.map(Span::from_us);
-        Ok(cell::Cell {
-            workload,
-            protocol: named(self.protocol, Factor::Protocol, &foreign, filler.protocol, Protocol::by_name)?,
-            transport: named(
-                self.transport,
-                Factor::Transport,
-                &foreign,
-                filler.transport,
-                Transport::by_name,
-            )?,
-            server: or_filler(self.server, Factor::Server, &foreign, filler.server)?,
-            settings: or_filler(settings, Factor::Settings, &foreign, filler.settings)?,
-            kernel: self.kernel,
-            acceleration: match self.acceleration {
-                None => Acceleration::None,
-                Some(name) => known(FILE, "acceleration", &name, Acceleration::by_name)?,
-            },
-            kernel_args: self.kernel_args.unwrap_or_default(),
-            sysctl: self.sysctl.map_or_else(machine::SysctlVariant::none, machine::SysctlVariant::from),
-            cpus: self.cpus,
-            storage: storage.transpose()?.unwrap_or(Storage::Host),
-            host: self.host,
-            scale: or_filler(self.scale, Factor::Scale, &foreign, filler.scale)?,
-            clients: or_filler(self.clients, Factor::Clients, &foreign, filler.clients)?,
-            threads: or_filler(self.threads, Factor::Threads, &foreign, filler.threads)?,
-            rate: match self.rate {
-                None => Rate::MAX,
-                Some(rate) => Rate::per_second(rate)
-                    .ok_or_else(|| Defect::damaged(FILE, format!("{rate} a second is not a rate")))?,
-            },
-            duration: or_filler(duration, Factor::Duration, &foreign, filler.duration)?,
-            warmup: or_filler(warmup, Factor::Warmup, &foreign, filler.warmup)?,
-            pin: or_filler(pin, Factor::Pin, &foreign, filler.pin)?,
-            cache: named(self.cache, Factor::Cache, &foreign, filler.cache, cell::CacheState::by_name)?,
-            memory: self
-                .memory_bytes
-                .map_or(limits::MemoryLimit::NONE, |bytes| limits::MemoryLimit::of(Size::from_bytes(bytes))),
-            disk: self.disk.map_or_else(limits::DiskLimit::none, limits::DiskLimit::from),
-            foreign,
-        })
-    }
-}
-
-/// The factors that came with virtual machines.
-const OF_MACHINES: [Factor; 5] =
-    [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
-
-/// The levels of an imported trial that no campaign has.
-type Foreign = BTreeMap<Factor, Option<String>>;
-
-/// A level, or filler where it is known that nothing is known.
-fn or_filler<T>(level: Option<T>, factor: Factor, foreign: &Foreign, filler: T) -> Result<T, Defect> {
-    match level {
-        Some(level) => Ok(level),
-        None if foreign.contains_key(&factor) => Ok(filler),
-        None => Err(Defect::damaged(FILE, format!("the cell has no {}", factor.name()))),
-    }
-}
-
-/// The same of a level that stands for one of a fixed set of things.
-fn named<T>(
-    name: Option<String>,
-    factor: Factor,
-    foreign: &Foreign,
-    filler: T,
-    by_name: impl Fn(&str) -> Option<T>,
-) -> Result<T, Defect> {
-    let level = name.map(|name| known(FILE, factor.name(), &name, by_name)).transpose()?;
-    or_filler(level, factor, foreign, filler)
-}
-
 impl From<&record::Finding> for Finding {
     fn from(finding: &record::Finding) -> Self {
         Self {
@@ -752,9 +497,6 @@ impl BesideSummary {
 mirrors!(RawRead, record::RawRead { relation, bytes, elapsed_us });
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });
-mirrors!(SettingsVariant, machine::SysctlVariant { name, values });
-mirrors!(Pin, cell::Pin { name, driver, server });
-mirrors!(DiskLimit, limits::DiskLimit { name, read_bytes_s, read_iops, write_bytes_s, write_iops });
 mirrors!(
     Limits,
     limits::LimitsInForce {

@@ -122,8 +122,7 @@ impl Beside {
     fn into_model(self) -> workload::Beside {
         let workload = match self.workload_content {
             Some(content) => content.into_model(self.workload),
-            None => Workload::by_name(&self.workload)
-                .unwrap_or_else(|| Workload::Custom(Arc::new(workload::Custom::unknown(&self.workload)))),
+            None => Workload::named(&self.workload),
         };
         workload::Beside {
             workload,

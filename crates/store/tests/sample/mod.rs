@@ -9,11 +9,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use model::cell::{CacheState, Cell, Pin, SettingsVariant};
+use model::cell::{Cell, RecordedCell};
 use model::environment::{
     BlockDevice, Cpu, KernelConfig, KernelFacts, Mount, NumaNode, Relation, ServerFacts, VirtualMachine,
 };
 use model::factor::Factor;
+use model::factor::cache::CacheState;
+use model::factor::pin::Processors;
+use model::factor::settings::SettingsVariant;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
 use model::message::{Interval, Phase, ScriptInterval};
@@ -94,9 +97,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 rate: Rate::per_second(1500.5).unwrap(),
                 duration: Span::from_us(3_000_000),
                 warmup: Span::from_us(500_000),
-                pin: Pin { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
+                pin: Processors { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
                 cache: CacheState::Cold,
-                foreign: BTreeMap::new(),
                 memory: MemoryLimit::of(Size::from_bytes(512 << 20)),
                 disk: DiskLimit {
                     name: "slow".to_owned(),
@@ -104,7 +106,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     write_iops: Some(1000),
                     ..DiskLimit::none()
                 },
-            },
+            }
+            .into(),
             repeat: 2,
             attempt: 1,
             position: 7,
@@ -447,9 +450,9 @@ pub(crate) fn sign(bundle: &Path) {
 /// What is left of a row of somebody else's table: a throughput, a number of clients, and a script of his own.
 pub(crate) fn imported(id: &str) -> TrialRecord {
     let mut record = bare(id);
-    let mut cell = Cell::unknown();
-    Factor::Clients.set_level(&mut cell, "8").unwrap();
-    Factor::Workload.set_level(&mut cell, "insert.sql").unwrap();
+    let mut cell = RecordedCell::default();
+    cell.set(Factor::Clients, "8").unwrap();
+    cell.set(Factor::Workload, "insert.sql").unwrap();
     record.trial = Trial {
         run: Run { seed: None, ..record.trial.run },
         cell,

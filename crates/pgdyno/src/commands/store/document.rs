@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::cell::Cell;
+use model::cell::RecordedCell;
 use model::environment::{BlockDevice, Cpu, KernelFacts, Mount, NumaNode, ServerFacts, VirtualMachine};
 use model::limits::LimitsInForce;
 use model::message::{Interval, TransactionSpan};
@@ -31,7 +31,7 @@ struct TrialLine<'a> {
     run: &'a str,
     campaign: &'a str,
     started: Option<String>,
-    cell: &'a Cell,
+    cell: &'a RecordedCell,
     repeat: u32,
     attempt: u32,
     tps: Option<f64>,
@@ -55,7 +55,7 @@ pub(super) struct ShowDocument<'a> {
 struct TrialDocument<'a> {
     id: &'a str,
     run: RunDocument<'a>,
-    cell: &'a Cell,
+    cell: &'a RecordedCell,
     repeat: u32,
     attempt: u32,
     position: u32,

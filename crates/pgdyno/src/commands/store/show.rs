@@ -207,9 +207,10 @@ fn steadiness(trial: &Trial) -> Section {
             None => why("stationary"),
         },
     );
-    let cut = of
-        .warmup_cut_us
-        .map(|us| format!("{}; {} were left out", seconds(us), seconds(trial.cell.warmup.us())));
+    let cut = of.warmup_cut_us.map(|us| match trial.cell.warmup.known() {
+        Some(warmup) => format!("{}; {} were left out", seconds(us), seconds(warmup.us())),
+        None => seconds(us),
+    });
     section.push("MSER-5 would leave out", cut.unwrap_or_else(|| why("warmup_cut_us")));
     section.push(
         "stalls",

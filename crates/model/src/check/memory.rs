@@ -1,0 +1,63 @@
+//! Memory limits that may be too small for their servers.
+
+use crate::cell::Cell;
+use crate::units::Size;
+
+/// What a server that has no `shared_buffers` among its settings takes. Source: PostgreSQL manual, "Resource
+/// Consumption".
+const USUAL_SHARED_BUFFERS: Size = Size::from_bytes(128 << 20);
+/// What a server needs beside its shared buffers, about: its other shared memory and its processes.
+const BESIDE_BUFFERS_BYTES: u64 = 32 << 20;
+/// What each session needs of its own, about.
+const SESSION_BYTES: u64 = 2 << 20;
+
+/// Why a cell's server may not come up, or be killed by the kernel, within its memory: what it needs is estimated.
+pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
+    let limit = cell.memory.bytes()?;
+    let buffers = match cell.settings.values.get("shared_buffers") {
+        None => USUAL_SHARED_BUFFERS,
+        Some(value) => buffers_of(value)?,
+    };
+    let beside = BESIDE_BUFFERS_BYTES + SESSION_BYTES * u64::from(cell.clients);
+    (limit < buffers.bytes().saturating_add(beside)).then(|| {
+        format!(
+            "memory {} may be too little for shared_buffers of {buffers} and the processes of {} clients (about {} more): \
+             the kernel then kills the server; lower shared_buffers or raise the limit",
+            cell.memory,
+            cell.clients,
+            Size::from_bytes(beside),
+        )
+    })
+}
+
+/// A value of `shared_buffers`: without a unit it counts blocks of 8 kB.
+fn buffers_of(value: &str) -> Option<Size> {
+    let blocks = || value.trim().parse::<u64>().ok()?.checked_mul(8192).map(Size::from_bytes);
+    value.parse().ok().or_else(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::spec::Campaign;
+
+    fn told(memory: &str, buffers: &str) -> Option<String> {
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\nmemory = ['{memory}']\n\
+             settings = ['s']\n[settings.s]\n{buffers}\n"
+        );
+        too_tight(&Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap().cells[0])
+    }
+
+    #[test]
+    fn memory_below_the_buffers_and_what_is_beside_them_is_told() {
+        assert_eq!(told("none", ""), None);
+        assert_eq!(told("512MB", ""), None);
+        let text = told("128MB", "").unwrap();
+        assert!(text.contains("128MB") && text.contains("4 clients (about 40MB more)"), "{text}");
+        assert_eq!(told("64MB", "shared_buffers = '16MB'"), None);
+        assert_eq!(told("64MB", "shared_buffers = 2048"), None, "16 MB in blocks");
+        assert!(told("1GB", "shared_buffers = '1GB'").is_some());
+    }
+}

@@ -1,0 +1,61 @@
+//! The number of clients.
+
+use serde::Serialize;
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use crate::definitions::Definitions;
+use crate::value::{SpecError, whole};
+
+/// The most clients: beyond PostgreSQL's own limit of connections.
+const MOST: i64 = 262_143;
+
+/// The factor `clients`.
+#[derive(Clone, Copy, Debug)]
+pub struct Clients;
+
+impl Axis for Clients {
+    type Level = u32;
+    type Written = i64;
+    type Stored = u32;
+
+    const KEY: &'static str = "clients";
+    const SENTENCE: &'static str = "numbers of clients";
+    const PLACE: Place = Place::Row;
+    const IS_NUMBER: bool = true;
+    const REQUIRED: Option<&'static str> = Some("clients = [1, 4, 16]");
+    const COLUMN: Column = Column::whole("clients", "factor clients: their number");
+
+    fn schema() -> Value {
+        whole_numbers(MOST)
+    }
+
+    fn check(given: &Spanned<i64>, _: &Definitions<'_>) -> Result<u32, SpecError> {
+        whole(given, Self::KEY, 1, MOST).map(|number| number as u32)
+    }
+
+    fn parse(text: &str) -> Result<u32, LevelError> {
+        count(Self::KEY, text)
+    }
+
+    fn show(level: &u32) -> String {
+        level.to_string()
+    }
+
+    fn json(level: &u32) -> impl Serialize + '_ {
+        level
+    }
+
+    fn figure(level: &u32) -> Figure {
+        Figure::Whole((*level).into())
+    }
+
+    fn to_stored(level: &u32) -> Option<u32> {
+        Some(*level)
+    }
+
+    fn from_stored(stored: u32) -> Result<u32, LevelError> {
+        Ok(stored)
+    }
+}

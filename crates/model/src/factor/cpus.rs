@@ -1,0 +1,79 @@
+//! Processors of the virtual machine.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use crate::definitions::Definitions;
+use crate::machine::{self, HOST};
+use crate::value::{SpecError, whole};
+
+/// The most processors of a virtual machine: the limit of QEMU's default machine for x86.
+const MOST: i64 = 255;
+
+/// The factor `cpus`.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpus;
+
+impl Axis for Cpus {
+    type Level = Option<u32>;
+    type Written = machine::Cpus;
+    type Stored = u32;
+
+    const KEY: &'static str = "cpus";
+    const SENTENCE: &'static str =
+        "numbers of processors of the virtual machine, or `host`: as many as the machine has";
+    const DEFAULT_RULE: Option<&'static str> = Some("`[1]` with `icount`, else `[\"host\"]`");
+    const PLACE: Place = Place::Condition;
+    const IS_NUMBER: bool = true;
+    const COLUMN: Column = Column::whole(
+        "cpus",
+        "factor cpus: processors of the virtual machine; null for as many as the machine has",
+    );
+
+    fn schema() -> Value {
+        json!({ "anyOf": [whole_numbers(MOST), { "const": HOST }] })
+    }
+
+    fn check(given: &Spanned<machine::Cpus>, _: &Definitions<'_>) -> Result<Option<u32>, SpecError> {
+        let number = given.get_ref().0.map(|number| Spanned::new(given.span(), number));
+        let number = number.map(|number| whole(&number, Self::KEY, 1, MOST)).transpose()?;
+        Ok(number.map(|number| number as u32))
+    }
+
+    fn parse(text: &str) -> Result<Option<u32>, LevelError> {
+        if text == HOST {
+            return Ok(None);
+        }
+        count(Self::KEY, text).map(Some)
+    }
+
+    fn show(level: &Option<u32>) -> String {
+        level.map_or_else(|| HOST.to_owned(), |cpus| cpus.to_string())
+    }
+
+    fn default() -> Option<Option<u32>> {
+        Some(None)
+    }
+
+    fn json(level: &Option<u32>) -> impl Serialize + '_ {
+        level
+    }
+
+    fn figure(level: &Option<u32>) -> Figure {
+        level.map_or(Figure::Null, |cpus| Figure::Whole(cpus.into()))
+    }
+
+    fn to_stored(level: &Option<u32>) -> Option<u32> {
+        *level
+    }
+
+    fn from_stored(stored: u32) -> Result<Option<u32>, LevelError> {
+        Ok(Some(stored))
+    }
+
+    fn absent() -> Option<Option<u32>> {
+        Some(None)
+    }
+}

@@ -1,0 +1,70 @@
+//! The length of the measured window.
+
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place, length, lengths};
+use crate::definitions::Definitions;
+use crate::units::Span;
+use crate::value::SpecError;
+
+/// The shortest window.
+const LEAST_US: u64 = 100_000;
+
+/// The factor `duration`.
+#[derive(Clone, Copy, Debug)]
+pub struct Duration;
+
+impl Axis for Duration {
+    type Level = Span;
+    type Written = Span;
+    type Stored = u64;
+
+    const KEY: &'static str = "duration";
+    const SENTENCE: &'static str =
+        "lengths of the measured window: a number and `us`, `ms`, `s`, `min` or `h`";
+    const DEFAULT_RULE: Option<&'static str> = Some("`run.duration`");
+    const PLACE: Place = Place::Condition;
+    const STORED: &'static str = "duration_us";
+    const COLUMN: Column = Column::whole("duration_us", "factor duration: the window that was asked for");
+
+    fn schema() -> Value {
+        lengths()
+    }
+
+    fn check(given: &Spanned<Span>, _: &Definitions<'_>) -> Result<Span, SpecError> {
+        check(given)
+    }
+
+    fn parse(text: &str) -> Result<Span, LevelError> {
+        length(text)
+    }
+
+    fn show(level: &Span) -> String {
+        level.to_string()
+    }
+
+    fn figure(level: &Span) -> Figure {
+        Figure::Whole(level.us())
+    }
+
+    fn to_stored(level: &Span) -> Option<u64> {
+        Some(level.us())
+    }
+
+    fn from_stored(stored: u64) -> Result<Span, LevelError> {
+        Ok(Span::from_us(stored))
+    }
+}
+
+/// A length that can be measured.
+pub(crate) fn check(given: &Spanned<Span>) -> Result<Span, SpecError> {
+    if given.get_ref().us() >= LEAST_US {
+        return Ok(*given.get_ref());
+    }
+    Err(SpecError::at(
+        given,
+        format!("a duration of {} is too short to measure", given.get_ref()),
+        "expected at least 100ms",
+    ))
+}

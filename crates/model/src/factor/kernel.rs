@@ -1,0 +1,87 @@
+//! The kernel under which the server runs.
+
+use serde::Serialize;
+use toml::Spanned;
+
+use super::{ANY, Axis, Column, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::machine::HOST;
+use crate::value::SpecError;
+
+/// The longest path of a kernel.
+const LONGEST_PATH: usize = 1024;
+
+/// The factor `kernel`.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel;
+
+impl Axis for Kernel {
+    type Level = Option<String>;
+    type Written = String;
+    type Stored = String;
+
+    const KEY: &'static str = "kernel";
+    const SENTENCE: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`; or `host`: the running one";
+    const PLACE: Place = Place::Column;
+    const COLUMN: Column = Column::text("kernel", "factor kernel: under which it was to run; host");
+
+    fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<Option<String>, SpecError> {
+        let label = given.get_ref();
+        if label == HOST {
+            return Ok(None);
+        }
+        if label == ANY {
+            return Err(SpecError::at(
+                given,
+                "\"any\" is no kernel",
+                format!("expected \"{HOST}\", which is the kernel that runs, or kernels such as \"6.12\""),
+            ));
+        }
+        let is_path = label.contains('/');
+        let fits = |c: char| {
+            if is_path {
+                !c.is_control() && c != ','
+            } else {
+                c.is_ascii_alphanumeric() || "-_.+~*?".contains(c)
+            }
+        };
+        let longest = if is_path { LONGEST_PATH } else { 100 };
+        if label.is_empty() || label.len() > longest || !label.chars().all(fits) {
+            return Err(SpecError::at(
+                given,
+                format!("\"{label}\" can't be a kernel"),
+                "expected a version such as \"6.12\", a package such as \"linux-image-6.12.*-cloud-amd64\", \
+                 or a path with a `/` and without commas",
+            ));
+        }
+        Ok(Some(label.clone()))
+    }
+
+    fn parse(text: &str) -> Result<Option<String>, LevelError> {
+        Ok(Some(text.to_owned()).filter(|label| label != HOST))
+    }
+
+    fn show(level: &Option<String>) -> String {
+        level.as_deref().unwrap_or(HOST).to_owned()
+    }
+
+    fn default() -> Option<Option<String>> {
+        Some(None)
+    }
+
+    fn json(level: &Option<String>) -> impl Serialize + '_ {
+        level
+    }
+
+    fn to_stored(level: &Option<String>) -> Option<String> {
+        level.clone()
+    }
+
+    fn from_stored(stored: String) -> Result<Option<String>, LevelError> {
+        Ok(Some(stored))
+    }
+
+    fn absent() -> Option<Option<String>> {
+        Some(None)
+    }
+}

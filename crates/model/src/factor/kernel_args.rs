@@ -1,0 +1,74 @@
+//! Arguments on the kernel's command line.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use super::{Axis, Column, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::value::SpecError;
+
+/// The longest list of arguments; the kernel's own limit is larger.
+const LONGEST: usize = 1024;
+/// The level without arguments.
+const NONE: &str = "none";
+
+/// The factor `kernel_args`.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelArgs;
+
+impl Axis for KernelArgs {
+    type Level = String;
+    type Written = String;
+    type Stored = String;
+
+    const KEY: &'static str = "kernel_args";
+    const SENTENCE: &'static str = "arguments on a kernel's command line in addition to the needed ones (`\"mitigations=off\"`), or `none`";
+    const PLACE: Place = Place::Column;
+    const COLUMN: Column =
+        Column::text("kernel_args", "factor kernel_args: on the kernel's command line; none");
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[ -~]*$" })
+    }
+
+    fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<String, SpecError> {
+        let args = given.get_ref().trim();
+        if args.len() > LONGEST || args.chars().any(|c| !c.is_ascii() || c.is_ascii_control()) {
+            return Err(SpecError::at(
+                given,
+                "this can't be on a kernel's command line",
+                format!("expected at most {LONGEST} printable ASCII characters, such as \"mitigations=off\""),
+            ));
+        }
+        Ok(if args == NONE { String::new() } else { args.to_owned() })
+    }
+
+    fn parse(text: &str) -> Result<String, LevelError> {
+        Ok(if text == NONE { String::new() } else { text.to_owned() })
+    }
+
+    fn show(level: &String) -> String {
+        if level.is_empty() { NONE.to_owned() } else { level.clone() }
+    }
+
+    fn default() -> Option<String> {
+        Some(String::new())
+    }
+
+    fn json(level: &String) -> impl Serialize + '_ {
+        level
+    }
+
+    fn to_stored(level: &String) -> Option<String> {
+        Some(level.clone())
+    }
+
+    fn from_stored(stored: String) -> Result<String, LevelError> {
+        Ok(stored)
+    }
+
+    fn absent() -> Option<String> {
+        Some(String::new())
+    }
+}

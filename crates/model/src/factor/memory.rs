@@ -1,0 +1,77 @@
+//! The limit of the server's memory.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::limits::MemoryLimit;
+use crate::units::Size;
+use crate::value::SpecError;
+
+/// The least memory that a server can be asked to live in.
+const LEAST_BYTES: u64 = 8 << 20;
+
+/// The factor `memory`.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory;
+
+impl Axis for Memory {
+    type Level = MemoryLimit;
+    type Written = MemoryLimit;
+    type Stored = u64;
+
+    const KEY: &'static str = "memory";
+    const SENTENCE: &'static str = "limit of the server's memory, its page cache included: a number and `kB`, `MB`, `GB` or `TB` as in PostgreSQL's settings (`\"512MB\"`), or `none`";
+    const PLACE: Place = Place::Condition;
+    const STORED: &'static str = "memory_bytes";
+    const COLUMN: Column = Column::whole("memory_bytes", "factor memory: the server's limit; null for none");
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^(none|[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB))$" })
+    }
+
+    fn check(given: &Spanned<MemoryLimit>, _: &Definitions<'_>) -> Result<MemoryLimit, SpecError> {
+        match given.get_ref().bytes() {
+            Some(bytes) if bytes < LEAST_BYTES => Err(SpecError::at(
+                given,
+                format!("memory of {} is too little for any server", given.get_ref()),
+                "expected at least \"8MB\", or \"none\"",
+            )),
+            _ => Ok(*given.get_ref()),
+        }
+    }
+
+    fn parse(text: &str) -> Result<MemoryLimit, LevelError> {
+        Ok(text.parse()?)
+    }
+
+    fn show(level: &MemoryLimit) -> String {
+        level.to_string()
+    }
+
+    fn default() -> Option<MemoryLimit> {
+        Some(MemoryLimit::NONE)
+    }
+
+    fn json(level: &MemoryLimit) -> impl Serialize + '_ {
+        level
+    }
+
+    fn figure(level: &MemoryLimit) -> Figure {
+        level.bytes().map_or(Figure::Null, Figure::Whole)
+    }
+
+    fn to_stored(level: &MemoryLimit) -> Option<u64> {
+        level.bytes()
+    }
+
+    fn from_stored(stored: u64) -> Result<MemoryLimit, LevelError> {
+        Ok(MemoryLimit::of(Size::from_bytes(stored)))
+    }
+
+    fn absent() -> Option<MemoryLimit> {
+        Some(MemoryLimit::NONE)
+    }
+}

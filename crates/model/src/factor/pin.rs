@@ -1,0 +1,140 @@
+//! The processors that driver and server are kept on.
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::{Axis, Column, LevelError, Place};
+use crate::definitions::{self, Definitions};
+use crate::value::SpecError;
+
+/// Lists of processors for driver and server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Processors {
+    /// Name in the campaign; `none` leaves the choice to the system.
+    pub name: String,
+    /// The driver's, as [`cpu_list`] reads them; none for all.
+    pub driver: Option<String>,
+    /// The server's.
+    pub server: Option<String>,
+}
+
+impl Processors {
+    /// The choice is the system's.
+    pub fn none() -> Self {
+        Self { name: "none".to_owned(), driver: None, server: None }
+    }
+}
+
+/// The factor `pin`.
+#[derive(Clone, Copy, Debug)]
+pub struct Pin;
+
+impl Axis for Pin {
+    type Level = Processors;
+    type Written = String;
+    type Stored = Processors;
+
+    const KEY: &'static str = "pin";
+    const SENTENCE: &'static str = "names of `[pins.…]`, and `none`";
+    const PLACE: Place = Place::Column;
+    const COLUMN: Column = Column::text("pin", "factor pin: its name in the campaign");
+
+    fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<Processors, SpecError> {
+        let name = given.get_ref();
+        let named = definitions.pins.iter().find(|(defined, _)| defined.get_ref() == name);
+        match named {
+            Some((_, table)) => of_table(name, table),
+            None if *name == Processors::none().name => Ok(Processors::none()),
+            None => Err(SpecError::at(
+                given,
+                format!("there is no pin \"{name}\""),
+                format!("expected \"none\", or a table [pins.{name}]"),
+            )),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Processors, LevelError> {
+        Ok(Processors { name: text.to_owned(), driver: None, server: None })
+    }
+
+    fn show(level: &Processors) -> String {
+        level.name.clone()
+    }
+
+    fn identity(level: &Processors) -> String {
+        if level.driver.is_none() && level.server.is_none() {
+            return level.name.clone();
+        }
+        let list = |list: &Option<String>| list.clone().unwrap_or_else(|| "any".to_owned());
+        format!("{} (driver {}, server {})", level.name, list(&level.driver), list(&level.server))
+    }
+
+    fn default() -> Option<Processors> {
+        Some(Processors::none())
+    }
+
+    fn json(level: &Processors) -> impl Serialize + '_ {
+        level
+    }
+
+    fn to_stored(level: &Processors) -> Option<Processors> {
+        Some(level.clone())
+    }
+
+    fn from_stored(stored: Processors) -> Result<Processors, LevelError> {
+        Ok(stored)
+    }
+}
+
+/// A table of `[pins.…]`.
+pub(crate) fn of_table(name: &str, table: &definitions::Pin) -> Result<Processors, SpecError> {
+    Ok(Processors {
+        name: name.to_owned(),
+        driver: table.driver.as_ref().map(cpus).transpose()?,
+        server: table.server.as_ref().map(cpus).transpose()?,
+    })
+}
+
+/// Processors, as the kernel lists them.
+fn cpus(given: &Spanned<String>) -> Result<String, SpecError> {
+    if cpu_list(given.get_ref()).is_some() {
+        return Ok(given.get_ref().clone());
+    }
+    Err(SpecError::at(
+        given,
+        format!("\"{}\" is not a list of processors", given.get_ref()),
+        "expected numbers and ranges, such as \"0-3,8\"",
+    ))
+}
+
+/// Reads a list of processors as `taskset` and the kernel write it, such as `0-3,8`: their numbers, in order. None
+/// where it is not one.
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
+    /// As many as Linux can be built for.
+    const MOST: u32 = 8192;
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last >= MOST {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_listed_as_for_taskset() {
+        assert_eq!(cpu_list("0-2, 8,1").unwrap(), [0, 1, 2, 8]);
+        for wrong in ["", "a", "3-1", "-1", "1,,2", "99999"] {
+            assert_eq!(cpu_list(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The protocol by which statements are sent.
+
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{Axis, Column, LevelError, Place, named, names};
+use crate::definitions::Definitions;
+use crate::value::{SpecError, one_of};
+use crate::workload;
+
+/// The factor `protocol`.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol;
+
+impl Axis for Protocol {
+    type Level = workload::Protocol;
+    type Written = String;
+    type Stored = String;
+
+    const KEY: &'static str = "protocol";
+    const SENTENCE: &'static str = "how statements are sent: `simple`, `extended`, `prepared`";
+    const PLACE: Place = Place::Title;
+    const COLUMN: Column = Column::text("protocol", "factor protocol: simple, extended, prepared");
+
+    fn schema() -> Value {
+        names(&workload::Protocol::ALL.map(workload::Protocol::name))
+    }
+
+    fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<workload::Protocol, SpecError> {
+        one_of(given, "protocol", &workload::Protocol::ALL.map(|level| (level.name(), level)))
+    }
+
+    fn parse(text: &str) -> Result<workload::Protocol, LevelError> {
+        named(Self::KEY, text, &workload::Protocol::ALL, workload::Protocol::name)
+    }
+
+    fn show(level: &workload::Protocol) -> String {
+        level.name().to_owned()
+    }
+
+    fn default() -> Option<workload::Protocol> {
+        Some(workload::Protocol::Prepared)
+    }
+
+    fn to_stored(level: &workload::Protocol) -> Option<String> {
+        Some(level.name().to_owned())
+    }
+
+    fn from_stored(stored: String) -> Result<workload::Protocol, LevelError> {
+        named(Self::KEY, &stored, &workload::Protocol::ALL, workload::Protocol::name)
+    }
+}

@@ -1,0 +1,76 @@
+//! Transactions begun in a second.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::units;
+use crate::value::SpecError;
+
+/// The factor `rate`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate;
+
+impl Axis for Rate {
+    type Level = units::Rate;
+    type Written = units::Rate;
+    type Stored = f64;
+
+    const KEY: &'static str = "rate";
+    const SENTENCE: &'static str = "transactions begun in a second by all clients together, spaced by chance; `\"max\"`: the next as soon as the last has ended";
+    const PLACE: Place = Place::Condition;
+    const IS_NUMBER: bool = true;
+    const COLUMN: Column = Column::real(
+        "rate_per_s",
+        "factor rate: transactions begun in a second; null for as many as could be",
+    );
+
+    fn schema() -> Value {
+        json!({ "oneOf": [{ "type": "number", "minimum": 0.001 }, { "const": "max" }] })
+    }
+
+    fn check(given: &Spanned<units::Rate>, _: &Definitions<'_>) -> Result<units::Rate, SpecError> {
+        Ok(*given.get_ref())
+    }
+
+    fn parse(text: &str) -> Result<units::Rate, LevelError> {
+        if text == units::Rate::MAX.to_string() {
+            return Ok(units::Rate::MAX);
+        }
+        text.parse().ok().and_then(units::Rate::per_second).ok_or_else(|| LevelError::NoLevel {
+            factor: Self::KEY,
+            text: text.to_owned(),
+            expected: "transactions a second, max".to_owned(),
+        })
+    }
+
+    fn show(level: &units::Rate) -> String {
+        level.to_string()
+    }
+
+    fn default() -> Option<units::Rate> {
+        Some(units::Rate::MAX)
+    }
+
+    fn json(level: &units::Rate) -> impl Serialize + '_ {
+        level
+    }
+
+    fn figure(level: &units::Rate) -> Figure {
+        level.get().map_or(Figure::Null, Figure::Real)
+    }
+
+    fn to_stored(level: &units::Rate) -> Option<f64> {
+        level.get()
+    }
+
+    fn from_stored(stored: f64) -> Result<units::Rate, LevelError> {
+        units::Rate::per_second(stored).ok_or(LevelError::NoRate(stored))
+    }
+
+    fn absent() -> Option<units::Rate> {
+        Some(units::Rate::MAX)
+    }
+}

@@ -1,0 +1,64 @@
+//! The scale factor of pgbench's tables.
+
+use serde::Serialize;
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use crate::definitions::Definitions;
+use crate::value::{SpecError, whole};
+
+/// The highest scale at which account numbers fit the integer columns of pgbench's tables.
+const MOST: i64 = 21_474;
+
+/// The factor `scale`.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale;
+
+impl Axis for Scale {
+    type Level = u32;
+    type Written = i64;
+    type Stored = u32;
+
+    const KEY: &'static str = "scale";
+    const SENTENCE: &'static str = "pgbench scale factors";
+    const PLACE: Place = Place::Title;
+    const IS_NUMBER: bool = true;
+    const COLUMN: Column = Column::whole("scale", "factor scale: pgbench's scale factor");
+
+    fn schema() -> Value {
+        whole_numbers(MOST)
+    }
+
+    fn check(given: &Spanned<i64>, _: &Definitions<'_>) -> Result<u32, SpecError> {
+        whole(given, Self::KEY, 1, MOST).map(|number| number as u32)
+    }
+
+    fn parse(text: &str) -> Result<u32, LevelError> {
+        count(Self::KEY, text)
+    }
+
+    fn show(level: &u32) -> String {
+        level.to_string()
+    }
+
+    fn default() -> Option<u32> {
+        Some(1)
+    }
+
+    fn json(level: &u32) -> impl Serialize + '_ {
+        level
+    }
+
+    fn figure(level: &u32) -> Figure {
+        Figure::Whole((*level).into())
+    }
+
+    fn to_stored(level: &u32) -> Option<u32> {
+        Some(*level)
+    }
+
+    fn from_stored(stored: u32) -> Result<u32, LevelError> {
+        Ok(stored)
+    }
+}

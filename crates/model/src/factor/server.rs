@@ -1,0 +1,54 @@
+//! The PostgreSQL server under test.
+
+use toml::Spanned;
+
+use super::{Axis, Column, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::server::is_version;
+use crate::value::SpecError;
+
+/// The factor `server`.
+#[derive(Clone, Copy, Debug)]
+pub struct Server;
+
+impl Axis for Server {
+    type Level = String;
+    type Written = String;
+    type Stored = String;
+
+    const KEY: &'static str = "server";
+    const SENTENCE: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of `[servers.…]`";
+    const PLACE: Place = Place::Column;
+    const REQUIRED: Option<&'static str> = Some("server = [\"17\", \"18\"]");
+    const COLUMN: Column = Column::text("server", "factor server: its name in the campaign");
+
+    fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<String, SpecError> {
+        let name = given.get_ref();
+        if definitions.servers.keys().any(|defined| defined.get_ref() == name) || is_version(name) {
+            return Ok(name.clone());
+        }
+        Err(SpecError::at(
+            given,
+            format!("\"{name}\" is not a PostgreSQL version"),
+            format!(
+                "expected a major version such as \"18\", a full one such as \"16.4\", or a table [servers.{name}]"
+            ),
+        ))
+    }
+
+    fn parse(text: &str) -> Result<String, LevelError> {
+        Ok(text.to_owned())
+    }
+
+    fn show(level: &String) -> String {
+        level.clone()
+    }
+
+    fn to_stored(level: &String) -> Option<String> {
+        Some(level.clone())
+    }
+
+    fn from_stored(stored: String) -> Result<String, LevelError> {
+        Ok(stored)
+    }
+}

@@ -1,0 +1,79 @@
+//! Where the data are.
+
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use super::{Axis, Column, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::machine::{self, DiskAio, DiskCache};
+use crate::value::SpecError;
+
+/// The factor `storage`.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage;
+
+impl Axis for Storage {
+    type Level = machine::Storage;
+    type Written = String;
+    type Stored = String;
+
+    const KEY: &'static str = "storage";
+    const SENTENCE: &'static str =
+        "where the data of a virtual machine are: `memory`, `virtio`, or `virtio-CACHE-AIO`";
+    const DEFAULT_RULE: Option<&'static str> = Some("`[\"memory\"]` in a virtual machine");
+    const PLACE: Place = Place::Condition;
+    const COLUMN: Column = Column::text("storage", "factor storage: host, memory, virtio-CACHE-AIO");
+
+    fn schema() -> Value {
+        let list = |names: &[&str]| names.join("|");
+        let caches = list(&DiskCache::ALL.map(DiskCache::name));
+        let ways = list(&DiskAio::ALL.map(DiskAio::name));
+        json!({ "type": "string", "pattern": format!("^(host|memory|virtio(-({caches})-({ways}))?)$") })
+    }
+
+    fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<machine::Storage, SpecError> {
+        match given.get_ref().parse() {
+            Ok(machine::Storage::Virtio { cache, aio: DiskAio::Native }) if !cache.is_direct() => {
+                Err(SpecError::at(
+                    given,
+                    format!(
+                        "asynchronous I/O of the kernel (`native`) can't be with the cache mode `{}`",
+                        cache.name()
+                    ),
+                    "expected `none` or `directsync` as the cache mode, or `threads` or `io_uring`",
+                ))
+            }
+            Ok(storage) => Ok(storage),
+            Err(_) => Err(SpecError::at(
+                given,
+                format!("there is no storage \"{}\"", given.get_ref()),
+                "expected \"memory\", \"virtio\", or \"virtio-CACHE-AIO\" with QEMU's cache modes (none, writeback, \
+                 writethrough, directsync, unsafe) and ways of I/O (threads, native, io_uring)",
+            )),
+        }
+    }
+
+    fn parse(text: &str) -> Result<machine::Storage, LevelError> {
+        Ok(text.parse()?)
+    }
+
+    fn show(level: &machine::Storage) -> String {
+        level.to_string()
+    }
+
+    fn default() -> Option<machine::Storage> {
+        Some(machine::Storage::Host)
+    }
+
+    fn to_stored(level: &machine::Storage) -> Option<String> {
+        Some(level.to_string())
+    }
+
+    fn from_stored(stored: String) -> Result<machine::Storage, LevelError> {
+        Ok(stored.parse()?)
+    }
+
+    fn absent() -> Option<machine::Storage> {
+        Some(machine::Storage::Host)
+    }
+}

@@ -1,0 +1,54 @@
+//! The load before the measured window.
+
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{Axis, Column, Figure, LevelError, Place, length, lengths};
+use crate::definitions::Definitions;
+use crate::units::Span;
+use crate::value::SpecError;
+
+/// The factor `warmup`.
+#[derive(Clone, Copy, Debug)]
+pub struct Warmup;
+
+impl Axis for Warmup {
+    type Level = Span;
+    type Written = Span;
+    type Stored = u64;
+
+    const KEY: &'static str = "warmup";
+    const SENTENCE: &'static str = "lengths of the load before the window, not counted";
+    const DEFAULT_RULE: Option<&'static str> = Some("`run.warmup`");
+    const PLACE: Place = Place::Condition;
+    const STORED: &'static str = "warmup_us";
+    const COLUMN: Column = Column::whole("warmup_us", "factor warmup: load before the window");
+
+    fn schema() -> Value {
+        lengths()
+    }
+
+    fn check(given: &Spanned<Span>, _: &Definitions<'_>) -> Result<Span, SpecError> {
+        Ok(*given.get_ref())
+    }
+
+    fn parse(text: &str) -> Result<Span, LevelError> {
+        length(text)
+    }
+
+    fn show(level: &Span) -> String {
+        level.to_string()
+    }
+
+    fn figure(level: &Span) -> Figure {
+        Figure::Whole(level.us())
+    }
+
+    fn to_stored(level: &Span) -> Option<u64> {
+        Some(level.us())
+    }
+
+    fn from_stored(stored: u64) -> Result<Span, LevelError> {
+        Ok(Span::from_us(stored))
+    }
+}

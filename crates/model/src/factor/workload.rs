@@ -1,0 +1,85 @@
+//! What clients do.
+
+use toml::Spanned;
+
+use super::{Axis, Column, LevelError, Place};
+use crate::definitions::Definitions;
+use crate::value::SpecError;
+use crate::workload;
+
+/// The factor `workload`.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload;
+
+impl Axis for Workload {
+    type Level = workload::Workload;
+    type Written = String;
+    type Stored = String;
+
+    const KEY: &'static str = "workload";
+    const SENTENCE: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled; files that end in `.sql`";
+    const PLACE: Place = Place::Title;
+    const REQUIRED: Option<&'static str> = Some("workload = [\"select-only\"]");
+    const COLUMN: Column = Column::text("workload", "factor workload: its name");
+
+    fn check(
+        given: &Spanned<String>,
+        definitions: &Definitions<'_>,
+    ) -> Result<workload::Workload, SpecError> {
+        let named = definitions.workloads.iter().find(|(name, _)| name.get_ref() == given.get_ref());
+        let Some((_, table)) = named else { return known(given, definitions) };
+        let builtin = table.builtin.as_ref();
+        let by_name = builtin
+            .filter(|_| !table.says_how())
+            .and_then(|builtin| workload::Workload::by_name(builtin.get_ref()))
+            .or_else(|| definitions.known_workloads.get(given.get_ref()));
+        match (by_name, builtin) {
+            (Some(workload), _) => Ok(workload),
+            (None, Some(builtin)) => known(builtin, definitions),
+            (None, None) => Err(SpecError::at(
+                given,
+                format!("the workload \"{}\" does nothing", given.get_ref()),
+                "expected `builtin`, `directory`, `script` or `scripts` in its table",
+            )),
+        }
+    }
+
+    fn parse(text: &str) -> Result<workload::Workload, LevelError> {
+        Ok(workload::Workload::named(text))
+    }
+
+    fn show(level: &workload::Workload) -> String {
+        level.name().to_owned()
+    }
+
+    fn identity(level: &workload::Workload) -> String {
+        match level.mark() {
+            Some(mark) => format!("{} ({mark})", level.name()),
+            None => level.name().to_owned(),
+        }
+    }
+
+    fn to_stored(level: &workload::Workload) -> Option<String> {
+        Some(level.name().to_owned())
+    }
+
+    fn from_stored(stored: String) -> Result<workload::Workload, LevelError> {
+        Ok(workload::Workload::named(&stored))
+    }
+}
+
+/// A workload by its own name: pgbench's, or one whose scripts were read.
+fn known(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<workload::Workload, SpecError> {
+    let name = given.get_ref();
+    let found = workload::Workload::by_name(name).or_else(|| definitions.known_workloads.get(name));
+    found.ok_or_else(|| {
+        let builtin = workload::Workload::BUILTIN;
+        let known = builtin.iter().map(workload::Workload::name).chain(definitions.known_workloads.names());
+        let known: Vec<String> = known.map(|name| format!("\"{name}\"")).collect();
+        SpecError::at(
+            given,
+            format!("there is no workload \"{name}\""),
+            format!("expected {}", known.join(", ")),
+        )
+    })
+}

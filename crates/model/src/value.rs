@@ -1,0 +1,99 @@
+//! Values of a campaign: words and numbers, each checked at its place in the text.
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use serde::de;
+use toml::Spanned;
+
+/// Why a campaign can't be used, and where in its text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SpecError {
+    /// What is wrong.
+    pub message: String,
+    /// Bytes of the campaign's text that are to blame; none where it is the whole file.
+    pub at: Option<Range<usize>>,
+    /// What was expected, or what to do.
+    pub help: Option<String>,
+}
+
+impl SpecError {
+    /// An error at a value's place.
+    pub fn at<T>(place: &Spanned<T>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), at: Some(place.span()), help: Some(help.into()) }
+    }
+}
+
+/// Reads TOML strictly.
+pub(crate) fn parse<T: de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
+    toml::from_str(text).map_err(|error| {
+        let (message, help) = split_expectation(error.message());
+        SpecError { message, at: error.span(), help }
+    })
+}
+
+/// Parts "what is wrong, expected …" at the comma, so that the expectation is shown as help.
+fn split_expectation(message: &str) -> (String, Option<String>) {
+    let message = message.trim_end();
+    match message.split_once(", expected ") {
+        Some((what, "a sequence")) => (what.to_owned(), Some("expected a list in [brackets]".to_owned())),
+        Some((what, expected)) => (what.to_owned(), Some(format!("expected {expected}"))),
+        None => (message.to_owned(), None),
+    }
+}
+
+/// Accepts a word that is fit for tables, file names and environments.
+pub(crate) fn plain(given: &Spanned<String>, what: &str) -> Result<(), SpecError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+    let text = given.get_ref();
+    if !text.is_empty() && text.len() <= 60 && text.chars().all(fits) {
+        return Ok(());
+    }
+    Err(SpecError::at(
+        given,
+        format!("\"{text}\" can't be the {what}"),
+        "expected 1 to 60 letters, digits, `-`, `_`, `.` or `+`",
+    ))
+}
+
+/// Accepts a whole number in a range.
+pub(crate) fn whole(given: &Spanned<i64>, what: &str, least: i64, most: i64) -> Result<i64, SpecError> {
+    in_range(given, *given.get_ref(), what, least, most)
+}
+
+/// Accepts a number of a value in a range.
+pub(crate) fn in_range<T>(
+    given: &Spanned<T>,
+    value: i64,
+    what: impl Display,
+    least: i64,
+    most: i64,
+) -> Result<i64, SpecError> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(SpecError::at(
+        given,
+        format!("{what} = {value} is out of range"),
+        format!("expected a whole number from {least} to {most}"),
+    ))
+}
+
+/// The value that a word names.
+pub(crate) fn one_of<T: Copy>(
+    given: &Spanned<String>,
+    what: &str,
+    known: &[(&str, T)],
+) -> Result<T, SpecError> {
+    let name = given.get_ref();
+    if let Some((_, value)) = known.iter().find(|(known, _)| known == name) {
+        return Ok(*value);
+    }
+    let names: Vec<String> = known.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    Err(SpecError::at(
+        given,
+        format!("there is no {what} \"{name}\""),
+        format!("expected {}", names.join(", ")),
+    ))
+}

@@ -1,0 +1,153 @@
+//! The cell in `trial.json`: a level by factor, under the factor's stored key.
+
+use std::fmt;
+
+use model::cell::{Level, RecordedCell};
+use model::factor::{self, Axis, Factor, LevelError};
+use model::factors;
+use model::workload::Workload;
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::WorkloadContent;
+use super::trial::FILE;
+use crate::error::Defect;
+
+/// Key of the content of a workload that is not pgbench's: enough to run it again. Not there for pgbench's.
+const WORKLOAD_CONTENT: &str = "workload_content";
+
+/// Key of the factors of an imported trial of which nothing is known. They are null, and so are others for which null is a
+/// level, such as `rate`. Not there where all is known.
+const UNKNOWN: &str = "unknown";
+
+macro_rules! stored {
+    ($($name:ident $key:ident,)*) => {
+        /// A combination of factor levels. Null is a level of some factors, and stands for no level of others: see
+        /// [`Axis::absent`].
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Cell {
+            $($key: Option<<factor::$key::$name as Axis>::Stored>,)*
+            workload_content: Option<WorkloadContent>,
+            unknown: Vec<String>,
+        }
+
+        impl Serialize for Cell {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $(map.serialize_entry(<factor::$key::$name as Axis>::STORED, &self.$key)?;)*
+                if let Some(content) = &self.workload_content {
+                    map.serialize_entry(WORKLOAD_CONTENT, content)?;
+                }
+                if !self.unknown.is_empty() {
+                    map.serialize_entry(UNKNOWN, &self.unknown)?;
+                }
+                map.end()
+            }
+        }
+
+        impl<'de> Deserialize<'de> for Cell {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Levels;
+                impl<'de> de::Visitor<'de> for Levels {
+                    type Value = Cell;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("levels by factor")
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cell, A::Error> {
+                        let mut cell = Cell::default();
+                        while let Some(key) = map.next_key::<String>()? {
+                            match key.as_str() {
+                                $(<factor::$key::$name as Axis>::STORED => cell.$key = map.next_value()?,)*
+                                WORKLOAD_CONTENT => cell.workload_content = map.next_value()?,
+                                UNKNOWN => cell.unknown = map.next_value()?,
+                                _ => {
+                                    map.next_value::<IgnoredAny>()?;
+                                }
+                            }
+                        }
+                        Ok(cell)
+                    }
+                }
+                deserializer.deserialize_map(Levels)
+            }
+        }
+
+        impl From<&RecordedCell> for Cell {
+            fn from(cell: &RecordedCell) -> Self {
+                let mut unknown = Vec::new();
+                $(if cell.$key.known().is_none() {
+                    unknown.push(Factor::$name.name().to_owned());
+                })*
+                Self {
+                    $($key: cell.$key.known().and_then(<factor::$key::$name as Axis>::to_stored),)*
+                    workload_content: cell.workload.known().and_then(Workload::custom).map(WorkloadContent::from),
+                    unknown,
+                }
+            }
+        }
+
+        impl Cell {
+            /// Every factor's level, but for workloads' content.
+            fn levels(self, is_unknown: impl Fn(Factor) -> bool) -> Result<RecordedCell, Defect> {
+                Ok(RecordedCell {
+                    $($key: if is_unknown(Factor::$name) {
+                        Level::Unknown
+                    } else {
+                        Level::Known(level::<factor::$key::$name>(self.$key)?)
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+factors!(stored);
+
+/// The level of one factor.
+fn level<A: Axis>(stored: Option<A::Stored>) -> Result<A::Level, Defect> {
+    let Some(stored) = stored else {
+        return A::absent().ok_or_else(|| Defect::damaged(FILE, format!("the cell has no {}", A::KEY)));
+    };
+    A::from_stored(stored).map_err(|error| match error {
+        LevelError::NoLevel { factor, text, .. } => no_such(factor, &text),
+        other => Defect::damaged(FILE, other),
+    })
+}
+
+fn no_such(what: &str, name: &str) -> Defect {
+    Defect::newer(FILE, format!("this release knows no {what} \"{name}\""))
+}
+
+/// The factors that came with virtual machines.
+const OF_MACHINES: [Factor; 5] =
+    [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
+
+impl Cell {
+    /// The cell; of a trial that was measured, every level is known.
+    pub(super) fn into_model(mut self, imported: bool) -> Result<RecordedCell, Defect> {
+        let mut unknown: Vec<Factor> = Vec::new();
+        for name in &self.unknown {
+            unknown.push(name.parse().map_err(|_| no_such("factor", name))?);
+        }
+        if !imported && !unknown.is_empty() {
+            return Err(Defect::damaged(FILE, "only of an imported trial may factors be unknown"));
+        }
+        // Older bundles do not have these: of measured trials they are the machine's, of imported ones unknown.
+        if imported && self.acceleration.is_none() && !unknown.contains(&Factor::Acceleration) {
+            unknown.extend(OF_MACHINES);
+        }
+        let content = self.workload_content.take();
+        let mut cell = self.levels(|factor| unknown.contains(&factor))?;
+        if let Level::Known(Workload::Named(name)) = &cell.workload {
+            match content {
+                Some(content) => cell.workload = Level::Known(content.into_model(name.clone())),
+                // Of an imported trial it is somebody's own script.
+                None if imported => {}
+                None => return Err(no_such("workload", name)),
+            }
+        }
+        Ok(cell)
+    }
+}
