@@ -8,6 +8,7 @@ mod cli;
 mod compare;
 mod export;
 mod floors;
+mod generated;
 mod history;
 mod power;
 mod schema;

@@ -1,0 +1,106 @@
+//! Files and tables that are generated from declarations in code are up to date. `make generated` writes them anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::factor::Factor;
+use report::export_tables::{Kind, Table};
+use serde_json::{Map, Value, json};
+
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
+}
+
+/// Compares a file with what it should be, or writes it where `BLESS` is set.
+fn is_up_to_date(file: &str, generate: impl FnOnce(&str) -> String) {
+    let text = fs::read_to_string(path(file)).unwrap();
+    let generated = generate(&text);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path(file), &generated).unwrap();
+    }
+    assert!(
+        fs::read_to_string(path(file)).unwrap() == generated,
+        "{file} is stale: run `make generated` and commit it"
+    );
+}
+
+/// A text with another content between the markers of this name.
+fn with_section(text: &str, name: &str, content: &str) -> String {
+    let begin = format!("<!-- generated: {name} -->\n");
+    let (before, rest) = text.split_once(&begin).unwrap();
+    let (_, after) = rest.split_once("<!-- end -->").unwrap();
+    format!("{before}{begin}{content}<!-- end -->{after}")
+}
+
+#[test]
+fn the_tables_of_exports_are_documented() {
+    let mut tables = String::new();
+    for table in Table::ALL {
+        let (name, about) = (table.name(), table.about());
+        write!(tables, "\n### {name}\n\n{about}.\n\n| column | type | meaning |\n|---|---|---|\n").unwrap();
+        for column in table.columns() {
+            let kind = match column.kind {
+                Kind::Whole => "integer",
+                Kind::Real => "number",
+                Kind::Text => "text",
+                Kind::Json => "JSON",
+                Kind::Time => "time",
+            };
+            writeln!(tables, "| `{}` | {kind} | {} |", column.name, column.about).unwrap();
+        }
+    }
+    tables.push('\n');
+    is_up_to_date("docs/export.md", |text| with_section(text, "export tables", &tables));
+}
+
+#[test]
+fn the_factors_are_documented() {
+    let mut table = "| key | levels | if left out |\n|---|---|---|\n".to_owned();
+    for factor in Factor::ALL {
+        let default = factor.default_level().map(|level| {
+            if factor.is_number() && level.parse::<f64>().is_ok() {
+                format!("`[{level}]`")
+            } else {
+                format!("`[\"{level}\"]`")
+            }
+        });
+        let rule = factor.default_rule().map(str::to_owned).or(default);
+        let left_out = rule.unwrap_or_else(|| "required".to_owned());
+        writeln!(table, "| `{}` | {} | {left_out} |", factor.name(), factor.sentence()).unwrap();
+    }
+    is_up_to_date("docs/campaign.md", |text| with_section(text, "factors", &table));
+}
+
+/// The parts of the schema that list factors: axes, points, and where a factor is named. The rest is written by hand.
+#[test]
+fn the_schema_of_campaigns_has_the_factors() {
+    let names =
+        |of: fn(&Factor) -> bool| Factor::ALL.into_iter().filter(of).map(Factor::name).collect::<Vec<_>>();
+    let (mut axes, mut levels) = (Map::new(), Map::new());
+    for factor in Factor::ALL {
+        let mut level = factor.schema();
+        let axis = json!({
+            "type": "array",
+            "items": level,
+            "minItems": 1,
+            "uniqueItems": true,
+            "description": factor.sentence(),
+        });
+        level["description"] = factor.sentence().into();
+        axes.insert(factor.name().to_owned(), axis);
+        levels.insert(factor.name().to_owned(), level);
+    }
+    is_up_to_date("docs/campaign.schema.json", |text| {
+        let mut schema: Value = serde_json::from_str(text).unwrap();
+        let matrix = schema["$defs"]["matrix"]["properties"].as_object_mut().unwrap();
+        matrix.retain(|key, _| ["zip", "exclude", "include"].contains(&key.as_str()));
+        matrix.extend(axes);
+        matrix["zip"]["items"]["items"]["enum"] = names(|_| true).into();
+        schema["$defs"]["point"]["properties"] = levels.into();
+        // Virtual machines are not compared with the machine itself.
+        schema["properties"]["run"]["properties"]["compare"]["enum"] =
+            names(|factor| *factor != Factor::Acceleration).into();
+        serde_json::to_string_pretty(&schema).unwrap() + "\n"
+    });
+}
