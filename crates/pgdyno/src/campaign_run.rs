@@ -12,13 +12,13 @@ use model::record::{Run, Trial};
 use model::server::Source;
 use plaintext::table::Format;
 use runner::campaign::{Campaign, Executed};
+use runner::live_file::LiveFile;
 use runner::{BootedFor, Here, RunError, Standing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
 
 use crate::campaign_file::CampaignFile;
 use crate::exit::{Exit, Usage};
-use crate::live::Live;
 use crate::output::{note, print};
 use crate::progress::CampaignProgress;
 
@@ -124,7 +124,7 @@ impl CampaignRun<'_> {
         let interrupt = stop_on_signals()?;
         let _claim = self.store.claim(&self.run.id)?;
         let progress = CampaignProgress::new();
-        let live = Live::begin(self.store, self.plan, self.run, self.trials, &progress);
+        let live = LiveFile::begin(self.store, self.plan, self.run, self.trials, &progress);
         let executed = Campaign {
             plan: self.plan,
             run: self.run,

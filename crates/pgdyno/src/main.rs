@@ -10,7 +10,6 @@ mod exit;
 mod git;
 mod interrupt;
 mod kernels_by_reboot;
-mod live;
 mod output;
 mod overrides;
 mod progress;

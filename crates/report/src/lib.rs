@@ -2,18 +2,24 @@
 //! server, and tables for other programs. Its values are those of the crate `analysis`.
 
 mod background;
+pub mod bundles;
 mod chart;
 pub mod compare;
+pub mod datasets;
+pub mod doctor;
 pub mod explain;
+pub mod export_files;
 pub mod export_tables;
 mod file;
 pub mod history;
 mod html;
 mod json;
+pub mod kernels;
 pub mod power;
 pub mod profile;
 mod scalability;
 pub mod serve;
+pub mod servers;
 pub mod show;
 mod spans;
 mod tables;

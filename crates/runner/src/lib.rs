@@ -12,6 +12,7 @@ pub mod campaign;
 mod error;
 pub mod guest;
 mod hooks;
+pub mod live_file;
 mod load;
 pub mod machines;
 pub mod progress;

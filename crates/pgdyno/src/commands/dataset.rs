@@ -1,7 +1,5 @@
 //! `pgdyno dataset`: data sets that were filled, and what they take.
 
-mod document;
-
 use clap::{ArgGroup, Args, Subcommand};
 use host::Cache;
 use plaintext::table::Format;
@@ -9,7 +7,7 @@ use server::Template;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
-use document::ListDocument;
+use report::datasets::List;
 
 /// List and remove the data sets that trials begin with
 ///
@@ -91,7 +89,7 @@ impl DatasetArgs {
 
 impl ListArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let document = ListDocument::of(cache)?;
+        let document = List::read(cache)?;
         match self.format.get() {
             Format::Json => print_json(&document)?,
             format => print(&document.table().render(format))?,
@@ -106,7 +104,7 @@ impl RemoveArgs {
         for template in self.chosen(server::templates(cache)?)? {
             let (name, bytes) = (template.name().to_owned(), template.bytes());
             match template.remove(cache) {
-                Ok(()) => print(&format!("removed {name} ({})\n", document::size(bytes)))?,
+                Ok(()) => print(&format!("removed {name} ({})\n", report::datasets::size(bytes)))?,
                 Err(error) => {
                     note(&format!("error: {error}\n"));
                     exit = Exit::Error;

@@ -1,20 +1,20 @@
 //! `pgdyno doctor`: whether this machine is fit to measure on.
 
 mod noise;
-mod text;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
-use diagnose::{Check, State};
+use diagnose::State;
 use host::Cache;
 use model::fitness::Facts;
-use plaintext::table::{Format, Table};
-use serde::Serialize;
+use plaintext::table::Format;
+use report::doctor::{Style, document, page, table};
+use rustix::termios::tcgetwinsize;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, in_colour, note, print, print_json};
 
 /// How long the machine is watched, and how long its disk is tried at most.
 const WATCHED: Duration = Duration::from_secs(2);
@@ -42,24 +42,6 @@ pub(crate) struct DoctorArgs {
     format: FormatArg,
 }
 
-/// `doctor --format json`, schema 1.
-#[derive(Serialize)]
-struct DoctorDocument<'a> {
-    schema: u32,
-    /// The worst state of all checks.
-    state: &'static str,
-    checks: Vec<CheckDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct CheckDocument<'a> {
-    group: &'static str,
-    name: &'static str,
-    state: &'static str,
-    evidence: &'a str,
-    advice: Option<&'a str>,
-}
-
 impl DoctorArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         if self.noise {
@@ -69,7 +51,7 @@ impl DoctorArgs {
         let checks = diagnose::fitness(&facts);
         let worst = checks.iter().map(|check| check.state).max().unwrap_or(State::Unknown);
         match self.format.get() {
-            Format::Table => print(&text::page(&facts, &checks, &text::Style::of_stdout()))?,
+            Format::Table => print(&page(&facts, &checks, style_of_stdout()))?,
             Format::Json => print_json(&document(worst, &checks))?,
             format => print(&table(&checks).render(format))?,
         }
@@ -90,27 +72,14 @@ fn look() -> anyhow::Result<Facts> {
     Ok(facts)
 }
 
-fn document(worst: State, checks: &[Check]) -> DoctorDocument<'_> {
-    let checks = checks.iter().map(|check| CheckDocument {
-        group: check.group,
-        name: check.name,
-        state: check.state.name(),
-        evidence: &check.evidence,
-        advice: check.advice.as_deref(),
-    });
-    DoctorDocument { schema: 1, state: worst.name(), checks: checks.collect() }
-}
+/// Width where standard output is no terminal, and the most that is comfortable to read.
+const WIDTH: usize = 100;
+/// Width below which nothing is wrapped any more.
+const LEAST_WIDTH: usize = 60;
 
-fn table(checks: &[Check]) -> Table {
-    let mut table = Table::new(["group", "check", "state", "evidence", "advice"]);
-    for Check { group, name, state, evidence, advice } in checks {
-        table.push(vec![
-            (*group).to_owned(),
-            (*name).to_owned(),
-            state.name().to_owned(),
-            evidence.clone(),
-            advice.clone().unwrap_or_default(),
-        ]);
-    }
-    table
+/// The style that fits standard output: colours on a terminal, unless `NO_COLOR` is set (no-color.org) or it has none.
+fn style_of_stdout() -> Style {
+    let columns = tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+    let width = if columns == 0 { WIDTH } else { columns.clamp(LEAST_WIDTH, WIDTH) };
+    Style { width, colours: in_colour() }
 }

@@ -1,7 +1,6 @@
 //! `pgdyno kernel`: kernels to measure on.
 
 mod boot;
-mod document;
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use crate::kernels_by_reboot;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::progress::PreparationProgress;
 use boot::BootArgs;
-use document::{ListDocument, size};
+use report::kernels::{List, size};
 
 /// Boot, list, fetch and remove kernels
 ///
@@ -135,7 +134,7 @@ fn is_usage(error: &machine::Error) -> bool {
 
 impl ListArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let document = ListDocument::of(cache)?;
+        let document = List::read(cache)?;
         match self.format.get() {
             Format::Json => print_json(&document)?,
             format => print(&document.table().render(format))?,

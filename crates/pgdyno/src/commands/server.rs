@@ -1,7 +1,6 @@
 //! `pgdyno server`: installed PostgreSQL versions, and servers that stay up.
 
 mod build;
-mod document;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use crate::progress::PreparationProgress;
 use build::BuildArgs;
-use document::ListDocument;
+use report::servers::List;
 
 /// Install PostgreSQL versions, and run servers that stay up
 ///
@@ -217,7 +216,7 @@ impl InstallArgs {
 
 impl ListArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let document = ListDocument::of(cache)?;
+        let document = List::read(cache)?;
         match self.format.get() {
             Format::Json => print_json(&document)?,
             format => print(&document.table().render(format))?,
@@ -327,12 +326,12 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// What to type to get into a running server.
 fn how_to_connect(server: &StandingServer) -> String {
-    let database = document::database(server);
+    let database = report::servers::database(server);
     let mut text = format!(
         "PostgreSQL {} runs as process {}. To connect by TCP:\n  psql {}\n",
         server.version(),
         server.pid().map_or_else(|| "?".to_owned(), |pid| pid.to_string()),
-        document::uri(server)
+        report::servers::uri(server)
     );
     if let Some(sockets) = server.socket_directory() {
         text += &format!(

@@ -1,18 +1,16 @@
 //! `pgdyno store`: what is in the store, and whether it is whole.
 
-mod document;
-mod list;
-mod problems;
-mod show;
-
 use clap::{Args, Subcommand};
 use store::Store;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::StoreArg;
-use document::{CheckDocument, ListDocument, ReindexDocument, ShowDocument};
 use plaintext::table::Format;
+use report::bundles::{
+    CheckDocument, ListDocument, ReindexDocument, ShowDocument, counted_bundles, list_table, problem_lines,
+    problem_table, record_table, record_text,
+};
 
 /// List, show and check the trials that were kept
 ///
@@ -125,10 +123,10 @@ impl ListArgs {
         let store = Store::existing(&self.store.root())?;
         let listing = store.list()?;
         match self.format.get() {
-            Format::Json => print_json(&ListDocument::of(&listing))?,
-            format => print(&list::table(&listing.trials).render(format))?,
+            Format::Json => print_json(&ListDocument::new(&listing))?,
+            format => print(&list_table(&listing.trials).render(format))?,
         }
-        note(&problems::lines(&listing.rejected));
+        note(&problem_lines(&listing.rejected));
         Ok(Exit::Ok)
     }
 }
@@ -137,9 +135,9 @@ impl ShowArgs {
     fn run(self) -> anyhow::Result<Exit> {
         let record = Store::existing(&self.store.root())?.load(&self.id)?;
         match self.format.get() {
-            Format::Json => print_json(&ShowDocument::of(&record))?,
-            Format::Table => print(&show::text(&record))?,
-            format => print(&show::table(&record).render(format))?,
+            Format::Json => print_json(&ShowDocument::new(&record))?,
+            Format::Table => print(&record_text(&record))?,
+            format => print(&record_table(&record).render(format))?,
         }
         Ok(Exit::Ok)
     }
@@ -151,12 +149,12 @@ impl CheckArgs {
         let check = store.check()?;
         let found = check.problems.len();
         match self.format.get() {
-            Format::Json => print_json(&CheckDocument::of(&check))?,
+            Format::Json => print_json(&CheckDocument::new(&check))?,
             Format::Table if found == 0 => {
-                print(&format!("{}: all is well\n", problems::bundles(check.bundles)))?
+                print(&format!("{}: all is well\n", counted_bundles(check.bundles)))?
             }
-            Format::Table => print(&problems::lines(&check.problems))?,
-            format => print(&problems::table(&check.problems).render(format))?,
+            Format::Table => print(&problem_lines(&check.problems))?,
+            format => print(&problem_table(&check.problems).render(format))?,
         }
         match found {
             0 => Ok(Exit::Ok),
@@ -170,11 +168,11 @@ impl ReindexArgs {
     fn run(self) -> anyhow::Result<Exit> {
         let reindexed = Store::existing(&self.store.root())?.reindex()?;
         match self.format.get() {
-            Format::Json => print_json(&ReindexDocument::of(&reindexed))?,
-            Format::Table => print(&format!("{} in the index\n", problems::bundles(reindexed.bundles)))?,
-            format => print(&problems::table(&reindexed.rejected).render(format))?,
+            Format::Json => print_json(&ReindexDocument::new(&reindexed))?,
+            Format::Table => print(&format!("{} in the index\n", counted_bundles(reindexed.bundles)))?,
+            format => print(&problem_table(&reindexed.rejected).render(format))?,
         }
-        note(&problems::lines(&reindexed.rejected));
+        note(&problem_lines(&reindexed.rejected));
         Ok(Exit::Ok)
     }
 }

@@ -13,7 +13,7 @@ struct Section {
 }
 
 /// Sections with their names and values, for a terminal.
-pub(super) fn text(record: &TrialRecord) -> String {
+pub fn text(record: &TrialRecord) -> String {
     let mut text = String::new();
     for section in sections(record) {
         let mut table = Table::new(["", ""]);
@@ -24,7 +24,7 @@ pub(super) fn text(record: &TrialRecord) -> String {
         let _ = writeln!(text, "{}\n{}", section.name, rows.split_once('\n').map_or("", |(_, rows)| rows));
     }
     if let Some(chart) =
-        analysis::spans::spans(record).map(|spans| report::gantt(&spans)).filter(|chart| !chart.is_empty())
+        analysis::spans::spans(record).map(|spans| crate::gantt(&spans)).filter(|chart| !chart.is_empty())
     {
         let _ = writeln!(text, "Transactions one by one\n{chart}");
     }
@@ -33,7 +33,7 @@ pub(super) fn text(record: &TrialRecord) -> String {
 }
 
 /// The same as a table of section, name and value.
-pub(super) fn table(record: &TrialRecord) -> Table {
+pub fn table(record: &TrialRecord) -> Table {
     let mut table = Table::new(["section", "name", "value"]);
     for section in sections(record) {
         for (name, value) in section.fields {

@@ -1,12 +1,11 @@
-//! The checks as people read them.
+//! Checks of a machine as text and JSON.
 
 use std::fmt::Write as _;
 
 use diagnose::{Check, State};
 use model::fitness::Facts;
-use rustix::termios::tcgetwinsize;
-
-use crate::output::in_colour;
+use plaintext::table::Table;
+use serde::Serialize;
 
 /// Select Graphic Rendition of ECMA-48.
 const BOLD: &str = "1";
@@ -15,35 +14,23 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const RED: &str = "1;31";
 
-/// Width where standard output is no terminal, and the most that is comfortable to read.
-const WIDTH: usize = 100;
-/// Width below which nothing is wrapped any more.
-const LEAST_WIDTH: usize = 60;
-
-/// How it is shown.
-pub(super) struct Style {
-    width: usize,
-    colours: bool,
+/// Style of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Columns that text is wrapped to.
+    pub width: usize,
+    /// Whether escape sequences for colours are wanted.
+    pub colours: bool,
 }
 
 impl Style {
-    /// What fits standard output: colours on a terminal, unless `NO_COLOR` is set (no-color.org) or it has none.
-    pub(super) fn of_stdout() -> Self {
-        let stdout = std::io::stdout();
-        let columns = tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
-        Self {
-            width: if columns == 0 { WIDTH } else { columns.clamp(LEAST_WIDTH, WIDTH) },
-            colours: in_colour(),
-        }
-    }
-
-    fn paint(&self, text: &str, rendition: &str) -> String {
+    fn paint(self, text: &str, rendition: &str) -> String {
         if self.colours { format!("\x1b[{rendition}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
 /// Groups of checks, each with its evidence and advice, and what it comes to.
-pub(super) fn page(facts: &Facts, checks: &[Check], style: &Style) -> String {
+pub fn page(facts: &Facts, checks: &[Check], style: Style) -> String {
     let name_width = checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
     let mut page = format!("{}\n", style.paint(&machine(facts), BOLD));
     let mut group = "";
@@ -91,7 +78,7 @@ const fn colour(state: State) -> &'static str {
 }
 
 /// `2 bad, 3 warn, 10 ok: …`, the worst first.
-fn summary(checks: &[Check], style: &Style) -> String {
+fn summary(checks: &[Check], style: Style) -> String {
     let counts: Vec<String> = [State::Bad, State::Warn, State::Unknown, State::Ok]
         .into_iter()
         .filter_map(|state| {
@@ -122,6 +109,51 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// `doctor --format json`, schema 1.
+#[derive(Serialize)]
+pub struct DoctorDocument<'a> {
+    schema: u32,
+    /// The worst state of all checks.
+    state: &'static str,
+    checks: Vec<CheckDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckDocument<'a> {
+    group: &'static str,
+    name: &'static str,
+    state: &'static str,
+    evidence: &'a str,
+    advice: Option<&'a str>,
+}
+
+/// `doctor --format json`, with the worst state of the checks.
+pub fn document(worst: State, checks: &[Check]) -> DoctorDocument<'_> {
+    let checks = checks.iter().map(|check| CheckDocument {
+        group: check.group,
+        name: check.name,
+        state: check.state.name(),
+        evidence: &check.evidence,
+        advice: check.advice.as_deref(),
+    });
+    DoctorDocument { schema: 1, state: worst.name(), checks: checks.collect() }
+}
+
+/// One row a check.
+pub fn table(checks: &[Check]) -> Table {
+    let mut table = Table::new(["group", "check", "state", "evidence", "advice"]);
+    for Check { group, name, state, evidence, advice } in checks {
+        table.push(vec![
+            (*group).to_owned(),
+            (*name).to_owned(),
+            state.name().to_owned(),
+            evidence.clone(),
+            advice.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_and_what_to_do_stand_below_each_other() {
-        let page = page(&Facts::default(), &checks(), &Style { width: 60, colours: false });
+        let page = page(&Facts::default(), &checks(), Style { width: 60, colours: false });
         let expected = "
 
 Processor
@@ -167,7 +199,7 @@ Disk
 
     #[test]
     fn colours_are_only_added() {
-        let with = |colours| page(&Facts::default(), &checks(), &Style { width: 80, colours });
+        let with = |colours| page(&Facts::default(), &checks(), Style { width: 80, colours });
         let coloured = with(true);
         assert!(coloured.contains("\x1b[1;31mbad    \x1b[0m"), "{coloured:?}");
         let mut plain = coloured;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::profile::ProfiledDocument;
 use model::cell::RecordedCell;
 use model::environment::{BlockDevice, Cpu, KernelFacts, Mount, NumaNode, ServerFacts, VirtualMachine};
 use model::limits::LimitsInForce;
@@ -11,7 +12,6 @@ use model::record::{
     Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::Statistics;
-use report::profile::ProfiledDocument;
 use serde::Serialize;
 use store::{Check, Listing, Problem, Reindexed};
 
@@ -19,7 +19,7 @@ const SCHEMA: u32 = 1;
 
 /// `store list --format json`.
 #[derive(Serialize)]
-pub(super) struct ListDocument<'a> {
+pub struct ListDocument<'a> {
     schema: u32,
     trials: Vec<TrialLine<'a>>,
     unreadable: Vec<ProblemDocument<'a>>,
@@ -40,7 +40,7 @@ struct TrialLine<'a> {
 
 /// `store show --format json`.
 #[derive(Serialize)]
-pub(super) struct ShowDocument<'a> {
+pub struct ShowDocument<'a> {
     schema: u32,
     trial: TrialDocument<'a>,
     environment: EnvironmentDocument<'a>,
@@ -237,7 +237,7 @@ struct LogDocument<'a> {
 
 /// `store check --format json`.
 #[derive(Serialize)]
-pub(super) struct CheckDocument<'a> {
+pub struct CheckDocument<'a> {
     schema: u32,
     bundles: usize,
     problems: Vec<ProblemDocument<'a>>,
@@ -245,7 +245,7 @@ pub(super) struct CheckDocument<'a> {
 
 /// `store reindex --format json`.
 #[derive(Serialize)]
-pub(super) struct ReindexDocument<'a> {
+pub struct ReindexDocument<'a> {
     schema: u32,
     bundles: usize,
     rejected: Vec<ProblemDocument<'a>>,
@@ -260,7 +260,8 @@ struct ProblemDocument<'a> {
 }
 
 impl<'a> ListDocument<'a> {
-    pub(super) fn of(listing: &'a Listing) -> Self {
+    /// Document of a list.
+    pub fn new(listing: &'a Listing) -> Self {
         Self {
             schema: SCHEMA,
             trials: listing.trials.iter().map(TrialLine::of).collect(),
@@ -286,7 +287,8 @@ impl<'a> TrialLine<'a> {
 }
 
 impl<'a> ShowDocument<'a> {
-    pub(super) fn of(record: &'a TrialRecord) -> Self {
+    /// Document of a record.
+    pub fn new(record: &'a TrialRecord) -> Self {
         Self {
             schema: SCHEMA,
             trial: TrialDocument::of(&record.trial),
@@ -447,13 +449,15 @@ impl<'a> EventDocument<'a> {
 }
 
 impl<'a> CheckDocument<'a> {
-    pub(super) fn of(check: &'a Check) -> Self {
+    /// Document of a check.
+    pub fn new(check: &'a Check) -> Self {
         Self { schema: SCHEMA, bundles: check.bundles, problems: problems(&check.problems) }
     }
 }
 
 impl<'a> ReindexDocument<'a> {
-    pub(super) fn of(reindexed: &'a Reindexed) -> Self {
+    /// Document of a new index.
+    pub fn new(reindexed: &'a Reindexed) -> Self {
         Self { schema: SCHEMA, bundles: reindexed.bundles, rejected: problems(&reindexed.rejected) }
     }
 }

@@ -3,7 +3,8 @@
 use model::record::Trial;
 use plaintext::table::Table;
 
-pub(super) fn table(trials: &[Trial]) -> Table {
+/// One row a trial.
+pub fn table(trials: &[Trial]) -> Table {
     let mut table = Table::new(["id", "started", "campaign", "cell", "#tps", "validity"]);
     for trial in trials {
         table.push(vec![

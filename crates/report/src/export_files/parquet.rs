@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use report::export_tables::{Kind, Table, Value};
+use crate::export_tables::{Kind, Table, Value};
 use store::columns::{Column, Text, Values, Writer};
 
 use super::Rows;
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 65_536;
 
 struct Groups {
     writer: Writer<Box<dyn Write + Send>>,
-    columns: Vec<report::export_tables::Column>,
+    columns: Vec<crate::export_tables::Column>,
     values: Vec<Values>,
     rows: usize,
     /// The last text of each column, which many rows share.
@@ -28,8 +28,8 @@ pub(super) fn rows(out: Box<dyn Write + Send>, table: Table) -> io::Result<Box<d
     Ok(Box::new(Groups { writer, columns, values, rows: 0, last }))
 }
 
-fn empty(columns: &[report::export_tables::Column]) -> Vec<Values> {
-    let values = |column: &report::export_tables::Column| match column.kind {
+fn empty(columns: &[crate::export_tables::Column]) -> Vec<Values> {
+    let values = |column: &crate::export_tables::Column| match column.kind {
         Kind::Whole => Values::Whole(Vec::new()),
         Kind::Real => Values::Real(Vec::new()),
         Kind::Text | Kind::Json => Values::Text(Vec::new()),
@@ -38,7 +38,7 @@ fn empty(columns: &[report::export_tables::Column]) -> Vec<Values> {
     columns.iter().map(values).collect()
 }
 
-fn named(columns: &[report::export_tables::Column], values: Vec<Values>) -> Vec<Column> {
+fn named(columns: &[crate::export_tables::Column], values: Vec<Values>) -> Vec<Column> {
     columns.iter().zip(values).map(|(column, values)| Column::optional(column.name, values)).collect()
 }
 

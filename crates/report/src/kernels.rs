@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// Every kernel that was fetched.
 #[derive(Debug, Serialize)]
-pub(super) struct ListDocument {
+pub struct List {
     format: u32,
     cache: String,
     kernels: Vec<KernelEntry>,
@@ -37,8 +37,12 @@ struct KernelEntry {
     config: Option<String>,
 }
 
-impl ListDocument {
-    pub(super) fn of(cache: &Cache) -> Result<Self, machine::Error> {
+impl List {
+    /// Reads them from the cache.
+    ///
+    /// # Errors
+    /// The cache can't be read.
+    pub fn read(cache: &Cache) -> Result<Self, machine::Error> {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
@@ -46,7 +50,8 @@ impl ListDocument {
         })
     }
 
-    pub(super) fn table(&self) -> Table {
+    /// One row a kernel.
+    pub fn table(&self) -> Table {
         let mut table = Table::new(["labels", "release", "origin", "#size", "directory"]);
         for entry in &self.kernels {
             table.push(vec![
@@ -83,6 +88,6 @@ impl KernelEntry {
 }
 
 /// A size for people, in units of 1000.
-pub(super) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }

@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use tempfile::NamedTempFile;
+
+use super::ExportError;
 
 /// Where rows go, until they are all there. What is dropped before leaves nothing.
 pub(super) struct Pending {
@@ -21,7 +22,7 @@ impl Pending {
         Self { path: None, temporary: None }
     }
 
-    pub(super) fn file(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn file(path: &Path) -> Result<Self, ExportError> {
         // A link stays a link: the file that it names is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.exists() && !path.is_file() {
@@ -34,31 +35,31 @@ impl Pending {
             // As files usually are, less what the umask takes.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)
-            .with_context(|| format!("could not write to {}", directory.display()))?;
+            .map_err(|source| ExportError::Write { place: format!("to {}", directory.display()), source })?;
         Ok(Self { path: Some(path), temporary: Some(temporary) })
     }
 
     /// What to write to.
-    pub(super) fn writer(&self) -> anyhow::Result<Box<dyn Write + Send>> {
+    pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, ExportError> {
         let file = match (&self.path, &self.temporary) {
             (None, _) => return Ok(Box::new(BufWriter::new(io::stdout()))),
             (Some(_), Some(temporary)) => temporary.reopen(),
             (Some(path), None) => File::options().write(true).open(path),
         };
-        Ok(Box::new(BufWriter::new(file.with_context(|| self.failed())?)))
+        Ok(Box::new(BufWriter::new(file.map_err(|source| self.failed(source))?)))
     }
 
-    /// What could not be done where writing fails.
-    pub(super) fn failed(&self) -> String {
-        format!("could not write {}", self.shown())
+    /// The error of a failed write.
+    pub(super) fn failed(&self, source: io::Error) -> ExportError {
+        ExportError::Write { place: self.shown(), source }
     }
 
     /// Gives it its name, and says it.
-    pub(super) fn publish(self) -> anyhow::Result<String> {
+    pub(super) fn publish(self) -> Result<String, ExportError> {
         let shown = self.shown();
         if let (Some(path), Some(temporary)) = (self.path, self.temporary) {
             let named = temporary.as_file().sync_all().and_then(|()| Ok(temporary.persist(&path)?));
-            named.with_context(|| format!("could not write {shown}"))?;
+            named.map_err(|source| ExportError::Write { place: shown.clone(), source })?;
         }
         Ok(shown)
     }

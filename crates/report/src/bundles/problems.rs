@@ -4,11 +4,12 @@ use plaintext::table::Table;
 use store::Problem;
 
 /// One line a problem; empty where there is none.
-pub(super) fn lines(problems: &[Problem]) -> String {
+pub fn lines(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-pub(super) fn table(problems: &[Problem]) -> Table {
+/// One row a problem.
+pub fn table(problems: &[Problem]) -> Table {
     let mut table = Table::new(["bundle", "file", "problem", "what to do"]);
     for Problem { bundle, file, reason, advice } in problems.iter().cloned() {
         table.push(vec![bundle.unwrap_or_default(), file.unwrap_or_default(), reason, advice]);
@@ -17,6 +18,6 @@ pub(super) fn table(problems: &[Problem]) -> Table {
 }
 
 /// `1 bundle`, `2 bundles`.
-pub(super) fn bundles(n: usize) -> String {
+pub fn bundles(n: usize) -> String {
     format!("{n} bundle{}", if n == 1 { "" } else { "s" })
 }

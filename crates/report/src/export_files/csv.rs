@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use report::export_tables::{Table, Value};
+use crate::export_tables::{Table, Value};
 
 use super::Rows;
 

@@ -8,7 +8,7 @@ use server::{Installation, Template};
 
 /// Everything in the cache.
 #[derive(Debug, Serialize)]
-pub(super) struct ListDocument {
+pub struct List {
     format: u32,
     cache: String,
     installations: Vec<InstallationEntry>,
@@ -69,8 +69,12 @@ struct ServerEntry {
     log: String,
 }
 
-impl ListDocument {
-    pub(super) fn of(cache: &Cache) -> Result<Self, server::Error> {
+impl List {
+    /// Reads them from the cache.
+    ///
+    /// # Errors
+    /// The cache can't be read.
+    pub fn read(cache: &Cache) -> Result<Self, server::Error> {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
@@ -81,7 +85,7 @@ impl ListDocument {
     }
 
     /// One row each, so that it is one table in every format.
-    pub(super) fn table(&self) -> Table {
+    pub fn table(&self) -> Table {
         let mut table = Table::new(["what", "server", "#scale", "state", "#port", "directory"]);
         let mut row =
             |what: &str, server: &str, scale: Option<u32>, state: String, port: Option<u16>, at: &str| {
@@ -183,12 +187,12 @@ impl ServerEntry {
 }
 
 /// How to connect by TCP.
-pub(super) fn uri(server: &StandingServer) -> String {
+pub fn uri(server: &StandingServer) -> String {
     format!("postgresql://{}@127.0.0.1:{}/{}", server::USER, server.port(), database(server))
 }
 
 /// The database to look at: the one with pgbench's tables, where there are any.
-pub(super) fn database(server: &StandingServer) -> &'static str {
+pub fn database(server: &StandingServer) -> &'static str {
     match server.scale() {
         Some(_) => server::DATABASE,
         None => "postgres",

@@ -1,4 +1,4 @@
-//! Tells in the store what a campaign does, for `pgdyno serve` and whoever else reads its live file.
+//! The live file of a run: what a campaign does, for `pgdyno serve` and other readers of the store.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use model::plan::Plan;
 use model::record::{Run, Status, Trial};
-use runner::RunError;
-use runner::campaign::Executed;
-use runner::progress::{Event, Observer};
 use store::format::live::{
     self, Cell, Ended, How, Interval, Line, Notice, Preparing, TrialBegins, TrialEnded,
 };
 use store::{LiveWriter, Store, StoreError};
 
+use crate::RunError;
+use crate::campaign::Executed;
+use crate::progress::{Event, Observer};
+
 /// Steps of a preparation are told no more often.
 const PACE: Duration = Duration::from_millis(500);
 
-/// Hands on what happens, and writes it to the run's live file. A file that can't be written is told, once, and tried
-/// again with the next trial.
-pub(crate) struct Live<'a> {
+/// An observer that passes events on and writes them to the run's live file. A file that can't be written is reported
+/// once, and tried again with the next trial.
+pub struct LiveFile<'a> {
     store: &'a Store,
     plan: &'a Plan,
     run: &'a Run,
@@ -38,9 +39,9 @@ struct State {
     complained: bool,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveFile<'a> {
     /// Begins the live file of a run. `trials` are those of it that have been run; `further` is told everything, too.
-    pub(crate) fn begin(
+    pub fn begin(
         store: &'a Store,
         plan: &'a Plan,
         run: &'a Run,
@@ -67,7 +68,7 @@ impl<'a> Live<'a> {
     }
 
     /// The run has ended: the file goes.
-    pub(crate) fn end(self, executed: &Result<Executed, RunError>) {
+    pub fn end(self, executed: &Result<Executed, RunError>) {
         let (how, why) = match executed {
             Ok(Executed { interrupted: false, .. }) => (How::Finished, None),
             Ok(_) | Err(RunError::Interrupted) => (How::Interrupted, None),
@@ -165,7 +166,7 @@ impl<'a> Live<'a> {
     }
 }
 
-impl Observer for Live<'_> {
+impl Observer for LiveFile<'_> {
     fn see(&self, event: &Event) {
         self.further.see(event);
         self.tell(event);
@@ -234,7 +235,7 @@ mod tests {
         let (plan, run, heard) = (plan(), run(), Heard(Mutex::default()));
         // In its way, and so can't be replaced.
         std::fs::create_dir_all(folder.path().join(format!(".live-{}.jsonl/x", run.id))).unwrap();
-        let live = Live::begin(&store, &plan, &run, &[], &heard);
+        let live = LiveFile::begin(&store, &plan, &run, &[], &heard);
         live.see(&Event::TrialBegins {
             trial: &plan.trials[0],
             cell: plan.cell(&plan.trials[0]),
@@ -254,7 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let (plan, run, heard) = (plan(), run(), Heard(Mutex::default()));
-        let live = Live::begin(&store, &plan, &run, &[], &heard);
+        let live = LiveFile::begin(&store, &plan, &run, &[], &heard);
         let news = store.hear(&run.id).unwrap().news().unwrap();
         let Line::Run(head) = &news.lines[0] else { panic!("{news:?}") };
         assert_eq!((head.planned, head.campaign.as_str()), (6, "a"));

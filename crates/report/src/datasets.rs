@@ -9,7 +9,7 @@ use server::{Facts, Template};
 
 /// Every data set.
 #[derive(Debug, Serialize)]
-pub(super) struct ListDocument {
+pub struct List {
     format: u32,
     cache: String,
     datasets: Vec<DatasetEntry>,
@@ -34,8 +34,12 @@ struct DatasetEntry {
     directory: String,
 }
 
-impl ListDocument {
-    pub(super) fn of(cache: &Cache) -> Result<Self, server::Error> {
+impl List {
+    /// Reads them from the cache.
+    ///
+    /// # Errors
+    /// The cache can't be read.
+    pub fn read(cache: &Cache) -> Result<Self, server::Error> {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
@@ -43,7 +47,8 @@ impl ListDocument {
         })
     }
 
-    pub(super) fn table(&self) -> Table {
+    /// One row a data set.
+    pub fn table(&self) -> Table {
         let columns =
             ["name", "server", "initdb options", "#scale", "workload", "#size", "made", "last used", "state"];
         let mut table = Table::new(columns);
@@ -84,7 +89,7 @@ impl DatasetEntry {
 }
 
 /// A size for people, in units of 1000.
-pub(super) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }
 

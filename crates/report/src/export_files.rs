@@ -1,0 +1,223 @@
+//! Export tables in files: Parquet, CSV or JSON. Files are written under temporary names, and get theirs when all are whole.
+
+mod csv;
+mod file;
+mod jsonl;
+mod parquet;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::record::Trial;
+use store::{Store, StoreError};
+
+use crate::export_tables::{Table, Value};
+use file::Pending;
+
+/// Error of an export. Nothing is left of files that are not whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A file could not be written.
+    #[error("could not write {place}")]
+    Write {
+        /// The file, or its directory.
+        place: String,
+        /// Reason.
+        source: io::Error,
+    },
+    /// The directory is a file.
+    #[error("{} is there and no directory", .0.display())]
+    NoDirectory(PathBuf),
+    /// The directory could not be made.
+    #[error("could not make the directory {}", directory.display())]
+    MakeDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Reason.
+        source: io::Error,
+    },
+    /// A bundle can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ExportError {
+    /// Whether the reader of a pipe went away.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Format of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// Apache Parquet.
+    Parquet,
+    /// Comma-separated values, RFC 4180.
+    Csv,
+    /// JSON, an object a line.
+    Json,
+}
+
+impl FileFormat {
+    const ALL: [Self; 3] = [Self::Parquet, Self::Csv, Self::Json];
+
+    /// File name extensions, the usual one first.
+    const fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::Parquet => &["parquet"],
+            Self::Csv => &["csv"],
+            Self::Json => &["jsonl", "ndjson", "json"],
+        }
+    }
+
+    /// Format by a path's extension.
+    pub fn by_ending(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|format| format.endings().contains(&ending.as_str()))
+    }
+}
+
+/// An export: tables, format and place.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Tables, each of which gets a file.
+    pub tables: Vec<Table>,
+    /// Format of the files.
+    pub format: FileFormat,
+    /// The file of the only table, `-` for standard output; else the directory of all.
+    pub output: PathBuf,
+    /// Whether `output` is a file.
+    pub is_file: bool,
+}
+
+/// Outcome of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// All files are whole.
+    Whole(Vec<WrittenFile>),
+    /// The user ended it: no file is there.
+    Interrupted,
+}
+
+/// A file that is whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// Its path, or `standard output`.
+    pub path: String,
+    /// Its table.
+    pub table: Table,
+    /// Number of its rows.
+    pub rows: u64,
+}
+
+/// A file that takes rows.
+trait Rows {
+    fn add(&mut self, values: &[Value<'_>]) -> io::Result<()>;
+    /// Writes what is left, and makes the file whole.
+    fn end(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A table with its file.
+struct Output {
+    table: Table,
+    pending: Pending,
+    rows: Box<dyn Rows>,
+    count: u64,
+}
+
+impl Export {
+    /// Writes the tables of these trials; `is_interrupted` is asked before each row.
+    ///
+    /// # Errors
+    /// A file can't be written, or a bundle can't be read.
+    pub fn write(
+        &self,
+        store: &Store,
+        trials: &[&Trial],
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<Written, ExportError> {
+        if !self.is_file {
+            make_directory(&self.output)?;
+        }
+        let mut outputs = self.tables.iter().map(|table| self.open(*table)).collect::<Result<Vec<_>, _>>()?;
+        let added = add_all(&mut outputs, store, trials, is_interrupted);
+        if is_interrupted() {
+            return Ok(Written::Interrupted);
+        }
+        added?;
+        // Only when all are whole do they get their names.
+        let mut whole = Vec::new();
+        for Output { table, pending, rows, count } in outputs {
+            rows.end().map_err(|source| pending.failed(source))?;
+            whole.push((table, pending, count));
+        }
+        let named = whole
+            .into_iter()
+            .map(|(table, pending, rows)| Ok(WrittenFile { path: pending.publish()?, table, rows }));
+        Ok(Written::Whole(named.collect::<Result<_, ExportError>>()?))
+    }
+
+    fn open(&self, table: Table) -> Result<Output, ExportError> {
+        let pending = if self.output == Path::new("-") {
+            Pending::stdout()
+        } else if self.is_file {
+            Pending::file(&self.output)?
+        } else {
+            let ending = self.format.endings().first().unwrap_or(&"");
+            Pending::file(&self.output.join(format!("{}.{ending}", table.name())))?
+        };
+        let out = pending.writer()?;
+        let rows = match self.format {
+            FileFormat::Parquet => parquet::rows(out, table),
+            FileFormat::Csv => csv::rows(out, table),
+            FileFormat::Json => Ok(jsonl::rows(out, table)),
+        };
+        let rows = rows.map_err(|source| pending.failed(source))?;
+        Ok(Output { table, pending, rows, count: 0 })
+    }
+}
+
+fn add_all(
+    outputs: &mut [Output],
+    store: &Store,
+    trials: &[&Trial],
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(), ExportError> {
+    for output in &mut *outputs {
+        let table = output.table;
+        let added = table.of_heads(trials, &mut |values| output.add(values, is_interrupted));
+        added.map_err(|source| output.pending.failed(source))?;
+    }
+    if outputs.iter().all(|output| matches!(output.table, Table::Runs | Table::Cells)) {
+        return Ok(());
+    }
+    for trial in trials {
+        let record = store.load(&trial.id)?;
+        for output in &mut *outputs {
+            let table = output.table;
+            let added = table.of_trial(&record, &mut |values| output.add(values, is_interrupted));
+            added.map_err(|source| output.pending.failed(source))?;
+        }
+    }
+    Ok(())
+}
+
+impl Output {
+    /// Adds a row, unless the user wants to stop.
+    fn add(&mut self, values: &[Value<'_>], is_interrupted: &dyn Fn() -> bool) -> io::Result<()> {
+        if is_interrupted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        self.count += 1;
+        self.rows.add(values)
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), ExportError> {
+    if path.exists() && !path.is_dir() {
+        return Err(ExportError::NoDirectory(path.to_owned()));
+    }
+    std::fs::create_dir_all(path)
+        .map_err(|source| ExportError::MakeDirectory { directory: path.to_owned(), source })
+}
