@@ -32,7 +32,11 @@ const HOUSE: [(&str, u8, &[&str]); 21] = [
         ],
     ),
     ("analysis", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
-    ("report", 3, &["model", "stats", "plaintext", "diagnose", "store", "analysis"]),
+    (
+        "report",
+        3,
+        &["model", "stats", "plaintext", "host", "server", "machine", "diagnose", "store", "analysis"],
+    ),
     ("bench", 3, &["model", "script", "wire", "plaintext", "driver", "store"]),
     ("pgbench", 3, &["model", "script", "wire", "driver"]),
     (
