@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, Result};
 use clap::Parser;
 use host::{Cache, Progress};
+use model::version::Major;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use round::{Round, Setup};
@@ -100,7 +101,7 @@ fn pgbench_version(program: &PathBuf) -> Result<(String, String)> {
     let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
     let number =
         said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
-    let major = number.and_then(|number| number.split('.').next()).map(str::to_owned);
+    let major = number.and_then(Major::from_reported).map(|major| major.to_string());
     Ok((said.clone(), major.with_context(|| format!("no version in what pgbench says: \"{said}\""))?))
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use driver::{Arrivals, Load, Spacing};
+use model::version::Version;
 use serde::Serialize;
 use wire::{ConnectParams, Transport};
 
@@ -54,7 +55,7 @@ impl ServerDescription {
             format!("{name}:{}", host.port)
         };
         Self {
-            version: (version > 0).then(|| version_text(version)),
+            version: (version > 0).then(|| Version::from_number(version).to_string()),
             hosts: connection.hosts.iter().map(host).collect(),
             transport: match connection.hosts.first().map(wire::Host::transport) {
                 Some(Transport::Unix) => "unix",
@@ -152,24 +153,5 @@ fn arrivals(arrivals: &Arrivals, warmup: Duration) -> Option<String> {
             });
             Some(format!("{}, {spacing}", stages.collect::<Vec<_>>().join(", ")))
         }
-    }
-}
-
-/// `server_version_num` as PostgreSQL writes versions.
-fn version_text(number: u32) -> String {
-    if number >= 100_000 {
-        format!("{}.{}", number / 10_000, number % 10_000)
-    } else {
-        format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_written_as_postgresql_does() {
-        assert_eq!([180_001, 90_624].map(version_text), ["18.1", "9.6.24"]);
     }
 }

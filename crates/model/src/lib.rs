@@ -5,7 +5,7 @@
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
 //! the [`metrics`] that were read beside the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
 //! and the [`statistics`] of the run itself. [`machine`] is what a kernel runs on, [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
-//! [`acceptance`] what somebody made of a shift.
+//! [`acceptance`] what somebody made of a shift, [`version`] a version of PostgreSQL.
 
 pub mod acceptance;
 pub mod cell;
@@ -32,5 +32,6 @@ pub mod statistics;
 pub mod units;
 pub mod validity;
 mod value;
+pub mod version;
 pub mod waits;
 pub mod workload;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::version::VersionRequest;
+
 /// A server that a campaign names, and what kind of server it is. A version as a level of the factor `server` is one of
 /// that name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,13 +74,8 @@ pub struct Dsn {
     pub may_set: bool,
 }
 
-/// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`), of a release that may exist.
+/// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). Whether it is available is the crate
+/// `server`'s to find out.
 pub(crate) fn is_version(text: &str) -> bool {
-    let parts: Vec<Option<u32>> =
-        text.split('.').map(|part| part.parse().ok().filter(|_| part.len() <= 4)).collect();
-    match parts.as_slice() {
-        [Some(9), Some(_)] | [Some(9), Some(_), Some(_)] => true,
-        [Some(major)] | [Some(major), Some(_)] => *major >= 10,
-        _ => false,
-    }
+    text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9)
 }

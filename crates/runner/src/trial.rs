@@ -19,6 +19,7 @@ use model::record::{
 };
 use model::secret::mask;
 use model::units::Rate;
+use model::version::Major;
 use model::waits::Waits;
 use model::workload::Custom;
 use server::RawReading;
@@ -81,8 +82,8 @@ struct Before {
 impl Before {
     /// Whether what sessions did is seen some time after they have ended: before PostgreSQL 15.
     fn reports_late(&self) -> bool {
-        let major = self.version.as_ref().and_then(|version| version.split('.').next()?.parse::<u32>().ok());
-        major.is_some_and(|major| major < 15)
+        let major = self.version.as_deref().and_then(Major::from_reported);
+        major.is_some_and(|major| major < Major::new(15))
     }
 }
 

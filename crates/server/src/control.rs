@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use model::version::Major;
 use model::workload::Statement;
 use wire::blocking::{Session, SessionError};
 use wire::{ConnectParams, TargetSessionAttrs};
 
-use crate::Major;
 use crate::error::{Error, sql_text};
 
 /// `application_name` of these sessions.

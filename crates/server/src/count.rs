@@ -6,9 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+use model::version::Major;
 use wire::blocking::{Session, SessionError};
 
-use crate::Major;
 use crate::control::Control;
 use crate::error::Error;
 use host::process::LOOK_AGAIN;

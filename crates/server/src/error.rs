@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use host::MAKE_ROOM;
+use model::version::NotAVersion;
 use wire::blocking::SessionError;
 
 /// SQLSTATE disk_full.
@@ -15,15 +16,9 @@ pub enum Error {
     /// Work on this host failed, or the user ended it.
     #[error(transparent)]
     Host(#[from] host::Error),
-    /// Not the form of a PostgreSQL version.
-    #[error(
-        "\"{text}\" is not a PostgreSQL version: expected a major such as \"18\" or \"9.6\", or a full version such as \
-         \"16.4\""
-    )]
-    NotAVersion {
-        /// What was given.
-        text: String,
-    },
+    /// A text that does not have the form of a PostgreSQL version.
+    #[error(transparent)]
+    NotAVersion(#[from] NotAVersion),
     /// No archive has this version.
     #[error(
         "there is no embedded PostgreSQL {wanted}; available are {}, and earlier minor releases of these",

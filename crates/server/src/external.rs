@@ -18,10 +18,10 @@ use model::environment::ServerFacts;
 use model::message::Connection;
 use model::record::Setting;
 use model::server::Dsn;
+use model::version::Major;
 use model::workload::{Statement, Transport};
 use wire::blocking::Session;
 
-use crate::Major;
 use crate::control::Control;
 use crate::dataset::content::Content;
 use crate::error::Error;
@@ -301,11 +301,11 @@ impl Drop for ExternalServer {
 /// Whether this is a server that can be measured; gives its major.
 fn look_over(control: &Control, session: &mut Session) -> Result<Major, Error> {
     let refuse = |why: &str| Error::External { server: control.called.clone(), why: why.to_owned() };
-    let (number, is_standby): (u64, bool) = session
+    let (number, is_standby): (u32, bool) = session
         .query_one("SELECT current_setting('server_version_num'), pg_is_in_recovery()")
         .map_err(|error| control.error("ask for the version", &error))?;
-    let major = Major::of_number(number);
-    if major < Major::of_number(90_600) {
+    let major = Major::from_number(number);
+    if major < Major::from_number(90_600) {
         return Err(refuse("it is older than PostgreSQL 9.6, which pgdyno does not know"));
     }
     if is_standby {

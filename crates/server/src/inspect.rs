@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use model::environment::{RELATIONS, Relation, ServerFacts};
 use model::record::Setting;
 use model::secret::{MASK, is_secret_name, mask};
+use model::version::Major;
 use wire::blocking::Session;
 
 use crate::control::Control;
 use crate::error::Error;
-use crate::version::Major;
 
 /// Settings that are commands or connection strings, which may have secrets anywhere in them.
 const MASKED_SETTINGS: [&str; 6] = [

@@ -10,6 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use model::units::Size;
+use model::version::Major;
 use rustix::process::Signal;
 use wire::blocking::Session;
 
@@ -177,7 +178,7 @@ impl Launch<'_> {
         let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else { return false };
         let mut lines = text.lines().map(str::trim);
         let is_ours = lines.next() == Some(&pid.to_string());
-        let states_it = self.installation.version().major() >= crate::Major::new(10);
+        let states_it = self.installation.version().major() >= Major::new(10);
         is_ours && (!states_it || lines.nth(6) == Some("ready"))
     }
 

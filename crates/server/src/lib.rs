@@ -26,7 +26,6 @@ mod server;
 mod sockets;
 pub mod standing;
 mod sweep;
-mod version;
 
 pub use cluster::Cluster;
 pub use data::copy::Copied;
@@ -44,7 +43,6 @@ pub use readiness::Warmed;
 pub use remove::remove;
 pub use server::{Server, StopMode};
 pub use sweep::{Swept, sweep};
-pub use version::{Major, Version};
 
 /// The database that is under load. Control connections go to `postgres`, so that they do not count in it.
 pub const DATABASE: &str = "pgdyno";

@@ -5,4 +5,5 @@ pub(crate) mod build_flags;
 mod in_place;
 pub(crate) mod install;
 pub(crate) mod installation;
+mod releases;
 pub(crate) mod source;

@@ -4,13 +4,13 @@ use std::fs;
 
 use host::files::remove_tree;
 use host::{Cache, Doing, Lock};
+use model::version::VersionRequest;
 
 use crate::dataset::template;
 use crate::error::Error;
 use crate::programs::installation::{Installation, downloaded, find, lock_file, partial};
 use crate::programs::source;
 use crate::standing;
-use crate::version::Wanted;
 
 /// Removes what of a version is installed (all downloaded releases of a major), or the installation of an identity,
 /// with its templates. Gives the identities that were removed.
@@ -21,13 +21,14 @@ pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
     let found = match find(cache, version)? {
         Some(installation) => vec![installation],
         None => {
-            let wanted: Wanted = version
-                .parse()
-                // What looks like an identity is no mistyped version.
-                .map_err(|error| match version.contains('-') {
-                    true => Error::NotInstalled { version: version.to_owned() },
-                    false => error,
-                })?;
+            let wanted = version.parse::<VersionRequest>().map_err(|error| {
+                // An identity has a hyphen, a mistyped version hardly.
+                if version.contains('-') {
+                    Error::NotInstalled { version: version.to_owned() }
+                } else {
+                    error.into()
+                }
+            })?;
             downloaded(cache, wanted)?
         }
     };

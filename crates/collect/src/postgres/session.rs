@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use model::version::Major;
 use wire::blocking::{self, SessionError};
 use wire::{ConnectParams, ResultSet, TargetSessionAttrs, Values};
 
@@ -92,7 +93,7 @@ impl Session {
         let told = session.ask(&settings(timeout)).map_err(|refusal| refusal.why)?.next();
         let number = told.and_then(|row| row.get(1)?.parse::<u32>().ok());
         let pid = told.and_then(|row| row.get(2)?.parse().ok());
-        session.major = number.ok_or("the server does not tell its version")? / 10_000;
+        session.major = Major::from_number(number.ok_or("the server does not tell its version")?).first();
         session.pid = pid.ok_or("the server does not tell which of its processes answers")?;
         Ok(session)
     }

@@ -13,6 +13,7 @@ use model::factor::Factor;
 use model::limits::Limits;
 use model::plan::{Plan, PlannedTrial, RunSettings};
 use model::server::{ServerSpec, Source};
+use model::version::{Major, VersionRequest};
 use model::workload::Custom;
 use plaintext::table::{Format, Table};
 use serde::Serialize;
@@ -204,9 +205,8 @@ fn known_confounds(plan: &Plan) -> anyhow::Result<Vec<Confound>> {
 /// of which `initdb` decides.
 fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts> {
     let of_version = |known: &Installation, wanted: &str| {
-        let version = known.version().to_string();
         known.origin() == Origin::Embedded
-            && (version == wanted || version.starts_with(&format!("{wanted}.")))
+            && wanted.parse::<VersionRequest>().is_ok_and(|wanted| wanted.allows(known.version()))
     };
     let installation = match (cache, &server.source) {
         (Some(cache), Source::Embedded(wanted)) => {
@@ -217,11 +217,9 @@ fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts>
         }
         _ => None,
     };
-    let major: Option<u32> = match (&installation, &server.source) {
-        (Some(installation), _) => {
-            installation.version().to_string().split('.').next().and_then(|n| n.parse().ok())
-        }
-        (None, Source::Embedded(wanted)) => wanted.split('.').next().and_then(|number| number.parse().ok()),
+    let major = match (&installation, &server.source) {
+        (Some(installation), _) => Some(installation.version().major()),
+        (None, Source::Embedded(wanted)) => wanted.parse::<VersionRequest>().ok().map(VersionRequest::major),
         (None, _) => None,
     };
     let mut facts = installation.as_ref().map(runner::build_facts).unwrap_or_default();
@@ -241,7 +239,7 @@ fn foreseen(cache: Option<&Cache>, server: &ServerSpec) -> anyhow::Result<Facts>
 }
 
 /// The first major whose `initdb` makes data checksums without being asked.
-const CHECKSUMS_BY_DEFAULT: u32 = 18;
+const CHECKSUMS_BY_DEFAULT: Major = Major::new(18);
 
 /// `quick: 20 cells × 3 repeats = 60 trials, about 3 min of trials (…)`.
 pub(crate) fn headline(plan: &Plan) -> String {

@@ -185,7 +185,7 @@ impl ServerArgs {
 fn is_usage(error: &server::Error) -> bool {
     matches!(
         error,
-        server::Error::NotAVersion { .. }
+        server::Error::NotAVersion(_)
             | server::Error::NoSuchVersion { .. }
             | server::Error::NotInstalled { .. }
             | server::Error::Source { .. }

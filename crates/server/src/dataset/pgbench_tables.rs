@@ -4,7 +4,7 @@
 //! pgbench itself by this crate's tests. One branch has 10 tellers and 100,000 accounts. `filler` is null in branches
 //! and tellers; in accounts it is the empty string, which `char(84)` pads with blanks, so that it takes its room.
 
-use crate::Major;
+use model::version::Major;
 
 /// From this scale on account numbers do not fit into 32 bits in pgbench's view, and `aid` is a `bigint`.
 const BIGINT_FROM_SCALE: u32 = 20_000;

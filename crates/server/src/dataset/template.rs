@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::version::{Version, VersionRequest};
 use serde::{Deserialize, Serialize};
 use wire::blocking::SessionError;
 
@@ -20,7 +21,6 @@ use crate::dataset::{disk, eviction};
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use crate::server::{Server, StopMode};
-use crate::version::{Version, Wanted};
 use host::Cache;
 use host::Doing;
 use host::Fingerprint;
@@ -187,7 +187,8 @@ impl Template {
 
     /// Whether a user means its server by this: a major, a full version, or its [`Installation::identity`].
     pub fn is_of(&self, server: &str) -> bool {
-        server == self.server() || server.parse::<Wanted>().is_ok_and(|wanted| wanted.allows(self.version))
+        server == self.server()
+            || server.parse::<VersionRequest>().is_ok_and(|wanted| wanted.allows(self.version))
     }
 
     /// The version of these programs.

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use model::version::Major;
 use serde::{Deserialize, Serialize};
 use wire::blocking::Session;
 use wire::quote_literal;
@@ -12,7 +13,8 @@ use crate::control::{Control, INSUFFICIENT_PRIVILEGE, sqlstate};
 use crate::dataset::content::Content;
 use crate::dataset::fill::fill;
 use crate::error::{Error, sql_text};
-use crate::{DATABASE, Major};
+
+use crate::DATABASE;
 use host::Progress;
 
 /// Raised when what is in a template changes; older ones are then made anew.

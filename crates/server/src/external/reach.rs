@@ -2,10 +2,10 @@
 
 use model::message::{Connection, Endpoint};
 use model::server::Dsn;
+use model::version::Major;
 use model::workload::Transport;
 use wire::{ConnectParams, Given, Host, TlsContext};
 
-use crate::Major;
 use crate::control::{APPLICATION_NAME, Control};
 use crate::error::Error;
 

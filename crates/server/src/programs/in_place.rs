@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use jiff::Timestamp;
+use model::version::Version;
 
 use crate::error::Error;
 use crate::programs::installation::{Installation, Origin, Record, missing_program};
-use crate::version::Version;
 use host::Cache;
 use host::Doing;
 use host::Fingerprint;

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use model::version::{Version, VersionRequest};
 
 use crate::error::Error;
 use crate::programs::archives::Archives;
 use crate::programs::installation::{
     Installation, Origin, Record, downloaded, find, lock_file, missing_program, put_in_place,
 };
-use crate::version::{Version, Wanted};
+use crate::programs::releases::version_of;
 use host::Cache;
 use host::Lock;
 use host::{Progress, unless_interrupted};
@@ -28,12 +29,12 @@ pub struct Release {
 /// # Errors
 /// Not a version; no such version; neither cached nor can the archive be asked.
 pub fn resolve(cache: &Cache, version: &str) -> Result<Release, Error> {
-    let wanted: Wanted = version.parse()?;
+    let wanted: VersionRequest = version.parse()?;
     if let Some(installation) = newest_downloaded(cache, wanted)? {
         return Ok(Release { version: installation.version(), installed: true });
     }
     let release = Archives::configured().find(wanted)?;
-    Ok(Release { version: Version::of_release(&release), installed: false })
+    Ok(Release { version: version_of(&release), installed: false })
 }
 
 /// Makes a version available: what is cached is used as it is, without the network; else the newest release is
@@ -54,9 +55,9 @@ pub fn install(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<
 /// # Errors
 /// Not a version; no such version; it can't be downloaded or unpacked.
 pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<Installation, Error> {
-    let wanted: Wanted = version.parse()?;
+    let wanted: VersionRequest = version.parse()?;
     let cached = newest_downloaded(cache, wanted)?;
-    if let (Some(installation), Wanted::Exactly(_)) = (&cached, wanted) {
+    if let (Some(installation), VersionRequest::Exactly(_)) = (&cached, wanted) {
         return Ok(installation.clone());
     }
     let archives = Archives::configured();
@@ -72,7 +73,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         }
         (found, _) => found?,
     };
-    let version = Version::of_release(&release);
+    let version = version_of(&release);
     let identity = version.to_string();
     let _lock = Lock::exclusive(&lock_file(cache, &identity))?;
     if let Some(installation) = find(cache, &identity)? {
@@ -106,6 +107,6 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
     })
 }
 
-fn newest_downloaded(cache: &Cache, wanted: Wanted) -> Result<Option<Installation>, Error> {
+fn newest_downloaded(cache: &Cache, wanted: VersionRequest) -> Result<Option<Installation>, Error> {
     Ok(downloaded(cache, wanted)?.pop())
 }

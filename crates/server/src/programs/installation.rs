@@ -7,13 +7,13 @@ use std::process::Command;
 
 use jiff::Timestamp;
 use model::server::{BuildSystem, Source};
+use model::version::{Version, VersionRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::programs::in_place::{Stamp, in_place};
 use crate::programs::install::install;
 use crate::programs::source;
-use crate::version::{Version, Wanted};
 use host::Cache;
 use host::Doing;
 use host::Lock;
@@ -290,7 +290,7 @@ fn open_to_all(path: &Path) -> Result<(), Error> {
 }
 
 /// The downloaded versions that would do, oldest first.
-pub(crate) fn downloaded(cache: &Cache, wanted: Wanted) -> Result<Vec<Installation>, Error> {
+pub(crate) fn downloaded(cache: &Cache, wanted: VersionRequest) -> Result<Vec<Installation>, Error> {
     let fits = |found: &Installation| found.origin() == Origin::Embedded && wanted.allows(found.version);
     Ok(installed(cache)?.into_iter().filter(fits).collect())
 }

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use model::version::Version;
 use rustix::process::Signal;
 
 use crate::error::Error;
-use crate::version::Version;
 use host::Doing;
 use host::Progress;
 use host::process::{LAST_LINES, last_lines};

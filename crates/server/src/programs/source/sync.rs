@@ -9,11 +9,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use model::version::Version;
+
 use super::content::{Content, walk};
 use super::refuse;
 use super::run::Runner;
 use crate::error::Error;
-use crate::version::Version;
 use host::Doing;
 use host::files::remove_tree;
 use host::{Progress, unless_interrupted};

