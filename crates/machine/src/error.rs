@@ -1,5 +1,6 @@
 //! Errors of kernels, virtual machines and reboots, and what to do about them.
 
+use std::io;
 use std::path::PathBuf;
 
 /// Error of getting or booting a kernel.
@@ -53,6 +54,24 @@ pub enum Error {
         /// What was found, and what was expected.
         why: String,
     },
+    /// A file that is no bootable kernel.
+    #[error("the kernel {path} can't be used: {source}")]
+    Image {
+        /// Its path.
+        path: PathBuf,
+        /// What was found, and what was expected.
+        source: ImageError,
+    },
+    /// A module that can't be loaded.
+    #[error("the kernel {kernel} can't be used: its module {module}: {source}")]
+    Module {
+        /// Its path, or where it is from.
+        kernel: String,
+        /// The module's file.
+        module: PathBuf,
+        /// Why.
+        source: ModuleError,
+    },
     /// A kernel without what is needed.
     #[error(
         "the kernel {release} ({origin}) lacks the driver {driver}: it is neither built in nor a module in {modules}; take \
@@ -75,4 +94,47 @@ impl Error {
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Host(host::Error::Interrupted))
     }
+}
+
+/// Why a file is no kernel that can be booted.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The file can't be opened.
+    #[error("it can't be opened: {0}")]
+    Open(#[source] io::Error),
+    /// The file can't be read.
+    #[error("it can't be read: {0}")]
+    Read(#[source] io::Error),
+    /// The file is something else.
+    #[error("it is {found}; {EXPECTED}")]
+    NotAnImage {
+        /// Its kind.
+        found: &'static str,
+    },
+    /// The header has an early form.
+    #[error("it is an image of before Linux 2.0; {EXPECTED}")]
+    TooOld,
+    /// The header has no release.
+    #[error("its header does not say which release of Linux it is: it is cut off, or was changed")]
+    NoRelease,
+}
+
+const EXPECTED: &str =
+    "expected a bzImage of x86, as `make bzImage` leaves it in arch/x86/boot and distributions call vmlinuz";
+
+/// Why a file is no kernel module.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleError {
+    /// The file can't be read or decompressed.
+    #[error("it can't be read: {0}")]
+    Read(#[source] io::Error),
+    /// The file is too large.
+    #[error("it is larger than any module")]
+    TooLarge,
+    /// The file is no object file.
+    #[error("it is no module: {0}")]
+    NotAnObject(#[source] object::Error),
+    /// The file has no section `.modinfo`.
+    #[error("it is no module: there is no .modinfo in it")]
+    NoInfo,
 }

@@ -6,7 +6,7 @@ mod kernel;
 pub mod reboot;
 pub mod vm;
 
-pub use error::Error;
+pub use error::{Error, ImageError, ModuleError};
 pub use kernel::{
     Fetched, Kernel, ModuleFile, StoredKernel, fetch_kernel, kernel, kernels, modules, remove_kernel, sweep,
 };

@@ -18,5 +18,5 @@ mod virtiofs;
 pub use disk::image;
 pub use initramfs::Root;
 pub use link::Frame;
-pub use probe::works_here;
+pub use probe::{Kvm, works_here};
 pub use qemu::{Hardware, Vm, VmError, cpu_model, emulator};

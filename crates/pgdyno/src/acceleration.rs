@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use host::Cache;
+use machine::vm::Kvm;
 use model::machine::Acceleration;
 
 use crate::campaign_file::CampaignFile;
@@ -26,8 +27,8 @@ pub(crate) fn decide(file: CampaignFile) -> anyhow::Result<CampaignFile> {
     bar.clear();
     let program = std::env::current_exe()?;
     let acceleration = match machine::vm::works_here(&cache, &kernel?.image, &program)? {
-        Ok(()) => Acceleration::Kvm,
-        Err(why) => {
+        Kvm::Works => Acceleration::Kvm,
+        Kvm::Fails(why) => {
             let why = why.lines().next().unwrap_or_default().to_owned();
             note(&format!(
                 "KVM runs no kernels here, so instructions are counted (acceleration icount): {why}\n"

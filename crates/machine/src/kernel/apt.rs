@@ -131,7 +131,12 @@ pub(crate) fn unpack(
     })
 }
 
-/// Asks apt for one label's sake.
+/// A command of apt failed: its last lines of error output, else its exit status.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct CommandFailed(String);
+
+/// Runs commands of apt for one label.
 struct Apt<'a> {
     label: &'a str,
     progress: &'a dyn Progress,
@@ -156,9 +161,12 @@ impl Apt<'_> {
         Ok(self.run(command, || {})?.map_or_else(|_| Vec::new(), |text| read(&text)))
     }
 
-    /// Runs a command to its end, calling `meanwhile` again and again. Gives what it said: its output, or its last words
-    /// where it failed.
-    fn run(&self, mut command: Command, meanwhile: impl Fn()) -> Result<Result<String, String>, Error> {
+    /// Runs a command to its end, calling `meanwhile` again and again; returns its output.
+    fn run(
+        &self,
+        mut command: Command,
+        meanwhile: impl Fn(),
+    ) -> Result<Result<String, CommandFailed>, Error> {
         let program = PathBuf::from(command.get_program());
         let file = || tempfile::tempfile().doing("make a temporary file in", &std::env::temp_dir());
         let (out, err) = (file()?, file()?);
@@ -181,10 +189,10 @@ impl Apt<'_> {
             return Ok(Ok(out));
         }
         let words = said(err)?;
-        Ok(Err(match words.trim() {
+        Ok(Err(CommandFailed(match words.trim() {
             "" => status.to_string(),
             words => last_lines(words, LAST_LINES),
-        }))
+        })))
     }
 
     fn no_apt(&self, program: &Path) -> Error {

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use crate::error::ImageError;
+
 /// The header's mark, and where it is.
 const MARK: (usize, &[u8]) = (0x202, b"HdrS");
 /// Where the header has the version of the boot protocol.
@@ -17,22 +19,20 @@ const FIRST_PROTOCOL: u16 = 0x0200;
 /// The version is within this: its place has 16 bits.
 const HEAD: u64 = 0x1_0000 + 0x400;
 
-/// The release of the kernel in a bzImage: what `uname -r` says when it runs. Else what the file is instead.
-pub(crate) fn release(path: &Path) -> Result<String, String> {
+/// The release of the kernel in a bzImage: what `uname -r` prints when it runs.
+pub(crate) fn release(path: &Path) -> Result<String, ImageError> {
     let mut head = Vec::new();
-    let file = File::open(path).map_err(|error| format!("it can't be opened: {error}"))?;
-    file.take(HEAD).read_to_end(&mut head).map_err(|error| format!("it can't be read: {error}"))?;
+    let file = File::open(path).map_err(ImageError::Open)?;
+    file.take(HEAD).read_to_end(&mut head).map_err(ImageError::Read)?;
     release_in(&head)
 }
 
-fn release_in(head: &[u8]) -> Result<String, String> {
-    const EXPECTED: &str = "expected a bzImage of x86, as `make bzImage` leaves it in arch/x86/boot and distributions \
-                            call vmlinuz";
+fn release_in(head: &[u8]) -> Result<String, ImageError> {
     if !has(head, MARK.0, MARK.1) {
-        return Err(format!("it is {}; {EXPECTED}", what_else(head)));
+        return Err(ImageError::NotAnImage { found: what_else(head) });
     }
     if number(head, PROTOCOL).is_none_or(|protocol| protocol < FIRST_PROTOCOL) {
-        return Err(format!("it is an image of before Linux 2.0; {EXPECTED}"));
+        return Err(ImageError::TooOld);
     }
     let version = number(head, KERNEL_VERSION)
         .filter(|&at| at != 0)
@@ -40,13 +40,7 @@ fn release_in(head: &[u8]) -> Result<String, String> {
         .and_then(|version| version.split(|&byte| byte == 0).next())
         .and_then(|version| std::str::from_utf8(version).ok())
         .and_then(|version| version.split(' ').next());
-    match version.filter(|release| is_release(release)) {
-        Some(release) => Ok(release.to_owned()),
-        None => {
-            Err("its header does not say which release of Linux it is: it is cut off, or was changed"
-                .to_owned())
-        }
-    }
+    version.filter(|release| is_release(release)).map(str::to_owned).ok_or(ImageError::NoRelease)
 }
 
 /// Whether a text can be a kernel's release, and part of a path.
@@ -120,7 +114,7 @@ pub(crate) mod tests {
             (b"", "empty"),
             (b"hello", "no kernel"),
         ] {
-            let error = release_in(content).unwrap_err();
+            let error = release_in(content).unwrap_err().to_string();
             assert!(error.contains(is) && error.contains("expected a bzImage"), "{error}");
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn kernel(label: &str, base: &Path) -> Result<Kernel, Error> {
         })?,
         false => found.clone(),
     };
-    let release = image::release(&image).map_err(refuse)?;
+    let release = image::release(&image).map_err(|source| Error::Image { path: given.clone(), source })?;
     let place = image.parent().unwrap_or(&image);
     let (modules, config) = match tree(&image) {
         Some(tree) => (modules_of_tree(tree), file(tree.join(".config"))),

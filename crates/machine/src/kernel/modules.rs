@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection};
 
-use crate::error::Error;
+use crate::error::{Error, ModuleError};
 use crate::kernel::Kernel;
 use host::Doing;
 
@@ -69,12 +69,10 @@ impl Loading<'_> {
             driver: name.to_owned(),
             modules: self.directory.to_owned(),
         })?;
-        let refuse = |why: String| Error::Kernel {
-            kernel: self.kernel.origin.clone(),
-            why: format!("its module {}: {why}", file.display()),
-        };
+        let refuse =
+            |source| Error::Module { kernel: self.kernel.origin.clone(), module: file.clone(), source };
         let bytes = decompressed(file).map_err(refuse)?;
-        let needs = Needs::of(&bytes).map_err(refuse)?;
+        let needs = Needs::parse(&bytes).map_err(refuse)?;
         for wish in &needs.before {
             self.wish(wish)?;
         }
@@ -97,18 +95,17 @@ impl Loading<'_> {
     }
 }
 
-/// What a module says that it needs.
+/// The modules that a module needs, from its section `.modinfo`.
 struct Needs {
     depends: Vec<String>,
     before: Vec<String>,
 }
 
 impl Needs {
-    fn of(bytes: &[u8]) -> Result<Self, String> {
-        let none = |error: &dyn std::fmt::Display| format!("it is no module: {error}");
-        let file = object::File::parse(bytes).map_err(|error| none(&error))?;
-        let section = file.section_by_name(".modinfo").ok_or_else(|| none(&"there is no .modinfo in it"))?;
-        let info = section.data().map_err(|error| none(&error))?;
+    fn parse(bytes: &[u8]) -> Result<Self, ModuleError> {
+        let file = object::File::parse(bytes).map_err(ModuleError::NotAnObject)?;
+        let section = file.section_by_name(".modinfo").ok_or(ModuleError::NoInfo)?;
+        let info = section.data().map_err(ModuleError::NotAnObject)?;
         let info = String::from_utf8_lossy(info);
         let values = |key: &'static str| info.split('\0').filter_map(move |entry| entry.strip_prefix(key));
         let depends = values("depends=").flat_map(|names| names.split(','));
@@ -179,7 +176,7 @@ fn normal(name: &str) -> String {
     name.trim().replace('-', "_")
 }
 
-fn decompressed(file: &Path) -> Result<Vec<u8>, String> {
+fn decompressed(file: &Path) -> Result<Vec<u8>, ModuleError> {
     let read = || -> std::io::Result<Vec<u8>> {
         let opened = fs::File::open(file)?;
         let mut bytes = Vec::new();
@@ -192,11 +189,8 @@ fn decompressed(file: &Path) -> Result<Vec<u8>, String> {
         content.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    match read() {
-        Err(error) => Err(format!("it can't be read: {error}")),
-        Ok(bytes) if bytes.len() as u64 > MOST_BYTES => Err("it is larger than any module".to_owned()),
-        Ok(bytes) => Ok(bytes),
-    }
+    let bytes = read().map_err(ModuleError::Read)?;
+    if bytes.len() as u64 > MOST_BYTES { Err(ModuleError::TooLarge) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

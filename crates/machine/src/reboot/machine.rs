@@ -337,14 +337,15 @@ impl Machine {
     fn loader(&self, by: Option<Loader>) -> Result<Loader, Error> {
         let has_kexec =
             ["sbin/kexec", "usr/sbin/kexec", "usr/bin/kexec"].iter().any(|path| self.path(path).exists());
-        let kexec = match has_kexec {
-            true => Ok(Loader::Kexec),
-            false => Err("there is no kexec (Debian: apt-get install kexec-tools)".to_owned()),
+        let kexec = if has_kexec {
+            Ok(Loader::Kexec)
+        } else {
+            Err(refuse("there is no kexec (Debian: apt-get install kexec-tools)".to_owned()))
         };
         let grub = || self.grub_boots_once().map(|()| Loader::Grub);
         match by {
-            Some(Loader::Grub) => grub().map_err(refuse),
-            Some(Loader::Kexec) => kexec.map_err(refuse),
+            Some(Loader::Grub) => grub(),
+            Some(Loader::Kexec) => kexec,
             None => grub().or_else(|no_grub| {
                 kexec.map_err(|no_kexec| {
                     refuse(format!("nothing can boot a kernel once here: {no_grub}, and {no_kexec}"))
@@ -354,23 +355,26 @@ impl Machine {
     }
 
     /// Whether GRUB boots an entry once, and then surely not again.
-    fn grub_boots_once(&self) -> Result<(), String> {
-        let grub = self.grub().map_err(|error| error.to_string())?;
-        let text = fs::read_to_string(self.path(grub.join("grub.cfg"))).map_err(|error| error.to_string())?;
+    fn grub_boots_once(&self) -> Result<(), Error> {
+        let grub = self.grub()?;
+        let config = self.path(grub.join("grub.cfg"));
+        let text = fs::read_to_string(&config).doing("read", &config)?;
         let directory = grub.display();
         if !grub_cfg::boots_once(&text) {
-            return Err(format!("{directory}/grub.cfg reads no next_entry or no custom.cfg"));
+            return Err(refuse(format!("{directory}/grub.cfg reads no next_entry or no custom.cfg")));
         }
         if !self.has(&grub.join("grubenv")) {
-            return Err(format!("there is no {directory}/grubenv (`grub-editenv create` makes it)"));
+            return Err(refuse(format!("there is no {directory}/grubenv (`grub-editenv create` makes it)")));
         }
         // Where it can't write, it would boot the same entry for ever.
-        let (kind, device) = self.file_system(&grub).map_err(|error| error.to_string())?.unwrap_or_default();
+        let (kind, device) = self.file_system(&grub)?.unwrap_or_default();
         let is_plain = !["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().any(|odd| device.starts_with(odd));
-        match GRUB_WRITES.contains(&kind.as_str()) && is_plain {
-            true => Ok(()),
-            false => Err(format!("GRUB can't write {directory}/grubenv, which is on {device} ({kind})")),
+        if !GRUB_WRITES.contains(&kind.as_str()) || !is_plain {
+            return Err(refuse(format!(
+                "GRUB can't write {directory}/grubenv, which is on {device} ({kind})"
+            )));
         }
+        Ok(())
     }
 
     /// The directory of `grub.cfg`.

@@ -1,12 +1,14 @@
 //! Whether KVM runs kernels here. That /dev/kvm opens does not say so: within some virtual machines guests hang or die.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use model::machine::Acceleration;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::vm::guest::{Job, Orders};
 use crate::vm::initramfs::Root;
 use crate::vm::qemu::{Hardware, Vm, VmError, emulator};
@@ -27,12 +29,33 @@ struct Answer {
     why: String,
 }
 
-/// Whether KVM really runs kernels here, and why not: this one is booted, once for each boot of the host. `program` is
-/// pgdyno.
+/// Whether KVM runs kernels on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kvm {
+    /// A kernel booted.
+    Works,
+    /// No kernel booted, for this reason.
+    Fails(String),
+}
+
+/// Why KVM did not boot a kernel.
+#[derive(Debug, thiserror::Error)]
+enum ProbeError {
+    #[error("/dev/kvm can't be opened: {0}")]
+    Device(#[source] io::Error),
+    #[error(transparent)]
+    Pack(#[from] Error),
+    #[error(transparent)]
+    Vm(#[from] VmError),
+    #[error("the guest ended with {0}")]
+    Exit(u8),
+}
+
+/// Whether KVM really runs kernels here: this one is booted, once for each boot of the host. `program` is pgdyno.
 ///
 /// # Errors
 /// No emulator; the answer can't be kept.
-pub fn works_here(cache: &Cache, kernel: &Path, program: &Path) -> Result<Result<(), String>, VmError> {
+pub fn works_here(cache: &Cache, kernel: &Path, program: &Path) -> Result<Kvm, VmError> {
     let emulator = emulator()?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let file = cache.directory().join("kvm.json");
@@ -41,23 +64,20 @@ pub fn works_here(cache: &Cache, kernel: &Path, program: &Path) -> Result<Result
         Some(known) if known.boot == boot && known.emulator == emulator => known,
         _ => {
             let tried = try_it(cache, kernel, program);
-            let why = tried.as_ref().err().cloned().unwrap_or_default();
+            let why = tried.as_ref().err().map(ToString::to_string).unwrap_or_default();
             let answer = Answer { boot, emulator, works: tried.is_ok(), why };
             let text = serde_json::to_vec_pretty(&answer).doing("write", &file)?;
             fs::write(&file, text).doing("write", &file)?;
             answer
         }
     };
-    Ok(if answer.works { Ok(()) } else { Err(answer.why) })
+    Ok(if answer.works { Kvm::Works } else { Kvm::Fails(answer.why) })
 }
 
-fn try_it(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), String> {
-    if let Err(error) = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
-        return Err(format!("/dev/kvm can't be opened: {error}"));
-    }
-    let told = |error: &dyn std::error::Error| error.to_string();
-    let mut root = Root::new(cache.directory()).map_err(|error| told(&error))?;
-    Orders::of(Job::Probe).pack(&mut root, program, &[]).map_err(|error| told(&error))?;
+fn try_it(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), ProbeError> {
+    fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").map_err(ProbeError::Device)?;
+    let mut root = Root::new(cache.directory())?;
+    Orders::of(Job::Probe).pack(&mut root, program, &[])?;
     let hardware = Hardware {
         acceleration: Acceleration::Kvm,
         cpus: 1,
@@ -66,10 +86,8 @@ fn try_it(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), String> {
         host_files: false,
         patience: Some(BOOTS_WITHIN),
     };
-    let mut vm = Vm::boot(kernel, root, hardware, "").map_err(|error| told(&error))?;
-    match vm.run(&|| false, |_| ()) {
-        Ok(0) => Ok(()),
-        Ok(code) => Err(format!("the guest ended with {code}")),
-        Err(error) => Err(told(&error)),
+    match Vm::boot(kernel, root, hardware, "")?.run(&|| false, |_| ())? {
+        0 => Ok(()),
+        code => Err(ProbeError::Exit(code)),
     }
 }

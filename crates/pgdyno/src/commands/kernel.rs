@@ -128,7 +128,11 @@ impl KernelArgs {
 fn is_usage(error: &machine::Error) -> bool {
     matches!(
         error,
-        machine::Error::NotAKernel { .. } | machine::Error::NoKernel { .. } | machine::Error::Kernel { .. }
+        machine::Error::NotAKernel { .. }
+            | machine::Error::NoKernel { .. }
+            | machine::Error::Kernel { .. }
+            | machine::Error::Image { .. }
+            | machine::Error::Module { .. }
     )
 }
 

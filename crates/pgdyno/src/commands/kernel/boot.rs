@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use host::Cache;
 use machine::vm::guest::{Job, Orders};
-use machine::vm::{Frame, Hardware, Root, Vm};
+use machine::vm::{Frame, Hardware, Kvm, Root, Vm};
 use model::machine::Acceleration;
 use model::units::{Size, Span};
 
@@ -97,8 +97,8 @@ impl BootArgs {
         let acceleration = match self.acceleration.as_deref().map(named).transpose()? {
             Some(acceleration) => acceleration,
             None => match machine::vm::works_here(cache, &kernel.image, &program)? {
-                Ok(()) => Acceleration::Kvm,
-                Err(_) => Acceleration::Tcg,
+                Kvm::Works => Acceleration::Kvm,
+                Kvm::Fails(_) => Acceleration::Tcg,
             },
         };
         if acceleration == Acceleration::Icount && self.cpus != 1 {
