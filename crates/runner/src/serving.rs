@@ -45,7 +45,7 @@ impl Serving {
     }
 
     /// Runs statements in the tested database, in one session, up to one that is refused: its place, and why.
-    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
+    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error> {
         match self {
             Self::Own(server) => server.run_all(statements),
             Self::External(server) => server.run_all(statements),

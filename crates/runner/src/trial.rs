@@ -519,7 +519,8 @@ fn has_teardown(custom: &Custom) -> bool {
 fn tear_down(server: &Serving, cell: &Cell) -> Option<String> {
     let custom = cell.workload.custom().filter(|custom| has_teardown(custom))?;
     let statements = workload::teardown(custom, cell.scale).map_err(|error| error.to_string());
-    let torn_down = statements.and_then(|statements| server.run_all(&statements));
+    let torn_down =
+        statements.and_then(|statements| server.run_all(&statements).map_err(|error| error.to_string()));
     torn_down.err().map(|why| format!("the teardown failed: {why}"))
 }
 

@@ -72,14 +72,13 @@ impl Control {
         session.execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
     }
 
-    /// Runs statements in the tested database, in one session and in their order, up to one that is refused: its place,
-    /// and why.
-    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
-        let mut session = self.connect(crate::DATABASE).map_err(|error| error.to_string())?;
+    /// Runs statements in the tested database, in one session and in their order, up to one that is refused.
+    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
+        let mut session = self.connect(crate::DATABASE)?;
         for Statement { place, sql } in statements {
-            session.execute(sql).map_err(|error| match error.server_error() {
-                Some(refused) => format!("{place}: {}", refused.message),
-                None => format!("{place}: {}", sql_text(&error)),
+            session.execute(sql).map_err(|error| {
+                let refused = error.server_error().map(|refused| refused.message.clone());
+                Error::Statement { place: place.clone(), why: refused.unwrap_or_else(|| sql_text(&error)) }
             })?;
         }
         Ok(())

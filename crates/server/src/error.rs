@@ -1,5 +1,6 @@
 //! Errors of getting, filling, running and asking servers, and what to do about them.
 
+use std::io;
 use std::path::PathBuf;
 
 use host::MAKE_ROOM;
@@ -215,11 +216,19 @@ pub enum Error {
         log: String,
     },
     /// A server can't be held to its limits here.
-    #[error("can't limit {what}: {why}")]
+    #[error("can't limit {what}: {source}")]
     Limit {
         /// What, and to how much.
         what: String,
         /// Why, and what to do.
+        source: LimitError,
+    },
+    /// The server refused a statement of a workload.
+    #[error("{place}: {why}")]
+    Statement {
+        /// Where the statement is.
+        place: String,
+        /// The server's message.
         why: String,
     },
     /// The server was asked something and did not answer.
@@ -258,6 +267,86 @@ impl Error {
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Host(host::Error::Interrupted))
     }
+}
+
+/// Why control groups can't hold a server to limits.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// The kernel's list of groups or mounts can't be read.
+    #[error("{file} can't be read: {source}")]
+    Read {
+        /// The list.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no hierarchy.
+    #[error("the kernel's control groups are not mounted (neither v2 nor, with this controller, v1)")]
+    NotMounted,
+    /// A group has no such controller to give.
+    #[error("{group} does not have the controller {controller}")]
+    NoController {
+        /// The group.
+        group: PathBuf,
+        /// The controller.
+        controller: String,
+    },
+    /// A group can't be made.
+    #[error("{group} can't be made: {source}")]
+    Make {
+        /// The group.
+        group: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file of a group can't be written.
+    #[error("\"{value}\" can't be written to {file}: {source}")]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What was to be written.
+        value: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The kernel refuses a limit.
+    #[error("the kernel did not take \"{value}\" in {file}: {source}")]
+    Refused {
+        /// The file of the limit.
+        file: PathBuf,
+        /// The limit.
+        value: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A data directory can't be inspected.
+    #[error("{directory} can't be looked at: {source}")]
+    Inspect {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A data directory is not on a block device.
+    #[error(
+        "the file system of {directory} is on no block device of its own, as tmpfs, overlay and btrfs are not; set \
+         PGDYNO_CACHE to a directory on a file system that is, such as ext4 or xfs"
+    )]
+    NoDevice {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// No group of the hierarchy can have a group below it.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Everywhere(Vec<Self>),
+    /// No group could be made, with what to do.
+    #[error("{source}; {advice}")]
+    Groups {
+        /// Why.
+        source: Box<Self>,
+        /// What to do.
+        advice: &'static str,
+    },
 }
 
 /// The server's own message if there is one, else what happened to the connection, in one line.

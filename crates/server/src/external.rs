@@ -209,7 +209,7 @@ impl ExternalServer {
     ///
     /// # Errors
     /// There is no session; or the place of the one that was refused, and why: those after it are not run.
-    pub fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
+    pub fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
         self.reach.control.run_all(statements)
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use model::units::Size;
@@ -72,6 +72,17 @@ pub(crate) struct Launch<'a> {
     pub(crate) group: Option<&'a Group>,
 }
 
+/// Why a server does not take connections.
+#[derive(Debug, thiserror::Error)]
+enum NotReady {
+    #[error("it ended at once ({0})")]
+    Ended(ExitStatus),
+    #[error("it can't be watched ({0})")]
+    Unobservable(#[source] io::Error),
+    #[error("it was not ready within {} s ({last})", READY_WITHIN.as_secs())]
+    TimedOut { last: String },
+}
+
 /// A server that answers.
 pub(crate) struct Launched {
     pub(crate) child: Child,
@@ -122,7 +133,7 @@ impl Launch<'_> {
         };
         let child = child.doing("run", &self.installation.program("postgres"))?;
         let mut launched = Launched { child, port, log_from };
-        if let Err(why) = self.wait_until_ready(&mut launched) {
+        if let Err(error) = self.wait_until_ready(&mut launched) {
             if let Ok(None) = launched.child.try_wait() {
                 end_all(self.data)?;
                 let _ = launched.child.wait();
@@ -130,7 +141,7 @@ impl Launch<'_> {
             return Err(Error::Start {
                 version: self.installation.version().to_string(),
                 directory: self.data.to_owned(),
-                why: why + &self.killed(),
+                why: format!("{error}{}", self.killed()),
                 log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LAST_LINES),
             });
         }
@@ -152,14 +163,14 @@ impl Launch<'_> {
         }
     }
 
-    fn wait_until_ready(&self, launched: &mut Launched) -> Result<(), String> {
+    fn wait_until_ready(&self, launched: &mut Launched) -> Result<(), NotReady> {
         let end = Instant::now() + READY_WITHIN;
         let mut last = "it never said that it is ready".to_owned();
         while Instant::now() < end {
             match launched.child.try_wait() {
-                Ok(Some(status)) => return Err(format!("it ended at once ({status})")),
+                Ok(Some(status)) => return Err(NotReady::Ended(status)),
                 Ok(None) => {}
-                Err(error) => return Err(format!("it can't be watched ({error})")),
+                Err(error) => return Err(NotReady::Unobservable(error)),
             }
             if self.says_ready(launched.child.id()) {
                 match Session::connect(&socket_params(self.sockets, launched.port, crate::USER)) {
@@ -169,7 +180,7 @@ impl Launch<'_> {
             }
             std::thread::sleep(LOOK_AGAIN);
         }
-        Err(format!("it was not ready within {} s ({last})", READY_WITHIN.as_secs()))
+        Err(NotReady::TimedOut { last })
     }
 
     /// The postmaster writes its state to line 8 of `postmaster.pid`, from PostgreSQL 10 on; before, only a connection

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use model::limits::{DiskLimit, Limits, LimitsInForce, MemoryLimit};
 use rustix::process::Signal;
 
-use crate::error::Error;
+use crate::error::{Error, LimitError};
 use device::Device;
 use groups::{Controller, Version};
 use host::Cache;
@@ -53,7 +53,7 @@ impl Group {
         name: &str,
         note: &mut dyn FnMut(&Path) -> io::Result<()>,
     ) -> Result<Self, Error> {
-        let refuse = |why| Error::Limit { what: in_words(limits), why };
+        let refuse = |source| Error::Limit { what: in_words(limits), source };
         let mut wanted = Vec::new();
         wanted.extend((limits.memory != MemoryLimit::NONE).then_some(Controller::Memory));
         let device = match limits.disk.is_none() {
@@ -78,7 +78,7 @@ impl Group {
         Ok(group)
     }
 
-    fn limit_memory(&self, limit: MemoryLimit) -> Result<(), String> {
+    fn limit_memory(&self, limit: MemoryLimit) -> Result<(), LimitError> {
         let (Some((version, directory)), Some(bytes)) = (&self.memory, limit.bytes()) else { return Ok(()) };
         let put = |file: &str, value: u64| put(directory, file, &value.to_string());
         // What does not fit is not to be put out to swap, where there is any: that would be another disk.
@@ -98,7 +98,7 @@ impl Group {
         Ok(())
     }
 
-    fn limit_disk(&self, limit: &DiskLimit) -> Result<(), String> {
+    fn limit_disk(&self, limit: &DiskLimit) -> Result<(), LimitError> {
         let Some(((version, directory), device)) = &self.disk else { return Ok(()) };
         for (in_v2, in_v1, value) in DISK_LIMITS.map(|(in_v2, in_v1, of)| (in_v2, in_v1, of(limit))) {
             let Some(value) = value else { continue };
@@ -204,12 +204,12 @@ const DISK_LIMITS: [Limited; 4] = [
     ("wiops", "blkio.throttle.write_iops_device", |limit| limit.write_iops),
 ];
 
-fn put(directory: &Path, file: &str, value: &str) -> Result<(), String> {
+fn put(directory: &Path, file: &str, value: &str) -> Result<(), LimitError> {
     let file = directory.join(file);
     // Not made where it is not there: then the kernel was built without it.
     let written =
         OpenOptions::new().write(true).open(&file).and_then(|mut open| open.write_all(value.as_bytes()));
-    written.map_err(|error| format!("the kernel did not take \"{value}\" in {}: {error}", file.display()))
+    written.map_err(|source| LimitError::Refused { file, value: value.to_owned(), source })
 }
 
 /// The number in a file, or on its line that begins with a word.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+use std::num::ParseIntError;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -27,11 +28,55 @@ const FROM_DISK_SHARE: f64 = 0.95;
 /// How often it is looked whether the user wants to stop.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What came of reading a relation past the server.
+/// Why the process that reads a relation's files gave no figures.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RawReadError {
+    /// Its output has no figures.
+    #[error("its answer is not understood: {0}")]
+    Output(#[source] ParseIntError),
+    /// It ended without output.
+    #[error("{0}")]
+    Exit(ExitStatus),
+    /// It failed, with this error output.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Why files could not be read from the disk.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file system has no direct I/O.
+    #[error("the file system of {file} can't be read past the page cache (O_DIRECT)")]
+    NoDirectIo {
+        /// A file on it.
+        file: PathBuf,
+    },
+    /// A file can't be read.
+    #[error("{file} can't be read: {source}")]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The bytes did not come from a disk.
+    #[error(
+        "of {bytes} bytes the kernel brought {from_disk} from a disk: this file system has the others elsewhere, as tmpfs \
+         has, or does not let them be read past the page cache"
+    )]
+    NotFromDisk {
+        /// Bytes read.
+        bytes: u64,
+        /// Bytes that the kernel read from a disk meanwhile.
+        from_disk: u64,
+    },
+}
+
+/// The outcome of reading a relation past the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawReading {
     /// What the disk gave, or why that can't be told here.
-    pub outcome: Result<RawRead, String>,
+    pub outcome: Result<RawRead, RawReadError>,
     /// Commits in the tested database that it took to find the files, the connection's own among them.
     pub commits: u64,
 }
@@ -71,9 +116,9 @@ impl Server {
                 .parse()
                 .and_then(|bytes| Ok((bytes, elapsed.trim().parse()?)))
                 .map(|(bytes, elapsed_us)| RawRead { relation: relation.to_owned(), bytes, elapsed_us })
-                .map_err(|error| format!("its answer is not understood: {error}")),
-            None if complaint.trim().is_empty() => Err(status.to_string()),
-            None => Err(complaint.trim().to_owned()),
+                .map_err(RawReadError::Output),
+            None if complaint.trim().is_empty() => Err(RawReadError::Exit(status)),
+            None => Err(RawReadError::Failed(complaint.trim().to_owned())),
         };
         Ok(RawReading { outcome, commits })
     }
@@ -128,12 +173,10 @@ fn text(from: Option<impl Read>) -> String {
 ///
 /// # Errors
 /// A file can't be read; or not so, or what was read did not come from a disk: why.
-pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), String> {
-    let failed = |file: &Path, error: io::Error| match error.kind() {
-        ErrorKind::InvalidInput => {
-            format!("the file system of {} can't be read past the page cache (O_DIRECT)", file.display())
-        }
-        _ => format!("{} can't be read: {error}", file.display()),
+pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), ReadError> {
+    let failed = |file: &Path, source: io::Error| match source.kind() {
+        ErrorKind::InvalidInput => ReadError::NoDirectIo { file: file.to_owned() },
+        _ => ReadError::Read { file: file.to_owned(), source },
     };
     let mut memory = Vec::new();
     let buffer = aligned(&mut memory, CHUNK_BYTES);
@@ -145,10 +188,9 @@ pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), String> {
     let elapsed = begun.elapsed();
     let came = from_disk.zip(bytes_from_disk()).map(|(before, after)| after.saturating_sub(before));
     match came {
-        Some(came) if (came as f64) < FROM_DISK_SHARE * bytes as f64 => Err(format!(
-            "of {bytes} bytes the kernel brought {came} from a disk: this file system has the others elsewhere, as tmpfs \
-             has, or does not let them be read past the page cache"
-        )),
+        Some(from_disk) if (from_disk as f64) < FROM_DISK_SHARE * bytes as f64 => {
+            Err(ReadError::NotFromDisk { bytes, from_disk })
+        }
         _ => Ok((bytes, elapsed)),
     }
 }
@@ -181,9 +223,9 @@ mod tests {
         let memory = Path::new("/dev/shm");
         let Ok(mut file) = tempfile::NamedTempFile::new_in(memory) else { return };
         io::Write::write_all(&mut file, &vec![7; 1 << 20]).unwrap();
-        let why = read_files(&[file.path().to_owned()]).unwrap_err();
+        let why = read_files(&[file.path().to_owned()]).unwrap_err().to_string();
         assert!(why.contains("past the page cache"), "{why}");
-        let why = read_files(&[memory.join("no such file")]).unwrap_err();
+        let why = read_files(&[memory.join("no such file")]).unwrap_err().to_string();
         assert!(why.contains("no such file"), "{why}");
     }
 }

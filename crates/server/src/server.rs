@@ -236,7 +236,7 @@ impl Server {
     ///
     /// # Errors
     /// There is no session; or the place of the one that was refused, and why: those after it are not run.
-    pub fn run_all(&self, statements: &[Statement]) -> Result<(), String> {
+    pub fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
         self.control.run_all(statements)
     }
 

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 
 use crate::exit::Exit;
@@ -19,7 +18,7 @@ pub(crate) struct ReadFilesArgs {
 
 impl ReadFilesArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let (bytes, elapsed) = server::read_files(&self.files).map_err(|why| anyhow!(why))?;
+        let (bytes, elapsed) = server::read_files(&self.files)?;
         print(&format!("{bytes} {}\n", elapsed.as_micros()))?;
         Ok(Exit::Ok)
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{major, minor};
 
+use crate::error::LimitError;
+
 /// A whole disk, or a device like one; control groups do not know partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Device {
@@ -19,16 +21,11 @@ pub(super) struct Device {
 ///
 /// # Errors
 /// It is on none: what is wrong, and what to do.
-pub(super) fn under(directory: &Path) -> Result<Device, String> {
+pub(super) fn under(directory: &Path) -> Result<Device, LimitError> {
     let number = fs::metadata(directory).map(|meta| meta.dev());
-    let number = number.map_err(|error| format!("{} can't be looked at: {error}", directory.display()))?;
-    of_number(Path::new("/"), major(number), minor(number)).ok_or_else(|| {
-        format!(
-            "the file system of {} is on no block device of its own, as tmpfs, overlay and btrfs are not; set \
-             PGDYNO_CACHE to a directory on a file system that is, such as ext4 or xfs",
-            directory.display()
-        )
-    })
+    let number = number.map_err(|source| LimitError::Inspect { directory: directory.to_owned(), source })?;
+    of_number(Path::new("/"), major(number), minor(number))
+        .ok_or_else(|| LimitError::NoDevice { directory: directory.to_owned() })
 }
 
 fn of_number(root: &Path, major: u32, minor: u32) -> Option<Device> {
@@ -67,7 +64,7 @@ mod tests {
         assert_eq!(of_number(root.path(), 8, 0), Some(sda.clone()));
         assert_eq!(of_number(root.path(), 8, 2), Some(sda));
         assert_eq!(of_number(root.path(), 0, 33), None);
-        let why = under(Path::new("/proc/self")).unwrap_err();
+        let why = under(Path::new("/proc/self")).unwrap_err().to_string();
         assert!(why.contains("/proc/self") && why.contains("PGDYNO_CACHE"), "{why}");
     }
 }

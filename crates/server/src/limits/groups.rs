@@ -6,6 +6,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::error::LimitError;
+
 /// What has the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Controller {
@@ -55,7 +57,7 @@ pub(super) fn make(
     wanted: &[Controller],
     name: &str,
     note: &mut dyn FnMut(&Path) -> io::Result<()>,
-) -> Result<Vec<Made>, String> {
+) -> Result<Vec<Made>, LimitError> {
     let hierarchies = Hierarchies::read(root)?;
     let mut made: Vec<Made> = Vec::new();
     let mut in_v2 = Vec::new();
@@ -68,21 +70,22 @@ pub(super) fn make(
             Ok(directory) => {
                 made.push(Made { version: Version::V1, directory, controllers: vec![controller] })
             }
-            Err(why) => return Err(undone(&made, &format!("{why}; {ADVICE_V1}"))),
+            Err(error) => return Err(undo(&made, error, ADVICE_V1)),
         }
     }
     if !in_v2.is_empty() {
         match make_v2(&hierarchies, &in_v2, name, note) {
             Ok(directory) => made.push(Made { version: Version::V2, directory, controllers: in_v2 }),
-            Err(why) => return Err(undone(&made, &format!("{why}; {ADVICE_V2}"))),
+            Err(error) => return Err(undo(&made, error, ADVICE_V2)),
         }
     }
     Ok(made)
 }
 
-fn undone(made: &[Made], why: &str) -> String {
+/// Removes what has been made, since not all could be.
+fn undo(made: &[Made], error: LimitError, advice: &'static str) -> LimitError {
     made.iter().for_each(|made| super::remove(&made.directory));
-    why.to_owned()
+    LimitError::Groups { source: Box::new(error), advice }
 }
 
 /// What is mounted of control groups, and where we are in it.
@@ -103,10 +106,10 @@ struct Mount {
 }
 
 impl Hierarchies {
-    fn read(root: &Path) -> Result<Self, String> {
+    fn read(root: &Path) -> Result<Self, LimitError> {
         let text = |file: &str| {
-            let read = fs::read_to_string(root.join(file));
-            read.map_err(|error| format!("/{file} can't be read: {error}"))
+            fs::read_to_string(root.join(file))
+                .map_err(|source| LimitError::Read { file: Path::new("/").join(file), source })
         };
         let group = |line: &str| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -167,10 +170,8 @@ fn make_v2(
     wanted: &[Controller],
     name: &str,
     note: &mut dyn FnMut(&Path) -> io::Result<()>,
-) -> Result<PathBuf, String> {
-    let (own, top) = hierarchies.v2().ok_or_else(|| {
-        "the kernel's control groups are not mounted (neither v2 nor, with this controller, v1)".to_owned()
-    })?;
+) -> Result<PathBuf, LimitError> {
+    let (own, top) = hierarchies.v2().ok_or(LimitError::NotMounted)?;
     // What is written by the page cache later is limited only where memory is counted, too.
     let mut names = vec!["memory"];
     names.extend(wanted.contains(&Controller::Io).then_some("io"));
@@ -178,23 +179,23 @@ fn make_v2(
     for place in own.ancestors().take_while(|place| place.starts_with(&top)) {
         match hands_out(place, &names).and_then(|()| make_directory(&place.join(name), note)) {
             Ok(directory) => return Ok(directory),
-            Err(why) => reasons.push(why),
+            Err(error) => reasons.push(error),
         }
     }
     if is_alone(&own) {
         let made = step_into(&own.join("pgdyno")).and_then(|()| hands_out(&own, &names));
         return made.and_then(|()| make_directory(&own.join(name), note));
     }
-    Err(reasons.join("; "))
+    Err(LimitError::Everywhere(reasons))
 }
 
 /// Has a group hand controllers to those below it.
-fn hands_out(group: &Path, names: &[&str]) -> Result<(), String> {
+fn hands_out(group: &Path, names: &[&str]) -> Result<(), LimitError> {
     let words = |file: &str| fs::read_to_string(group.join(file)).unwrap_or_default();
     let has = |words: &str, name: &str| words.split_whitespace().any(|word| word == name);
     let (there, given) = (words("cgroup.controllers"), words("cgroup.subtree_control"));
     if let Some(name) = names.iter().find(|name| !has(&there, name)) {
-        return Err(format!("{} does not have the controller {name}", group.display()));
+        return Err(LimitError::NoController { group: group.to_owned(), controller: (*name).to_owned() });
     }
     let missing = names.iter().filter(|name| !has(&given, name));
     let missing: Vec<String> = missing.map(|name| format!("+{name}")).collect();
@@ -211,7 +212,7 @@ fn is_alone(group: &Path) -> bool {
 }
 
 /// Makes a group and enters it.
-fn step_into(group: &Path) -> Result<(), String> {
+fn step_into(group: &Path) -> Result<(), LimitError> {
     make_directory(group, &mut |_| Ok(()))?;
     write(&group.join("cgroup.procs"), "0")
 }
@@ -219,8 +220,8 @@ fn step_into(group: &Path) -> Result<(), String> {
 fn make_directory(
     directory: &Path,
     note: &mut dyn FnMut(&Path) -> io::Result<()>,
-) -> Result<PathBuf, String> {
-    let failed = |error: io::Error| format!("{} can't be made: {error}", directory.display());
+) -> Result<PathBuf, LimitError> {
+    let failed = |source| LimitError::Make { group: directory.to_owned(), source };
     note(directory).map_err(failed)?;
     match fs::create_dir(directory) {
         // Left by one that was killed.
@@ -229,10 +230,10 @@ fn make_directory(
     }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
+fn write(file: &Path, text: &str) -> Result<(), LimitError> {
     let written =
         OpenOptions::new().write(true).open(file).and_then(|mut open| open.write_all(text.as_bytes()));
-    written.map_err(|error| format!("\"{text}\" can't be written to {}: {error}", file.display()))
+    written.map_err(|source| LimitError::Write { file: file.to_owned(), value: text.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -259,7 +260,7 @@ mod tests {
 
     const V2: &str = "30 23 0:26 / /cg rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
 
-    fn made(root: &TempDir, wanted: &[Controller]) -> Result<Vec<(Version, String)>, String> {
+    fn made(root: &TempDir, wanted: &[Controller]) -> Result<Vec<(Version, String)>, LimitError> {
         let mut noted = Vec::new();
         let made = make(root.path(), wanted, "g", &mut |directory| {
             noted.push(directory.to_owned());
@@ -287,7 +288,7 @@ mod tests {
         );
         fs::remove_dir_all(root.path().join("cg/blkio")).unwrap();
         fs::remove_dir(root.path().join("cg/memory/a/b/g")).unwrap();
-        let why = made(&root, &[Controller::Memory, Controller::Io]).unwrap_err();
+        let why = made(&root, &[Controller::Memory, Controller::Io]).unwrap_err().to_string();
         assert!(why.contains("cg/blkio/g can't be made") && why.contains("as root"), "{why}");
         assert!(
             !root.path().join("cg/memory/a/b/g").exists(),
@@ -343,7 +344,7 @@ mod tests {
         assert_eq!(memory, [(Version::V2, "cg/system.slice/bench.service/g".to_owned())]);
 
         let root = delegated("1\n2\n");
-        let why = made(&root, &[Controller::Memory]).unwrap_err();
+        let why = made(&root, &[Controller::Memory]).unwrap_err().to_string();
         assert!(why.contains("does not have the controller memory") && why.contains("Delegate=yes"), "{why}");
         let entered = root.path().join("cg/system.slice/bench.service/pgdyno/cgroup.procs");
         assert_eq!(fs::read_to_string(entered).unwrap(), "", "others are left where they are");
@@ -351,7 +352,7 @@ mod tests {
 
     #[test]
     fn without_control_groups_that_is_said() {
-        let why = made(&machine("0::/\n", "", &[]), &[Controller::Memory]).unwrap_err();
+        let why = made(&machine("0::/\n", "", &[]), &[Controller::Memory]).unwrap_err().to_string();
         assert!(why.contains("not mounted"), "{why}");
     }
 }

@@ -1,9 +1,10 @@
 //! Programs that are there already, and are used where they are.
 
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -40,7 +41,7 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
         )));
     }
     let postgres = programs.join("postgres");
-    let version = version(cache, &postgres).map_err(refuse)?;
+    let version = version(cache, &postgres).map_err(|error| refuse(error.to_string()))?;
     let stamp = Stamp::of(&postgres)?;
     let mut fingerprint = Fingerprint::new();
     fingerprint.add(programs.as_os_str().as_bytes());
@@ -83,17 +84,29 @@ impl Stamp {
     }
 }
 
-fn version(cache: &Cache, postgres: &PathBuf) -> Result<Version, String> {
+/// Why `postgres --version` gave no version.
+#[derive(Debug, thiserror::Error)]
+enum VersionError {
+    #[error("postgres --version can't be run: {0}")]
+    Run(#[source] io::Error),
+    #[error("postgres --version failed ({status}): {output}")]
+    Failed { status: ExitStatus, output: String },
+    #[error("postgres --version says no version: {output}")]
+    NoVersion { output: String },
+}
+
+fn version(cache: &Cache, postgres: &PathBuf) -> Result<Version, VersionError> {
     let mut command = Command::new(postgres);
     command.arg("--version").env_clear().env("LC_ALL", "C").stdin(Stdio::null());
     cache.user().run(&mut command);
-    let output = command.output().map_err(|error| format!("postgres --version can't be run: {error}"))?;
+    let output = command.output().map_err(VersionError::Run)?;
+    let trimmed = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("postgres --version failed ({}): {}", output.status, said.trim()));
+        let (status, output) = (output.status, trimmed(&output.stderr));
+        return Err(VersionError::Failed { status, output });
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    parse_version(&said).ok_or_else(|| format!("postgres --version says no version: {}", said.trim()))
+    let output = trimmed(&output.stdout);
+    parse_version(&output).ok_or(VersionError::NoVersion { output })
 }
 
 /// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
