@@ -45,7 +45,7 @@ impl Collectors {
         let on_us = window_us - off_us as f64;
         let metrics = &record.metrics;
         let each = metrics.all("collector.reads").filter_map(|series| {
-            let name = series.of.clone()?;
+            let name = series.label.clone()?;
             let readings = last(series)?;
             let spent_us = last(metrics.get("collector.spent_us", Some(&name))?)?;
             let default_hz = if name == "waits" { WAITS_HZ } else { METRICS_HZ };

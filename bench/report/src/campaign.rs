@@ -214,7 +214,7 @@ impl Maker<'_> {
                 Point { at_us: (second - 1) * 1_000_000 + late_us, value: Some(value) }
             });
             let points = points.collect();
-            Series { metric, of: number.is_multiple_of(2).then(|| "all".to_owned()), kind, points }
+            Series { metric, label: number.is_multiple_of(2).then(|| "all".to_owned()), kind, points }
         };
         Metrics((0..self.size.metrics).map(series).collect())
     }

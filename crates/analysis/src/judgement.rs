@@ -2,10 +2,9 @@
 
 use model::cell::RecordedCell;
 use model::machine::Acceleration;
+use model::metrics::Better;
 use model::record::{Status, Trial};
 use stats::{COUNTED_MARGIN, Comparison, LEAST_RUNS, MARGIN, Verdict, holm, verdicts};
-
-use crate::metric::Better;
 
 /// What the runs of two cells come to.
 #[derive(Clone, Debug, PartialEq)]

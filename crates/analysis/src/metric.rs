@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use model::message::Phase;
-use model::metrics::{Kind, Series};
+use model::metrics::{Better, Kind, Series, find};
 use model::record::{Latency, Trial, TrialRecord};
 
 pub use blocks::BlockFigure;
@@ -53,28 +53,6 @@ pub enum LatencyFigure {
     P95,
     /// 99th percentile.
     P99,
-}
-
-/// What of a metric is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// As much as can be.
-    Higher,
-    /// As little as can be.
-    Lower,
-    /// Nobody can say: more may be good or bad.
-    Neither,
-}
-
-impl Better {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Higher => "higher",
-            Self::Lower => "lower",
-            Self::Neither => "neither",
-        }
-    }
 }
 
 /// Why a text names no metric.
@@ -160,8 +138,8 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// What of it is wanted.
-    pub const fn better(&self) -> Better {
+    /// Direction in which it improves; of a collected one, as the catalogue has it.
+    pub fn better(&self) -> Better {
         match self {
             Self::Tps | Self::Beside { latency: None, .. } => Better::Higher,
             Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
@@ -173,7 +151,7 @@ impl Metric {
             | Self::Instructions
             | Self::CpuPerTransaction
             | Self::WalBytesPerTransaction => Better::Lower,
-            Self::Collected { .. } => Better::Neither,
+            Self::Collected { name, .. } => find(name).map_or(Better::Neither, |metric| metric.better),
         }
     }
 
@@ -193,11 +171,14 @@ impl Metric {
                 format!("{} of {workload}, beside it", figure.in_words(None))
             }
             Self::Blocks(figure) => figure.in_words().to_owned(),
-            Self::Collected { .. } => match kind {
-                Some(Kind::Counter) => format!("{self}, growth per second"),
-                Some(Kind::Gauge) => format!("{self}, mean over the window"),
-                None => self.to_string(),
-            },
+            Self::Collected { name, .. } => {
+                let meaning = find(name).map(|metric| format!(" ({})", metric.meaning)).unwrap_or_default();
+                match kind {
+                    Some(Kind::Counter) => format!("{self}{meaning}, growth per second"),
+                    Some(Kind::Gauge) => format!("{self}{meaning}, mean over the window"),
+                    None => format!("{self}{meaning}"),
+                }
+            }
         }
     }
 
@@ -296,7 +277,7 @@ const NOT_THE_SERVER: [&str; 5] = ["driver", "pgdyno", "collector", "kernel", "f
 
 fn server_cpu_us(record: &TrialRecord, window: &Window) -> Option<f64> {
     let of_server = |series: &&Series| {
-        series.of.as_deref().is_some_and(|role| !NOT_THE_SERVER.contains(&role))
+        series.label.as_deref().is_some_and(|role| !NOT_THE_SERVER.contains(&role))
             && series.metric == "role.run_us"
     };
     let mut roles = record.metrics.0.iter().filter(of_server).peekable();

@@ -169,8 +169,11 @@ pub struct Clump {
 
 /// The disks under the data, where it is known which these are, else all. One that lies on others is told by these.
 pub fn data_disks(record: &TrialRecord) -> Vec<&str> {
-    let all: Vec<&str> =
-        record.metrics.all("disk.write_bytes").filter_map(|series: &Series| series.of.as_deref()).collect();
+    let all: Vec<&str> = record
+        .metrics
+        .all("disk.write_bytes")
+        .filter_map(|series: &Series| series.label.as_deref())
+        .collect();
     // From the one that holds the data down to those that it is made of.
     let mut under = record.environment.data_devices.iter().rev();
     match under.find_map(|device| all.iter().find(|disk| **disk == device.name)) {

@@ -137,6 +137,8 @@ pub struct Metric {
     pub metric: String,
     /// Of what; null where there is but one.
     pub of: Option<String>,
+    /// Its meaning; null if the catalogue does not have it.
+    pub meaning: Option<&'static str>,
     /// What it is shown in: `B`, `µs`, `Hz`, `°C` or nothing, of rates by second.
     pub unit: String,
     /// Whether it is a counter's growth per second; else it is a gauge. A rate is given where its span ends, so that the first

@@ -29,5 +29,5 @@ pub use fitness::fitness;
 pub use looker::{Looked, Looker};
 pub use os::{Backends, Machine, Processes, Watched};
 pub use profile::{Perf, Profiler, Recorded};
-pub use reading::{Reading, Source};
+pub use reading::{Reading, Source, Value};
 pub use sampler::{Sampled, Sampler, Window};

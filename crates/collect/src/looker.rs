@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use model::metrics::{Kind, Point, Series};
+use model::metric;
+use model::metrics::{Point, Series};
 use model::record::Event;
 use model::waits::Waits;
 
@@ -94,17 +95,15 @@ fn look(mut sampler: WaitSampler, clock: &LoadClock, period: Duration, latest: &
     clock.wait_for_end();
     let at_us = now().monotonic_us - window.origin_us;
     let series = [
-        ("collector.reads", looks),
-        ("collector.late", left_out),
-        ("collector.failed", failed),
-        ("collector.spent_us", spent_us),
+        (metric!("collector.reads"), looks),
+        (metric!("collector.late"), left_out),
+        (metric!("collector.failed"), failed),
+        (metric!("collector.spent_us"), spent_us),
     ]
-    .map(|(metric, value)| Series {
-        metric: metric.to_owned(),
-        of: Some("waits".to_owned()),
-        kind: Kind::Counter,
-        // From nothing on: what it grew by is then all of it.
-        points: vec![Point { at_us: 0, value: Some(0.0) }, Point { at_us, value: Some(value as f64) }],
+    .map(|(metric, value)| {
+        // From zero, so that its growth is all of it.
+        let points = vec![Point { at_us: 0, value: Some(0.0) }, Point { at_us, value: Some(value as f64) }];
+        Series::new(metric, Some("waits".to_owned()), points)
     });
     let trouble = why.map(|why| format!("collector waits: of {looks} looks, {failed} failed: {why}"));
     Looked { waits: sampler.rows(window.origin_us), events: sampler.events(), series: series.into(), trouble }

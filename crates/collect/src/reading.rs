@@ -1,8 +1,8 @@
 //! What a source gives each time it is read.
 
-use model::metrics::Kind;
+use model::metrics::Metric;
 
-/// Something that is read again and again beside a load.
+/// Something that is read again and again during a load.
 pub trait Source: Send {
     /// Its name, such as `os`.
     fn name(&self) -> &'static str;
@@ -10,43 +10,41 @@ pub trait Source: Send {
     /// Reads everything it has, now.
     ///
     /// # Errors
-    /// Nothing could be read, and why. What can't be read of several things is left out instead.
+    /// Nothing could be read, and why. Of several things, what can't be read is left out instead.
     fn read(&mut self, into: &mut Reading) -> Result<(), String>;
 }
 
 /// The values of one reading.
 #[derive(Debug, Default)]
 pub struct Reading {
-    pub(crate) values: Vec<Value>,
+    values: Vec<Value>,
 }
 
+/// One value.
 #[derive(Debug)]
-pub(crate) struct Value {
-    pub(crate) metric: &'static str,
-    pub(crate) of: Option<String>,
-    pub(crate) kind: Kind,
-    pub(crate) value: f64,
+pub struct Value {
+    /// The metric, as the catalogue has it.
+    pub metric: &'static Metric,
+    /// What it was read of, where the metric has labels.
+    pub label: Option<String>,
+    /// Value as read; never infinite, always a number.
+    pub value: f64,
 }
 
 impl Reading {
-    /// A value of a counter. See [`Kind::Counter`].
-    pub fn counter(&mut self, metric: &'static str, of: Option<&str>, value: f64) {
-        self.add(Kind::Counter, metric, of, value);
-    }
-
-    /// A value of a gauge. See [`Kind::Gauge`].
-    pub fn gauge(&mut self, metric: &'static str, of: Option<&str>, value: f64) {
-        self.add(Kind::Gauge, metric, of, value);
-    }
-
-    /// Every value: metric, of what, how to read it, and the value.
-    pub fn values(&self) -> impl Iterator<Item = (&'static str, Option<&str>, Kind, f64)> {
-        self.values.iter().map(|value| (value.metric, value.of.as_deref(), value.kind, value.value))
-    }
-
-    fn add(&mut self, kind: Kind, metric: &'static str, of: Option<&str>, value: f64) {
+    /// Adds a value.
+    pub fn add(&mut self, metric: &'static Metric, label: Option<&str>, value: f64) {
         if value.is_finite() {
-            self.values.push(Value { metric, of: of.map(str::to_owned), kind, value });
+            self.values.push(Value { metric, label: label.map(str::to_owned), value });
         }
+    }
+
+    /// Every value, in the order in which they were read.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        self.values
     }
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use model::metrics::{Kind, Metrics, Point, Series};
+use model::metric;
+use model::metrics::{Metric, Metrics, Point, Series};
 
 use crate::clock::now;
-use crate::reading::{Reading, Source};
+use crate::reading::{Reading, Source, Value};
 
 /// When a load began and which part of it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,18 +225,18 @@ impl Readings {
             self.why.get_or_insert(why);
         }
         if !late {
-            for value in reading.values {
-                let place = self.place(value.metric, value.of, value.kind);
-                self.series[place].points.push(Point { at_us, value: Some(value.value) });
+            for Value { metric, label, value } in reading.into_values() {
+                let place = self.place(metric, label);
+                self.series[place].points.push(Point { at_us, value: Some(value) });
             }
         }
         for (metric, value) in [
-            ("collector.reads", f64::from(self.reads)),
-            ("collector.late", f64::from(self.late)),
-            ("collector.failed", f64::from(self.failed)),
-            ("collector.spent_us", self.spent_us as f64),
+            (metric!("collector.reads"), f64::from(self.reads)),
+            (metric!("collector.late"), f64::from(self.late)),
+            (metric!("collector.failed"), f64::from(self.failed)),
+            (metric!("collector.spent_us"), self.spent_us as f64),
         ] {
-            let place = self.place(metric, Some(self.source.name().to_owned()), Kind::Counter);
+            let place = self.place(metric, Some(self.source.name().to_owned()));
             self.series[place].points.push(Point { at_us, value: Some(value) });
         }
         // What was there before and is not now is missing, not unchanged.
@@ -246,10 +247,9 @@ impl Readings {
         }
     }
 
-    fn place(&mut self, metric: &'static str, of: Option<String>, kind: Kind) -> usize {
-        *self.places.entry((metric, of)).or_insert_with_key(|(metric, of)| {
-            let (metric, of) = ((*metric).to_owned(), of.clone());
-            self.series.push(Series { metric, of, kind, points: Vec::new() });
+    fn place(&mut self, metric: &'static Metric, label: Option<String>) -> usize {
+        *self.places.entry((metric.name, label)).or_insert_with_key(|(_, label)| {
+            self.series.push(Series::new(metric, label.clone(), Vec::new()));
             self.series.len() - 1
         })
     }
@@ -324,7 +324,7 @@ mod tests {
         fn read(&mut self, into: &mut Reading) -> Result<(), String> {
             let value = self.values.recv().unwrap_or(Ok(99.0));
             let _ = self.read.send(());
-            into.counter("told.count", None, value?);
+            into.add(metric!("sched.forks"), None, value?);
             Ok(())
         }
     }
@@ -343,7 +343,7 @@ mod tests {
         read.recv().unwrap();
         values.send(Ok(3.0)).unwrap();
         let sampled = sampler.finish();
-        let series = sampled.metrics.get("told.count", None).unwrap();
+        let series = sampled.metrics.get("sched.forks", None).unwrap();
         assert_eq!(
             series.points.iter().map(|point| point.value).collect::<Vec<_>>(),
             [Some(1.0), None, Some(3.0)]

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use collect::{Backends, Processes, Reading, Source, Watched};
+use collect::{Backends, Processes, Reading, Source, Value, Watched};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::metrics::Kind;
@@ -56,10 +56,8 @@ type Values = BTreeMap<(String, String), (Kind, f64)>;
 fn read(processes: &mut Processes) -> Values {
     let mut reading = Reading::default();
     processes.read(&mut reading).unwrap();
-    let values = reading.values();
-    values
-        .map(|(metric, of, kind, value)| ((metric.to_owned(), of.unwrap().to_owned()), (kind, value)))
-        .collect()
+    let key = |value: &Value| (value.metric.name.to_owned(), value.label.clone().unwrap());
+    reading.values().iter().map(|value| (key(value), (value.metric.kind, value.value))).collect()
 }
 
 fn get(values: &Values, metric: &str, of: &str) -> f64 {

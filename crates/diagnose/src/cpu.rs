@@ -67,7 +67,12 @@ mod tests {
     fn counter(metric: &str, per_s: f64) -> Series {
         let point = |second: i64| Point { at_us: second * 1_000_000, value: Some(second as f64 * per_s) };
         let of = Some("all".to_owned());
-        Series { metric: metric.to_owned(), of, kind: Kind::Counter, points: (0..=10).map(point).collect() }
+        Series {
+            metric: metric.to_owned(),
+            label: of,
+            kind: Kind::Counter,
+            points: (0..=10).map(point).collect(),
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ mod tests {
         let point = |at_us, value| Point { at_us, value: Some(value) };
         Series {
             metric: metric.to_owned(),
-            of: Some(of.to_owned()),
+            label: Some(of.to_owned()),
             kind: Kind::Counter,
             points: vec![point(0, 7.0), point(10 * SECOND, 7.0 + in_window)],
         }
@@ -314,9 +314,6 @@ mod tests {
 
     #[test]
     fn every_metric_that_is_looked_at_is_one_that_is_collected() {
-        let documented =
-            [include_str!("../../../docs/metrics.md"), include_str!("../../../docs/metrics-postgres.md")]
-                .concat();
         let sources = [
             include_str!("cpu.rs"),
             include_str!("explain/budget.rs"),
@@ -337,7 +334,7 @@ mod tests {
         }
         assert!(names.len() > 15, "{names:?}");
         for name in names {
-            assert!(documented.contains(&format!("`{name}`")), "{name}");
+            assert!(model::metrics::find(name).is_some(), "{name}");
         }
     }
 

@@ -92,7 +92,7 @@ fn every_reading_is_there(record: &TrialRecord, detail: &Detail) {
     assert!(record.metrics.0.len() > 60, "{}", record.metrics.0.len());
     for series in record.metrics.0.iter().filter(|series| !series.points.is_empty()) {
         let is_it =
-            |metric: &&analysis::trial::Metric| metric.metric == series.metric && metric.of == series.of;
+            |metric: &&analysis::trial::Metric| metric.metric == series.metric && metric.of == series.label;
         let metric = detail.metrics.iter().find(is_it).unwrap();
         let times = &detail.clocks[metric.clock];
         assert!(times.iter().eq(series.points.iter().map(|point| &point.at_us)), "{}", series.metric);

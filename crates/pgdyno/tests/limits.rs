@@ -51,7 +51,7 @@ fn a_cell_beyond_its_memory_reads_from_disk_and_its_bundle_says_what_was_in_forc
             .metrics
             .all("disk.read_bytes")
             .filter_map(|series| {
-                record.metrics.growth("disk.read_bytes", series.of.as_deref(), window.0, window.1)
+                record.metrics.growth("disk.read_bytes", series.label.as_deref(), window.0, window.1)
             })
             .sum();
         let Some(limits) = &trial.limits else {

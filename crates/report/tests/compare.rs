@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 
 use analysis::compare::{Compared, Request, compare};
 use analysis::judgement::{Outcome, Row};
-use analysis::metric::Better;
 use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, judged, record, run, with_metric, with_setting};
 use model::cell::Cell;
 use model::environment::KernelConfig;
-use model::metrics::Kind;
+use model::metrics::{Better, Kind};
 use model::record::{Log, Status};
 use plaintext::table::Format;
 use report::Terminal;

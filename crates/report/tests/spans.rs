@@ -45,7 +45,7 @@ fn trial(id: &str, clients: u32, of: &[(u32, f64, f64)]) -> TrialRecord {
     for metric in ["disk.read_bytes", "disk.write_bytes"] {
         record.metrics.0.push(Series {
             metric: metric.to_owned(),
-            of: Some("vda".to_owned()),
+            label: Some("vda".to_owned()),
             kind: Kind::Counter,
             points: points.clone(),
         });
@@ -100,7 +100,7 @@ fn what_the_server_read_goes_before_what_all_had_read() {
         Some(LimitsInForce { groups: vec!["/a".to_owned(), "/b".to_owned()], ..LimitsInForce::default() });
     record.metrics.0.push(Series {
         metric: "cgroup.read_bytes".to_owned(),
-        of: Some("/b".to_owned()),
+        label: Some("/b".to_owned()),
         kind: Kind::Counter,
         points: [(0, 5e6), (19_000_000, 9e7), (20_400_000, 1e8)]
             .map(|(at_us, value)| Point { at_us, value: Some(value) })

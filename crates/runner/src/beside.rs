@@ -12,7 +12,8 @@ use collect::{
     Backends, Looked, Looker, Machine, Perf, Processes, Profiler, Recorded, Sampler, Source, Watched, Window,
 };
 use model::message::Interval;
-use model::metrics::{Kind, Metrics, Point, Series};
+use model::metric;
+use model::metrics::{Metrics, Point, Series};
 use model::plan::Collect;
 use model::profile::{Profile, Profiled, Stacks};
 use model::record::{ClockReading, Event};
@@ -252,11 +253,9 @@ fn buffer_series(before: Vec<(String, u64)>, after: Vec<(String, u64)>, at_us: i
     let point = |at_us, buffers| Point { at_us, value: Some(buffers as f64) };
     relations
         .into_iter()
-        .map(|(relation, [before, after])| Series {
-            metric: "pg.buffercache.buffers".to_owned(),
-            of: Some(relation),
-            kind: Kind::Gauge,
-            points: vec![point(0, before), point(at_us, after)],
+        .map(|(relation, [before, after])| {
+            let points = vec![point(0, before), point(at_us, after)];
+            Series::new(metric!("pg.buffercache.buffers"), Some(relation), points)
         })
         .collect()
 }

@@ -27,7 +27,7 @@ pub(crate) fn write(trial: &str, metrics: &Metrics) -> Result<Vec<u8>, Defect> {
     let columns = [
         Column::required(AT, Values::Whole(points().map(|point| Some(point.at_us)).collect())),
         Column::required(METRIC, text(|series| Some(&series.metric))),
-        Column::optional(OF, text(|series| series.of.as_deref())),
+        Column::optional(OF, text(|series| series.label.as_deref())),
         Column::required(KIND, text(|series| Some(series.kind.name()))),
         Column::optional(VALUE, Values::Real(points().map(|point| point.value).collect())),
     ];
@@ -48,7 +48,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Metrics, Defect> {
         if row == 0 || same(row) != same(row - 1) {
             metrics.push(Series {
                 metric: metric[row].to_string(),
-                of: of[row].as_deref().map(str::to_owned),
+                label: of[row].as_deref().map(str::to_owned),
                 kind: kind_by_name(&kind[row])?,
                 points: Vec::new(),
             });
@@ -99,7 +99,7 @@ mod tests {
             let points = points.collect();
             let (metric, of) =
                 (format!("source{}.metric{}_us", number % 5, number / 8), format!("cpu{}", number % 8));
-            metrics.0.push(Series { metric, of: Some(of), kind, points });
+            metrics.0.push(Series { metric, label: Some(of), kind, points });
         }
         metrics
     }

@@ -305,7 +305,7 @@ fn any_metrics() -> impl Strategy<Value = Metrics> {
         let mut metrics: Vec<Series> = Vec::new();
         for (metric, of, gauge, points) in all {
             let kind = if gauge { Kind::Gauge } else { Kind::Counter };
-            if metrics.iter().all(|series| series.metric != metric || series.of != of) {
+            if metrics.iter().all(|series| series.metric != metric || series.label != of) {
                 metrics.push(series(&metric, of.as_deref(), kind, &points));
             }
         }

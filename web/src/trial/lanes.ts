@@ -30,6 +30,8 @@ export interface Listed {
   key: string;
   metric: string;
   of: string | null;
+  /** Its meaning; null where the catalogue of metrics does not have it. */
+  meaning: string | null;
   unit: string;
   /** The head of its name: `cpu`, `pg.wal`. */
   source: string;
@@ -103,7 +105,7 @@ export function listed(all: Side[]): Listed[] {
     for (const metric of detail.metrics) {
       const key = keyOf(metric);
       const [scale, unit] = shownIn(metric);
-      const one = found.get(key) ?? { key, metric: metric.metric, of: metric.of, unit, source: sourceOf(metric.metric), means: all.map(() => null), varies: false };
+      const one = found.get(key) ?? { key, metric: metric.metric, of: metric.of, meaning: metric.meaning, unit, source: sourceOf(metric.metric), means: all.map(() => null), varies: false };
       const { mean, varies } = summary(metric, detail.clocks[metric.clock] ?? [], detail.window);
       one.means[nth] = mean === null ? null : mean * scale;
       one.varies ||= varies;

@@ -1,12 +1,12 @@
 //! What a comparison comes to, in sentences.
 
+use model::metrics::Better;
 use plaintext::figures::{change, counted};
 
 use super::{Compared, GateOutcome, MetricRows, Pair};
 use crate::emulation::NO_VERDICT;
 use crate::judgement::{Outcome, Row};
 use crate::levels::{in_words, part, varied};
-use crate::metric::Better;
 
 /// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, of one pair in one metric.
 pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {

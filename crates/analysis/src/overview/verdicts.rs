@@ -3,13 +3,14 @@
 use model::cell::{RecordedCell, UNKNOWN};
 use model::factor::{Factor, Place};
 use model::machine::Acceleration;
+use model::metrics::Better;
 use stats::MARGIN;
 
 use super::view;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
 use crate::judgement::{Row, Runs, acceleration, judged};
 use crate::levels::Levels;
-use crate::metric::{Better, Metric};
+use crate::metric::Metric;
 
 /// Puts a verdict to every point, and says what each column comes to. `cells` are the panels', whose clients are
 /// anything. A cell that only one of two columns has is in no comparison.

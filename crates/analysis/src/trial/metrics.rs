@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::message::{Interval, ScriptInterval};
-use model::metrics::{Kind, Series};
+use model::metrics::{Kind, Series, Unit, find};
 use model::record::TrialRecord;
 
 use super::Metric;
@@ -54,6 +54,7 @@ pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
         metrics.metrics.push(Metric {
             metric: track.metric.to_owned(),
             of: track.of.map(str::to_owned),
+            meaning: find(track.metric).map(|metric| metric.meaning),
             unit: unit(track.metric, track.rate),
             rate: track.rate,
             clock,
@@ -75,7 +76,7 @@ impl<'a> Track<'a> {
         };
         Self {
             metric: &series.metric,
-            of: series.of.as_deref(),
+            of: series.label.as_deref(),
             rate: series.kind == Kind::Counter,
             at_us: series.points.iter().map(|point| point.at_us).collect(),
             values,
@@ -143,16 +144,9 @@ fn driver(intervals: &[Interval]) -> Vec<Track<'_>> {
     tracks
 }
 
-/// The unit that a metric's name ends in (`docs/metrics.md`), per second of a rate.
+/// The unit of a metric, per second of a rate.
 fn unit(metric: &str, rate: bool) -> String {
-    let ending = metric.rsplit(['_', '.']).next().unwrap_or_default();
-    let unit = match ending {
-        "us" => "µs",
-        "bytes" => "B",
-        "hz" => "Hz",
-        "celsius" => "°C",
-        _ => "",
-    };
+    let unit = Unit::from_name(metric).symbol();
     if rate { format!("{unit}/s") } else { unit.to_owned() }
 }
 
@@ -164,7 +158,7 @@ mod tests {
 
     fn series(kind: Kind, points: &[(i64, Option<f64>)]) -> Series {
         let points = points.iter().map(|&(at_us, value)| Point { at_us, value }).collect();
-        Series { metric: "pg.wal.bytes".to_owned(), of: None, kind, points }
+        Series { metric: "pg.wal.bytes".to_owned(), label: None, kind, points }
     }
 
     fn values(track: &Track<'_>) -> Vec<Option<f64>> {

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use model::metrics::Kind;
+use model::metric;
+use model::metrics::Metric;
 
 use super::kernel_file::KernelFile;
 use crate::Reading;
@@ -37,7 +38,7 @@ struct File {
 }
 
 /// A line's first word (none where the file is but a number), the metric, and what one is in its unit.
-type Figure = (Option<&'static str>, Kind, &'static str, f64);
+type Figure = (Option<&'static str>, &'static Metric, f64);
 
 /// What a limit's files are called.
 type Files = &'static [(&'static str, &'static [Figure])];
@@ -45,35 +46,35 @@ type Files = &'static [(&'static str, &'static [Figure])];
 const CPU_V2: Files = &[(
     "cpu.stat",
     &[
-        (Some("nr_periods"), Kind::Counter, "cgroup.periods", 1.0),
-        (Some("nr_throttled"), Kind::Counter, "cgroup.throttled_periods", 1.0),
-        (Some("throttled_usec"), Kind::Counter, "cgroup.throttled_us", 1.0),
+        (Some("nr_periods"), metric!("cgroup.periods"), 1.0),
+        (Some("nr_throttled"), metric!("cgroup.throttled_periods"), 1.0),
+        (Some("throttled_usec"), metric!("cgroup.throttled_us"), 1.0),
     ],
 )];
 const CPU_V1: Files = &[(
     "cpu.stat",
     &[
-        (Some("nr_periods"), Kind::Counter, "cgroup.periods", 1.0),
-        (Some("nr_throttled"), Kind::Counter, "cgroup.throttled_periods", 1.0),
-        (Some("throttled_time"), Kind::Counter, "cgroup.throttled_us", 1e-3),
+        (Some("nr_periods"), metric!("cgroup.periods"), 1.0),
+        (Some("nr_throttled"), metric!("cgroup.throttled_periods"), 1.0),
+        (Some("throttled_time"), metric!("cgroup.throttled_us"), 1e-3),
     ],
 )];
 const MEMORY_V2: Files = &[
-    ("memory.current", &[(None, Kind::Gauge, "cgroup.memory_bytes", 1.0)]),
-    ("memory.max", &[(None, Kind::Gauge, "cgroup.memory_limit_bytes", 1.0)]),
+    ("memory.current", &[(None, metric!("cgroup.memory_bytes"), 1.0)]),
+    ("memory.max", &[(None, metric!("cgroup.memory_limit_bytes"), 1.0)]),
     (
         "memory.events",
         &[
-            (Some("max"), Kind::Counter, "cgroup.memory_limit_hits", 1.0),
-            (Some("oom_kill"), Kind::Counter, "cgroup.oom_kills", 1.0),
+            (Some("max"), metric!("cgroup.memory_limit_hits"), 1.0),
+            (Some("oom_kill"), metric!("cgroup.oom_kills"), 1.0),
         ],
     ),
 ];
 const MEMORY_V1: Files = &[
-    ("memory.usage_in_bytes", &[(None, Kind::Gauge, "cgroup.memory_bytes", 1.0)]),
-    ("memory.limit_in_bytes", &[(None, Kind::Gauge, "cgroup.memory_limit_bytes", 1.0)]),
-    ("memory.failcnt", &[(None, Kind::Counter, "cgroup.memory_limit_hits", 1.0)]),
-    ("memory.oom_control", &[(Some("oom_kill"), Kind::Counter, "cgroup.oom_kills", 1.0)]),
+    ("memory.usage_in_bytes", &[(None, metric!("cgroup.memory_bytes"), 1.0)]),
+    ("memory.limit_in_bytes", &[(None, metric!("cgroup.memory_limit_bytes"), 1.0)]),
+    ("memory.failcnt", &[(None, metric!("cgroup.memory_limit_hits"), 1.0)]),
+    ("memory.oom_control", &[(Some("oom_kill"), metric!("cgroup.oom_kills"), 1.0)]),
 ];
 
 impl Groups {
@@ -100,16 +101,14 @@ impl Groups {
     pub(super) fn read(&mut self, into: &mut Reading) {
         for disk in &mut self.disks {
             if let Some(bytes) = disk.bytes_read() {
-                into.counter("cgroup.read_bytes", Some(&disk.of), bytes);
+                into.add(metric!("cgroup.read_bytes"), Some(&disk.of), bytes);
             }
         }
         for File { of, file, figures } in &mut self.files {
             let Some(text) = file.text() else { continue };
-            for (word, kind, metric, unit) in *figures {
-                let Some(value) = value(text, *word) else { continue };
-                match kind {
-                    Kind::Counter => into.counter(metric, Some(of), value * unit),
-                    Kind::Gauge => into.gauge(metric, Some(of), value * unit),
+            for (word, metric, unit) in *figures {
+                if let Some(value) = value(text, *word) {
+                    into.add(metric, Some(of), value * unit);
                 }
             }
         }

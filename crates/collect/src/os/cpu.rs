@@ -7,6 +7,8 @@ use procfs::prelude::{FromBufReadSI, FromRead};
 use procfs::{CpuTime, ExplicitSystemInfo, KernelStats, LoadAverage};
 use rustix::param::clock_ticks_per_second;
 
+use model::metric;
+
 use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
@@ -58,20 +60,22 @@ impl Cpu {
             };
             tell(time, of, us_per_tick, highest, into);
         }
-        into.counter("sched.context_switches", None, stats.ctxt as f64);
-        into.counter("sched.forks", None, stats.processes as f64);
-        for (metric, line) in [("sched.interrupts", "intr "), ("sched.soft_interrupts", "softirq ")] {
+        into.add(metric!("sched.context_switches"), None, stats.ctxt as f64);
+        into.add(metric!("sched.forks"), None, stats.processes as f64);
+        for (metric, line) in
+            [(metric!("sched.interrupts"), "intr "), (metric!("sched.soft_interrupts"), "softirq ")]
+        {
             // The sum of all kinds is the first number.
             let sum = text.lines().find_map(|text| text.strip_prefix(line)?.split(' ').next()?.parse().ok());
             if let Some(sum) = sum {
-                into.counter(metric, None, sum);
+                into.add(metric, None, sum);
             }
         }
         for (metric, count) in
-            [("sched.running", stats.procs_running), ("sched.blocked", stats.procs_blocked)]
+            [(metric!("sched.running"), stats.procs_running), (metric!("sched.blocked"), stats.procs_blocked)]
         {
             if let Some(count) = count {
-                into.gauge(metric, None, f64::from(count));
+                into.add(metric, None, f64::from(count));
             }
         }
         Some(())
@@ -79,8 +83,8 @@ impl Cpu {
 
     fn read_load(&mut self, into: &mut Reading) -> Option<()> {
         let load = LoadAverage::from_read(self.load.as_mut()?.text()?.as_bytes()).ok()?;
-        into.gauge("sched.load_1m", None, f64::from(load.one));
-        into.gauge("sched.tasks", None, f64::from(load.max));
+        into.add(metric!("sched.load_1m"), None, f64::from(load.one));
+        into.add(metric!("sched.tasks"), None, f64::from(load.max));
         Some(())
     }
 }
@@ -90,19 +94,19 @@ fn tell(time: &CpuTime, of: &str, us_per_tick: f64, highest: &mut [u64; 2], into
     highest[0] = highest[0].max(time.idle);
     highest[1] = highest[1].max(time.iowait.unwrap_or_default());
     let states = [
-        ("cpu.user_us", Some(time.user)),
-        ("cpu.nice_us", Some(time.nice)),
-        ("cpu.system_us", Some(time.system)),
-        ("cpu.idle_us", Some(highest[0])),
-        ("cpu.iowait_us", time.iowait.map(|_| highest[1])),
-        ("cpu.irq_us", time.irq),
-        ("cpu.softirq_us", time.softirq),
-        ("cpu.steal_us", time.steal),
-        ("cpu.guest_us", time.guest.map(|guest| guest + time.guest_nice.unwrap_or_default())),
+        (metric!("cpu.user_us"), Some(time.user)),
+        (metric!("cpu.nice_us"), Some(time.nice)),
+        (metric!("cpu.system_us"), Some(time.system)),
+        (metric!("cpu.idle_us"), Some(highest[0])),
+        (metric!("cpu.iowait_us"), time.iowait.map(|_| highest[1])),
+        (metric!("cpu.irq_us"), time.irq),
+        (metric!("cpu.softirq_us"), time.softirq),
+        (metric!("cpu.steal_us"), time.steal),
+        (metric!("cpu.guest_us"), time.guest.map(|guest| guest + time.guest_nice.unwrap_or_default())),
     ];
     for (metric, ticks) in states {
         if let Some(ticks) = ticks {
-            into.counter(metric, Some(of), ticks as f64 * us_per_tick);
+            into.add(metric, Some(of), ticks as f64 * us_per_tick);
         }
     }
 }

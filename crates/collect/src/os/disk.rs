@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use procfs::DiskStats;
 use procfs::prelude::FromBufRead;
 
+use model::metric;
+
 use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
@@ -47,24 +49,24 @@ impl Disks {
             }
             let of = Some(disk.name.as_str());
             let counters = [
-                ("disk.reads", Some(disk.reads), 1.0),
-                ("disk.writes", Some(disk.writes), 1.0),
-                ("disk.flushes", disk.flushes, 1.0),
-                ("disk.read_bytes", Some(disk.sectors_read), SECTOR_BYTES),
-                ("disk.write_bytes", Some(disk.sectors_written), SECTOR_BYTES),
-                ("disk.discard_bytes", disk.sectors_discarded, SECTOR_BYTES),
-                ("disk.read_us", Some(disk.time_reading), US_PER_MS),
-                ("disk.write_us", Some(disk.time_writing), US_PER_MS),
-                ("disk.flush_us", disk.time_flushing, US_PER_MS),
-                ("disk.busy_us", Some(disk.time_in_progress), US_PER_MS),
-                ("disk.queue_us", Some(disk.weighted_time_in_progress), US_PER_MS),
+                (metric!("disk.reads"), Some(disk.reads), 1.0),
+                (metric!("disk.writes"), Some(disk.writes), 1.0),
+                (metric!("disk.flushes"), disk.flushes, 1.0),
+                (metric!("disk.read_bytes"), Some(disk.sectors_read), SECTOR_BYTES),
+                (metric!("disk.write_bytes"), Some(disk.sectors_written), SECTOR_BYTES),
+                (metric!("disk.discard_bytes"), disk.sectors_discarded, SECTOR_BYTES),
+                (metric!("disk.read_us"), Some(disk.time_reading), US_PER_MS),
+                (metric!("disk.write_us"), Some(disk.time_writing), US_PER_MS),
+                (metric!("disk.flush_us"), disk.time_flushing, US_PER_MS),
+                (metric!("disk.busy_us"), Some(disk.time_in_progress), US_PER_MS),
+                (metric!("disk.queue_us"), Some(disk.weighted_time_in_progress), US_PER_MS),
             ];
             for (metric, count, unit) in counters {
                 if let Some(count) = count {
-                    into.counter(metric, of, count as f64 * unit);
+                    into.add(metric, of, count as f64 * unit);
                 }
             }
-            into.gauge("disk.in_flight", of, disk.in_progress as f64);
+            into.add(metric!("disk.in_flight"), of, disk.in_progress as f64);
         }
         Some(())
     }

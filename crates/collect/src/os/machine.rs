@@ -53,7 +53,7 @@ impl Source for Machine {
     }
 
     fn read(&mut self, into: &mut Reading) -> Result<(), String> {
-        let before = into.values.len();
+        let before = into.values().len();
         self.cpu.read(into);
         self.memory.read(into);
         self.disks.read(into);
@@ -61,7 +61,7 @@ impl Source for Machine {
         self.network.read(into);
         self.sensors.read(into);
         self.groups.read(into);
-        match into.values.len() > before {
+        match into.values().len() > before {
             true => Ok(()),
             false => {
                 Err("could not read /proc/stat or anything else that the kernel tells of the machine"
@@ -80,6 +80,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::reading::Value;
 
     fn put(root: &TempDir, file: &str, text: &str) {
         let path = root.path().join(file);
@@ -101,12 +102,11 @@ mod tests {
     fn read(machine: &mut Machine) -> Values {
         let mut reading = Reading::default();
         machine.read(&mut reading).unwrap();
-        let values = reading.values();
-        values
-            .map(|(metric, of, _, value)| {
-                (of.map_or(metric.to_owned(), |of| format!("{metric} {of}")), value)
-            })
-            .collect()
+        let named = |Value { metric, label, value }: &Value| {
+            let name = metric.name;
+            (label.as_ref().map_or(name.to_owned(), |label| format!("{name} {label}")), *value)
+        };
+        reading.values().iter().map(named).collect()
     }
 
     fn read_once(files: &[(&str, &str)]) -> Values {
@@ -370,22 +370,26 @@ mod tests {
         let [mut first, mut second] = [Reading::default(), Reading::default()];
         machine.read(&mut first).unwrap();
         machine.read(&mut second).unwrap();
-        for (metric, of, kind, value) in first.values() {
-            let Some((.., now)) = second.values().find(|(m, o, ..)| (*m, *o) == (metric, of)) else {
-                continue;
-            };
-            assert!(kind == Kind::Gauge || now >= value, "{metric} {of:?}: {value}, then {now}");
+        for before in first.values() {
+            let same = |now: &&Value| now.metric == before.metric && now.label == before.label;
+            let Some(now) = second.values().iter().find(same) else { continue };
+            assert!(
+                before.metric.kind == Kind::Gauge || now.value >= before.value,
+                "{before:?}, then {now:?}"
+            );
         }
-        let user = |of: fn(&str) -> bool| -> (f64, usize) {
-            let of =
-                first.values().filter(|(metric, name, ..)| *metric == "cpu.user_us" && name.is_some_and(of));
-            of.fold((0.0, 0), |(sum, count), (.., value)| (sum + value, count + 1))
+        let user = |is_one: fn(&str) -> bool| -> (f64, usize) {
+            let is_user = |value: &&Value| {
+                value.metric.name == "cpu.user_us" && value.label.as_deref().is_some_and(is_one)
+            };
+            let values = first.values().iter().filter(is_user);
+            values.fold((0.0, 0), |(sum, count), value| (sum + value.value, count + 1))
         };
         let (all, _) = user(|name| name == "all");
         let (sum, cpus) = user(|name| name != "all");
         let tick_us = 1e6 / rustix::param::clock_ticks_per_second() as f64;
         assert!(cpus > 0 && (all - sum).abs() <= (cpus + 1) as f64 * tick_us, "{all}, {sum} of {cpus}");
-        let total = first.values().find(|(metric, ..)| *metric == "memory.total_bytes").unwrap();
-        assert!(total.3 > 16e6);
+        let is_total = |value: &&Value| value.metric.name == "memory.total_bytes";
+        assert!(first.values().iter().find(is_total).unwrap().value > 16e6);
     }
 }

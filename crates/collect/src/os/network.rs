@@ -3,6 +3,8 @@
 use procfs::net::InterfaceDeviceStatus;
 use procfs::prelude::FromBufRead;
 
+use model::metric;
+
 use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
@@ -28,17 +30,17 @@ impl Network {
                 continue;
             }
             let counters = [
-                ("net.rx_bytes", is.recv_bytes),
-                ("net.rx_packets", is.recv_packets),
-                ("net.rx_errors", is.recv_errs),
-                ("net.rx_dropped", is.recv_drop),
-                ("net.tx_bytes", is.sent_bytes),
-                ("net.tx_packets", is.sent_packets),
-                ("net.tx_errors", is.sent_errs),
-                ("net.tx_dropped", is.sent_drop),
+                (metric!("net.rx_bytes"), is.recv_bytes),
+                (metric!("net.rx_packets"), is.recv_packets),
+                (metric!("net.rx_errors"), is.recv_errs),
+                (metric!("net.rx_dropped"), is.recv_drop),
+                (metric!("net.tx_bytes"), is.sent_bytes),
+                (metric!("net.tx_packets"), is.sent_packets),
+                (metric!("net.tx_errors"), is.sent_errs),
+                (metric!("net.tx_dropped"), is.sent_drop),
             ];
             for (metric, count) in counters {
-                into.counter(metric, Some(name), count as f64);
+                into.add(metric, Some(name), count as f64);
             }
         }
         Some(())

@@ -2,17 +2,20 @@
 
 use procfs::parse_pressure_record;
 
+use model::metric;
+use model::metrics::Metric;
+
 use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
 /// File, line, metric. That all processors wait for a processor can't be: of cpu, `full` says nothing.
-const RECORDS: [(&str, &str, &str); 5] = [
-    ("cpu", "some", "psi.cpu_some_us"),
-    ("io", "some", "psi.io_some_us"),
-    ("io", "full", "psi.io_full_us"),
-    ("memory", "some", "psi.memory_some_us"),
-    ("memory", "full", "psi.memory_full_us"),
+const RECORDS: [(&str, &str, &Metric); 5] = [
+    ("cpu", "some", metric!("psi.cpu_some_us")),
+    ("io", "some", metric!("psi.io_some_us")),
+    ("io", "full", metric!("psi.io_full_us")),
+    ("memory", "some", metric!("psi.memory_some_us")),
+    ("memory", "full", metric!("psi.memory_full_us")),
 ];
 
 /// The files that are there: none before Linux 4.20, nor where it is switched off.
@@ -34,7 +37,7 @@ impl Pressure {
                 // Line by line: the crate's type of a whole file wants both lines, and older kernels have one of cpu.
                 let record = text.lines().find(|text| text.starts_with(line));
                 if let Some(record) = record.and_then(|line| parse_pressure_record(line).ok()) {
-                    into.counter(metric, None, record.total as f64);
+                    into.add(metric, None, record.total as f64);
                 }
             }
         }

@@ -2,20 +2,23 @@
 
 use std::os::fd::OwnedFd;
 
+use model::metric;
+use model::metrics::Metric;
+
 use super::proc_files::{Proc, Schedule};
 use super::role::Role;
 use super::threads::{Threads, figures};
 
 /// What is counted of each process, by metric.
-pub(super) const FIGURES: [&str; 8] = [
-    "role.user_us",
-    "role.system_us",
-    "role.run_us",
-    "role.wait_us",
-    "role.switches_voluntary",
-    "role.switches_involuntary",
-    "role.read_bytes",
-    "role.write_bytes",
+pub(super) const FIGURES: [&Metric; 8] = [
+    metric!("role.user_us"),
+    metric!("role.system_us"),
+    metric!("role.run_us"),
+    metric!("role.wait_us"),
+    metric!("role.switches_voluntary"),
+    metric!("role.switches_involuntary"),
+    metric!("role.read_bytes"),
+    metric!("role.write_bytes"),
 ];
 /// Places in [`FIGURES`].
 pub(super) const USER: usize = 0;

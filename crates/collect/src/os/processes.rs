@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::param::clock_ticks_per_second;
 
+use model::metric;
+
 use super::kernel_file::KernelFile;
 use super::part::Part;
 use super::proc_files::Proc;
@@ -205,8 +207,8 @@ impl Processes {
     fn tell_busiest(&self, into: &mut Reading) -> Option<()> {
         let (_, Known::Ours(driver)) = self.known.get(&self.of.driver?)? else { return None };
         let [run, wait] = driver.threads.as_ref()?.busiest_us()?;
-        into.counter("role.busiest_run_us", Some(Role::Driver.name()), run);
-        into.counter("role.busiest_wait_us", Some(Role::Driver.name()), wait);
+        into.add(metric!("role.busiest_run_us"), Some(Role::Driver.name()), run);
+        into.add(metric!("role.busiest_wait_us"), Some(Role::Driver.name()), wait);
         Some(())
     }
 }
@@ -225,10 +227,10 @@ impl Source for Processes {
         let mut ours_us = Some(0.0);
         for role in Role::ALL.into_iter().filter(|role| self.is_told(*role)) {
             let (count, sums) = self.sums(role);
-            into.gauge("role.processes", Some(role.name()), count as f64);
+            into.add(metric!("role.processes"), Some(role.name()), count as f64);
             for (metric, sum) in FIGURES.into_iter().zip(sums) {
                 if let Some(sum) = sum {
-                    into.counter(metric, Some(role.name()), sum);
+                    into.add(metric, Some(role.name()), sum);
                 }
             }
             let by_ticks = || Some(sums[USER]? + sums[SYSTEM]?);
@@ -237,9 +239,9 @@ impl Source for Processes {
         self.tell_busiest(into);
         if let Some(stat) = waited_for {
             let [user, system] = self.unread.update(stat.children_us);
-            into.counter(FIGURES[USER], Some(UNREAD), user);
-            into.counter(FIGURES[SYSTEM], Some(UNREAD), system);
-            into.counter(FIGURES[RUN], Some(UNREAD), user + system);
+            into.add(FIGURES[USER], Some(UNREAD), user);
+            into.add(FIGURES[SYSTEM], Some(UNREAD), system);
+            into.add(FIGURES[RUN], Some(UNREAD), user + system);
         }
         if let Some((busy_us, ours_us)) = busy_us.zip(ours_us) {
             let [user, system] = self.unread.most_us;
@@ -247,7 +249,7 @@ impl Source for Processes {
             let now = busy_us - ours_us - user - system;
             let most = self.foreign_us.map_or(now, |most| most.max(now));
             self.foreign_us = Some(most);
-            into.counter(FIGURES[RUN], Some(FOREIGN), most);
+            into.add(FIGURES[RUN], Some(FOREIGN), most);
         }
         Ok(())
     }
@@ -385,7 +387,8 @@ mod tests {
         processes.read(&mut reading).unwrap();
         let values: Vec<(String, f64)> = reading
             .values()
-            .map(|(metric, of, _, value)| (format!("{metric} {}", of.unwrap()), value))
+            .iter()
+            .map(|value| (format!("{} {}", value.metric.name, value.label.as_deref().unwrap()), value.value))
             .collect();
         move |metric, of| Some(values.iter().find(|(name, _)| *name == format!("{metric} {of}"))?.1)
     }

@@ -1,6 +1,8 @@
 //! How fast processors are clocked, and how warm the machine is. Sources: the kernel's admin-guide/pm/cpufreq,
 //! hwmon/sysfs-interface and `ABI/testing/sysfs-class-thermal`.
 
+use model::metric;
+
 use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
@@ -31,12 +33,12 @@ impl Sensors {
     pub(super) fn read(&mut self, into: &mut Reading) {
         for (cpu, file) in &mut self.frequencies {
             if let Some(khz) = file.number() {
-                into.gauge("cpu.frequency_hz", Some(cpu), khz * 1000.0);
+                into.add(metric!("cpu.frequency_hz"), Some(cpu), khz * 1000.0);
             }
         }
         for (name, file) in &mut self.temperatures {
             if let Some(thousandths) = file.number() {
-                into.gauge("temperature.celsius", Some(name), thousandths / 1000.0);
+                into.add(metric!("temperature.celsius"), Some(name), thousandths / 1000.0);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use host::{Cache, Progress};
 use model::message::Endpoint;
-use model::metrics::Kind;
+use model::metrics::{Condition, GROUPS, Metric};
 use model::waits::{Session as Who, Waits};
 use model::workload::Transport;
 use server::Server;
@@ -13,10 +13,9 @@ use wire::ConnectParams;
 use wire::blocking::Session as Client;
 
 use super::*;
-use crate::{Reading, Source, now};
+use crate::{Reading, Source, Value, now};
 
 const MAJORS: [&str; 10] = ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
-const DOCUMENTED: &str = include_str!("../../../../docs/metrics-postgres.md");
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 struct Quiet;
@@ -93,7 +92,8 @@ fn read(source: &mut dyn Source) -> Reading {
 }
 
 fn value(reading: &Reading, metric: &str, of: Option<&str>) -> Option<f64> {
-    let found = reading.values.iter().find(|value| value.metric == metric && value.of.as_deref() == of);
+    let is = |value: &&Value| value.metric.name == metric && value.label.as_deref() == of;
+    let found = reading.values().iter().find(is);
     found.map(|value| value.value)
 }
 
@@ -109,21 +109,18 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What the document says of a major: every metric with its kind, and whether it is always there.
-fn documented(major: u32) -> BTreeMap<String, (Kind, bool)> {
-    let rows = DOCUMENTED.lines().filter(|line| line.starts_with("| `pg."));
-    let cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
-    let in_major = |range: &str| {
-        let (first, last) = range.split_once('–').unwrap_or((range, range));
-        (number(first)..=number(last)).contains(&major)
+/// Metrics that the catalogue promises of a server with everything timed, as [`server`] starts it.
+fn promised(major: u32) -> impl Iterator<Item = &'static Metric> {
+    let is_always = |metric: &&Metric| match metric.condition {
+        None => true,
+        Some(Condition::Setting(name)) => name != "data_checksums",
+        Some(Condition::Linux(..) | Condition::If(_)) => false,
     };
-    cells
-        .filter(|cells| in_major(cells[4]))
-        .map(|cells| {
-            let always = cells[5].is_empty() || cells[5].starts_with('`');
-            (cells[1].trim_matches('`').to_owned(), (Kind::by_name(cells[2]).unwrap(), always))
-        })
-        .collect()
+    let metrics = GROUPS.into_iter().flat_map(|group| group.metrics);
+    metrics
+        .filter(|metric| metric.name.starts_with("pg."))
+        .filter(move |metric| metric.majors.contains(major))
+        .filter(is_always)
 }
 
 #[test]
@@ -145,26 +142,22 @@ fn what_was_seen_in_the_latest_second_is_a_part_of_all_that_was_seen() {
 }
 
 #[test]
-fn each_major_gives_what_the_document_says_and_nothing_else() {
+fn each_major_gives_what_the_catalogue_says_and_nothing_else() {
     for version in MAJORS {
         let server = server(version, &[]);
         connect(&server, server::DATABASE, "").execute("CREATE TABLE long (text text)").unwrap();
-        let documented = documented(number(version));
         let mut seen = BTreeSet::new();
         for source in [&mut statistics(&server) as &mut dyn Source, &mut tables(&server)] {
             let reading = read(source);
             let mut once = BTreeSet::new();
-            for value in reading.values {
-                let Some((kind, _)) = documented.get(value.metric) else {
-                    panic!("{version}: {} is not documented", value.metric)
-                };
-                assert_eq!(*kind, value.kind, "{version}: {}", value.metric);
-                assert!(once.insert((value.metric, value.of.clone())), "{version}: twice: {}", value.metric);
-                seen.insert(value.metric);
+            for Value { metric, label, .. } in reading.values() {
+                assert!(metric.majors.contains(number(version)), "{version}: {}", metric.name);
+                assert!(once.insert((metric.name, label.clone())), "{version}: twice: {}", metric.name);
+                seen.insert(metric.name);
             }
         }
-        for (metric, (_, always)) in &documented {
-            assert!(!always || seen.contains(metric.as_str()), "{version}: {metric} is missing");
+        for metric in promised(number(version)) {
+            assert!(seen.contains(metric.name), "{version}: {} is missing", metric.name);
         }
     }
 }
@@ -202,15 +195,16 @@ fn what_clients_do_is_counted() {
 
 #[test]
 fn no_time_is_told_where_nothing_is_timed() {
-    let timed = |value: &crate::reading::Value| {
-        value.metric.starts_with("pg.io.") && value.metric.ends_with("_us")
-            || ["pg.wal.write_us", "pg.wal.sync_us", "pg.database.blk_read_us"].contains(&value.metric)
+    let timed = |value: &Value| {
+        let name = value.metric.name;
+        name.starts_with("pg.io.") && name.ends_with("_us")
+            || ["pg.wal.write_us", "pg.wal.sync_us", "pg.database.blk_read_us"].contains(&name)
     };
     for version in ["14", "16", "18"] {
         for (setting, some) in [("on", true), ("off", false)] {
             let server = server(version, &[("track_io_timing", setting), ("track_wal_io_timing", setting)]);
             let reading = read(&mut statistics(&server));
-            assert_eq!(reading.values.iter().any(timed), some, "{version} {setting}");
+            assert_eq!(reading.values().iter().any(timed), some, "{version} {setting}");
         }
     }
 }
@@ -451,7 +445,7 @@ fn what_a_role_may_not_see_is_left_out() {
     for _ in 0..2 {
         let reading = read(&mut statistics);
         assert!(value(&reading, "pg.database.commits", None).is_some());
-        assert!(!reading.values.iter().any(|value| value.metric.starts_with("pg.io.")));
+        assert!(!reading.values().iter().any(|value| value.metric.name.starts_with("pg.io.")));
     }
 }
 

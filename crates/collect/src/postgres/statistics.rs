@@ -2,9 +2,12 @@
 //!
 //! Source: PostgreSQL manual, "The Cumulative Statistics System", of each major; docs/metrics-postgres.md has the list.
 
+use model::metric;
+use model::metrics::{Majors, Metric};
+
 use super::session::{MARK, Session, literal};
-use super::view::{ALWAYS, Questions, View, before, counter, gauge, since, where_on};
-use crate::{Reading, Source};
+use super::view::{Questions, View, column, where_on};
+use crate::{Reading, Source, Value};
 
 /// The views of the whole server, and `pg_stat_database` of one database. A [`Source`].
 #[derive(Debug)]
@@ -58,16 +61,20 @@ fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
         !matches!(parts.next(), Some("checkpointer" | "background writer"))
             && parts.next() == Some("relation")
     };
-    let of = |metrics: &[&str]| sum_of_io(into, metrics, is_backends);
+    let of = |metrics: &[&'static Metric]| sum_of_io(into, metrics, is_backends);
     let blocks = match major {
-        17 => of(&["pg.io.writes", "pg.io.extends"]),
+        17 => of(&[metric!("pg.io.writes"), metric!("pg.io.extends")]),
         // An extension may be of many blocks.
-        _ => of(&["pg.io.write_bytes", "pg.io.extend_bytes"]).map(|bytes| bytes / block_size),
+        _ => {
+            of(&[metric!("pg.io.write_bytes"), metric!("pg.io.extend_bytes")]).map(|bytes| bytes / block_size)
+        }
     };
-    let fsyncs = of(&["pg.io.fsyncs"]);
-    for (metric, value) in [("pg.backend.buffers_written", blocks), ("pg.backend.fsyncs", fsyncs)] {
+    let fsyncs = of(&[metric!("pg.io.fsyncs")]);
+    for (metric, value) in
+        [(metric!("pg.backend.buffers_written"), blocks), (metric!("pg.backend.fsyncs"), fsyncs)]
+    {
         if let Some(value) = value {
-            into.counter(metric, None, value);
+            into.add(metric, None, value);
         }
     }
 }
@@ -76,27 +83,27 @@ fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
 /// was not counted there.
 fn wal_io(into: &mut Reading) {
     for (metric, io) in [
-        ("pg.wal.writes", "pg.io.writes"),
-        ("pg.wal.syncs", "pg.io.fsyncs"),
-        ("pg.wal.write_us", "pg.io.write_us"),
-        ("pg.wal.sync_us", "pg.io.fsync_us"),
+        (metric!("pg.wal.writes"), metric!("pg.io.writes")),
+        (metric!("pg.wal.syncs"), metric!("pg.io.fsyncs")),
+        (metric!("pg.wal.write_us"), metric!("pg.io.write_us")),
+        (metric!("pg.wal.sync_us"), metric!("pg.io.fsync_us")),
     ] {
         if let Some(value) = sum_of_io(into, &[io], |of| of.ends_with("/wal/normal")) {
-            into.counter(metric, None, value);
+            into.add(metric, None, value);
         }
     }
 }
 
 /// The sum of some rows of `pg_stat_io`; none where none of them has a value.
-fn sum_of_io(reading: &Reading, metrics: &[&str], is_one: impl Fn(&str) -> bool) -> Option<f64> {
-    reading
-        .values()
-        .filter(|(metric, of, _, _)| metrics.contains(metric) && of.is_some_and(&is_one))
-        .map(|(_, _, _, value)| value)
-        .reduce(|sum, value| sum + value)
+fn sum_of_io(reading: &Reading, metrics: &[&Metric], is_one: impl Fn(&str) -> bool) -> Option<f64> {
+    let is_wanted = |value: &&Value| {
+        metrics.iter().any(|metric| metric.name == value.metric.name)
+            && value.label.as_deref().is_some_and(&is_one)
+    };
+    reading.values().iter().filter(is_wanted).map(|value| value.value).reduce(|sum, value| sum + value)
 }
 
-static VIEWS: [View; 14] = [
+pub(super) static VIEWS: [View; 14] = [
     DATABASE,
     STATISTICS_AGE,
     BACKGROUND_WRITER_BEFORE_17,
@@ -114,118 +121,119 @@ static VIEWS: [View; 14] = [
 ];
 
 const DATABASE: View = View {
-    majors: ALWAYS,
-    of: "NULL",
+    majors: Majors::ALL,
+    label: "NULL",
     from: "pg_stat_database WHERE datname = :database",
     columns: &[
-        counter("pg.database.commits", "xact_commit"),
-        counter("pg.database.rollbacks", "xact_rollback"),
-        counter("pg.database.blks_read", "blks_read"),
-        counter("pg.database.blks_hit", "blks_hit"),
-        counter("pg.database.tup_returned", "tup_returned"),
-        counter("pg.database.tup_fetched", "tup_fetched"),
-        counter("pg.database.tup_inserted", "tup_inserted"),
-        counter("pg.database.tup_updated", "tup_updated"),
-        counter("pg.database.tup_deleted", "tup_deleted"),
-        counter("pg.database.conflicts", "conflicts"),
-        counter("pg.database.temp_files", "temp_files"),
-        counter("pg.database.temp_bytes", "temp_bytes"),
-        counter("pg.database.deadlocks", "deadlocks"),
-        counter("pg.database.blk_read_us", where_on!("track_io_timing", "blk_read_time * 1000")),
-        counter("pg.database.blk_write_us", where_on!("track_io_timing", "blk_write_time * 1000")),
-        counter("pg.database.checksum_failures", "checksum_failures").only(since(12)),
-        counter("pg.database.session_us", "session_time * 1000").only(since(14)),
-        counter("pg.database.active_us", "active_time * 1000").only(since(14)),
-        counter("pg.database.idle_in_transaction_us", "idle_in_transaction_time * 1000").only(since(14)),
-        counter("pg.database.sessions", "sessions").only(since(14)),
-        counter("pg.database.sessions_abandoned", "sessions_abandoned").only(since(14)),
-        counter("pg.database.sessions_fatal", "sessions_fatal").only(since(14)),
-        counter("pg.database.sessions_killed", "sessions_killed").only(since(14)),
-        counter("pg.database.parallel_workers_to_launch", "parallel_workers_to_launch").only(since(18)),
-        counter("pg.database.parallel_workers_launched", "parallel_workers_launched").only(since(18)),
-        gauge("pg.database.backends", "numbackends"),
+        column("pg.database.commits", "xact_commit"),
+        column("pg.database.rollbacks", "xact_rollback"),
+        column("pg.database.blks_read", "blks_read"),
+        column("pg.database.blks_hit", "blks_hit"),
+        column("pg.database.tup_returned", "tup_returned"),
+        column("pg.database.tup_fetched", "tup_fetched"),
+        column("pg.database.tup_inserted", "tup_inserted"),
+        column("pg.database.tup_updated", "tup_updated"),
+        column("pg.database.tup_deleted", "tup_deleted"),
+        column("pg.database.conflicts", "conflicts"),
+        column("pg.database.temp_files", "temp_files"),
+        column("pg.database.temp_bytes", "temp_bytes"),
+        column("pg.database.deadlocks", "deadlocks"),
+        column("pg.database.blk_read_us", where_on!("track_io_timing", "blk_read_time * 1000")),
+        column("pg.database.blk_write_us", where_on!("track_io_timing", "blk_write_time * 1000")),
+        column("pg.database.checksum_failures", "checksum_failures"),
+        column("pg.database.session_us", "session_time * 1000"),
+        column("pg.database.active_us", "active_time * 1000"),
+        column("pg.database.idle_in_transaction_us", "idle_in_transaction_time * 1000"),
+        column("pg.database.sessions", "sessions"),
+        column("pg.database.sessions_abandoned", "sessions_abandoned"),
+        column("pg.database.sessions_fatal", "sessions_fatal"),
+        column("pg.database.sessions_killed", "sessions_killed"),
+        column("pg.database.parallel_workers_to_launch", "parallel_workers_to_launch"),
+        column("pg.database.parallel_workers_launched", "parallel_workers_launched"),
+        column("pg.database.backends", "numbackends"),
     ],
 };
 
 /// Before 15 the statistics are a file that a collector process writes, at most every half second.
 const STATISTICS_AGE: View = View {
-    majors: before(15),
-    of: "NULL",
+    majors: Majors::before(15),
+    label: "NULL",
     from: "(SELECT pg_stat_get_snapshot_timestamp() AS at) written",
-    columns: &[gauge("pg.statistics.age_us", "extract(epoch FROM clock_timestamp() - at) * 1000000")],
+    columns: &[column("pg.statistics.age_us", "extract(epoch FROM clock_timestamp() - at) * 1000000")],
 };
 
 const BACKGROUND_WRITER_BEFORE_17: View = View {
-    majors: before(17),
-    of: "NULL",
+    majors: Majors::before(17),
+    label: "NULL",
     from: "pg_stat_bgwriter",
     columns: &[
-        counter("pg.checkpoints_timed", "checkpoints_timed"),
-        counter("pg.checkpoints_requested", "checkpoints_req"),
-        counter("pg.checkpoint.buffers_written", "buffers_checkpoint"),
-        counter("pg.checkpoint.write_us", "checkpoint_write_time * 1000"),
-        counter("pg.checkpoint.sync_us", "checkpoint_sync_time * 1000"),
-        counter("pg.bgwriter.buffers_written", "buffers_clean"),
-        counter("pg.bgwriter.maxwritten_clean", "maxwritten_clean"),
-        counter("pg.backend.buffers_written", "buffers_backend"),
-        counter("pg.backend.fsyncs", "buffers_backend_fsync"),
-        counter("pg.buffers_allocated", "buffers_alloc"),
+        column("pg.checkpoints_timed", "checkpoints_timed"),
+        column("pg.checkpoints_requested", "checkpoints_req"),
+        column("pg.checkpoint.buffers_written", "buffers_checkpoint"),
+        column("pg.checkpoint.write_us", "checkpoint_write_time * 1000"),
+        column("pg.checkpoint.sync_us", "checkpoint_sync_time * 1000"),
+        column("pg.bgwriter.buffers_written", "buffers_clean"),
+        column("pg.bgwriter.maxwritten_clean", "maxwritten_clean"),
+        column("pg.backend.buffers_written", "buffers_backend"),
+        column("pg.backend.fsyncs", "buffers_backend_fsync"),
+        column("pg.buffers_allocated", "buffers_alloc"),
     ],
 };
 
 const BACKGROUND_WRITER: View = View {
-    majors: since(17),
-    of: "NULL",
+    majors: Majors::since(17),
+    label: "NULL",
     from: "pg_stat_bgwriter",
     columns: &[
-        counter("pg.bgwriter.buffers_written", "buffers_clean"),
-        counter("pg.bgwriter.maxwritten_clean", "maxwritten_clean"),
-        counter("pg.buffers_allocated", "buffers_alloc"),
+        column("pg.bgwriter.buffers_written", "buffers_clean"),
+        column("pg.bgwriter.maxwritten_clean", "maxwritten_clean"),
+        column("pg.buffers_allocated", "buffers_alloc"),
     ],
 };
 
 const CHECKPOINTER: View = View {
-    majors: since(17),
-    of: "NULL",
+    majors: Majors::since(17),
+    label: "NULL",
     from: "pg_stat_checkpointer",
     columns: &[
-        counter("pg.checkpoints_timed", "num_timed"),
-        counter("pg.checkpoints_requested", "num_requested"),
-        counter("pg.checkpoints_done", "num_done").only(since(18)),
-        counter("pg.checkpoint.buffers_written", "buffers_written"),
-        counter("pg.checkpoint.slru_buffers_written", "slru_written").only(since(18)),
-        counter("pg.checkpoint.write_us", "write_time * 1000"),
-        counter("pg.checkpoint.sync_us", "sync_time * 1000"),
+        column("pg.checkpoints_timed", "num_timed"),
+        column("pg.checkpoints_requested", "num_requested"),
+        column("pg.checkpoints_done", "num_done"),
+        column("pg.checkpoint.buffers_written", "buffers_written"),
+        column("pg.checkpoint.slru_buffers_written", "slru_written"),
+        column("pg.checkpoint.write_us", "write_time * 1000"),
+        column("pg.checkpoint.sync_us", "sync_time * 1000"),
     ],
 };
 
 const WAL_POSITION_9_6: View = View {
-    majors: before(10),
-    of: "NULL",
+    majors: Majors::before(10),
+    label: "NULL",
     from: "(SELECT 1) one WHERE NOT pg_is_in_recovery()",
-    columns: &[counter("pg.wal.bytes", "pg_xlog_location_diff(pg_current_xlog_insert_location(), '0/0')")],
+    columns: &[column("pg.wal.bytes", "pg_xlog_location_diff(pg_current_xlog_insert_location(), '0/0')")],
 };
 
 const WAL_POSITION: View = View {
-    majors: since(10),
-    of: "NULL",
+    majors: Majors::since(10),
+    label: "NULL",
     from: "(SELECT 1) one WHERE NOT pg_is_in_recovery()",
-    columns: &[counter("pg.wal.bytes", "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")],
+    columns: &[column("pg.wal.bytes", "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")],
 };
 
 const WAL: View = View {
-    majors: since(14),
-    of: "NULL",
+    majors: Majors::since(14),
+    label: "NULL",
     from: "pg_stat_wal",
     columns: &[
-        counter("pg.wal.records", "wal_records"),
-        counter("pg.wal.full_page_images", "wal_fpi"),
-        counter("pg.wal.buffers_full", "wal_buffers_full"),
-        counter("pg.wal.writes", "wal_write").only(before(18)),
-        counter("pg.wal.syncs", "wal_sync").only(before(18)),
-        counter("pg.wal.write_us", where_on!("track_wal_io_timing", "wal_write_time * 1000"))
-            .only(before(18)),
-        counter("pg.wal.sync_us", where_on!("track_wal_io_timing", "wal_sync_time * 1000")).only(before(18)),
+        column("pg.wal.records", "wal_records"),
+        column("pg.wal.full_page_images", "wal_fpi"),
+        column("pg.wal.buffers_full", "wal_buffers_full"),
+        column("pg.wal.writes", "wal_write").only(Majors::before(18)),
+        column("pg.wal.syncs", "wal_sync").only(Majors::before(18)),
+        column("pg.wal.write_us", where_on!("track_wal_io_timing", "wal_write_time * 1000"))
+            .only(Majors::before(18)),
+        column("pg.wal.sync_us", where_on!("track_wal_io_timing", "wal_sync_time * 1000"))
+            .only(Majors::before(18)),
     ],
 };
 
@@ -240,94 +248,94 @@ macro_rules! io_time {
 }
 
 const IO: View = View {
-    majors: since(16),
-    of: "backend_type || '/' || object || '/' || context",
+    majors: Majors::since(16),
+    label: "backend_type || '/' || object || '/' || context",
     // `OFFSET 0` has the settings looked up once, and not in each row.
     from: "pg_stat_io CROSS JOIN (SELECT current_setting('track_wal_io_timing')::bool AS wal, \
            current_setting('track_io_timing')::bool AS others OFFSET 0) timed",
     columns: &[
-        counter("pg.io.reads", "reads"),
-        counter("pg.io.read_bytes", "reads * op_bytes").only(before(18)),
-        counter("pg.io.read_bytes", "read_bytes").only(since(18)),
-        counter("pg.io.read_us", io_time!("read_time")),
-        counter("pg.io.writes", "writes"),
-        counter("pg.io.write_bytes", "writes * op_bytes").only(before(18)),
-        counter("pg.io.write_bytes", "write_bytes").only(since(18)),
-        counter("pg.io.write_us", io_time!("write_time")),
-        counter("pg.io.writebacks", "writebacks"),
-        counter("pg.io.writeback_us", io_time!("writeback_time")),
-        counter("pg.io.extends", "extends"),
-        counter("pg.io.extend_bytes", "extends * op_bytes").only(before(18)),
-        counter("pg.io.extend_bytes", "extend_bytes").only(since(18)),
-        counter("pg.io.extend_us", io_time!("extend_time")),
-        counter("pg.io.hits", "hits"),
-        counter("pg.io.evictions", "evictions"),
-        counter("pg.io.reuses", "reuses"),
-        counter("pg.io.fsyncs", "fsyncs"),
-        counter("pg.io.fsync_us", io_time!("fsync_time")),
+        column("pg.io.reads", "reads"),
+        column("pg.io.read_bytes", "reads * op_bytes").only(Majors::before(18)),
+        column("pg.io.read_bytes", "read_bytes").only(Majors::since(18)),
+        column("pg.io.read_us", io_time!("read_time")),
+        column("pg.io.writes", "writes"),
+        column("pg.io.write_bytes", "writes * op_bytes").only(Majors::before(18)),
+        column("pg.io.write_bytes", "write_bytes").only(Majors::since(18)),
+        column("pg.io.write_us", io_time!("write_time")),
+        column("pg.io.writebacks", "writebacks"),
+        column("pg.io.writeback_us", io_time!("writeback_time")),
+        column("pg.io.extends", "extends"),
+        column("pg.io.extend_bytes", "extends * op_bytes").only(Majors::before(18)),
+        column("pg.io.extend_bytes", "extend_bytes").only(Majors::since(18)),
+        column("pg.io.extend_us", io_time!("extend_time")),
+        column("pg.io.hits", "hits"),
+        column("pg.io.evictions", "evictions"),
+        column("pg.io.reuses", "reuses"),
+        column("pg.io.fsyncs", "fsyncs"),
+        column("pg.io.fsync_us", io_time!("fsync_time")),
     ],
 };
 
 const SLRU: View = View {
-    majors: since(13),
-    of: "name",
+    majors: Majors::since(13),
+    label: "name",
     from: "pg_stat_slru",
     columns: &[
-        counter("pg.slru.blks_zeroed", "blks_zeroed"),
-        counter("pg.slru.blks_hit", "blks_hit"),
-        counter("pg.slru.blks_read", "blks_read"),
-        counter("pg.slru.blks_written", "blks_written"),
-        counter("pg.slru.blks_exists", "blks_exists"),
-        counter("pg.slru.flushes", "flushes"),
-        counter("pg.slru.truncates", "truncates"),
+        column("pg.slru.blks_zeroed", "blks_zeroed"),
+        column("pg.slru.blks_hit", "blks_hit"),
+        column("pg.slru.blks_read", "blks_read"),
+        column("pg.slru.blks_written", "blks_written"),
+        column("pg.slru.blks_exists", "blks_exists"),
+        column("pg.slru.flushes", "flushes"),
+        column("pg.slru.truncates", "truncates"),
     ],
 };
 
 /// Of standbys of one name, the one that is furthest behind.
 const REPLICATION: View = View {
-    majors: since(10),
-    of: "application_name",
+    majors: Majors::since(10),
+    label: "application_name",
     from: "pg_stat_replication WHERE NOT pg_is_in_recovery() GROUP BY application_name",
     columns: &[
-        gauge("pg.replication.sent_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), sent_lsn))"),
-        gauge("pg.replication.write_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), write_lsn))"),
-        gauge("pg.replication.flush_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn))"),
-        gauge("pg.replication.replay_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))"),
-        gauge("pg.replication.write_lag_us", "extract(epoch FROM max(write_lag)) * 1000000"),
-        gauge("pg.replication.flush_lag_us", "extract(epoch FROM max(flush_lag)) * 1000000"),
-        gauge("pg.replication.replay_lag_us", "extract(epoch FROM max(replay_lag)) * 1000000"),
+        column("pg.replication.sent_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), sent_lsn))"),
+        column("pg.replication.write_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), write_lsn))"),
+        column("pg.replication.flush_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn))"),
+        column("pg.replication.replay_lag_bytes", "max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))"),
+        column("pg.replication.write_lag_us", "extract(epoch FROM max(write_lag)) * 1000000"),
+        column("pg.replication.flush_lag_us", "extract(epoch FROM max(flush_lag)) * 1000000"),
+        column("pg.replication.replay_lag_us", "extract(epoch FROM max(replay_lag)) * 1000000"),
     ],
 };
 
 /// Every mode each time: a gauge that is there only when it is not zero has no mean.
 const LOCKS: View = View {
-    majors: ALWAYS,
-    of: "m.mode || '/' || w.word",
+    majors: Majors::ALL,
+    label: "m.mode || '/' || w.word",
     from: "unnest(ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock', 'ShareUpdateExclusiveLock', \
            'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock', 'SIReadLock']) m(mode) \
            CROSS JOIN (VALUES (true, 'granted'), (false, 'waiting')) w(granted, word) \
            LEFT JOIN pg_locks l ON l.mode = m.mode AND l.granted = w.granted \
            AND l.pid IS DISTINCT FROM pg_backend_pid() GROUP BY m.mode, w.word",
-    columns: &[gauge("pg.locks", "count(l.mode)")],
+    columns: &[column("pg.locks", "count(l.mode)")],
 };
 
 /// Clients have a port (-1 on a Unix socket), the server's own processes have none.
 const SESSIONS: View = View {
-    majors: ALWAYS,
-    of: "s.state",
+    majors: Majors::ALL,
+    label: "s.state",
     from: "unnest(ARRAY['active', 'idle', 'idle in transaction', 'idle in transaction (aborted)', \
            'fastpath function call', 'disabled']) s(state) \
            LEFT JOIN pg_stat_get_activity(NULL) a ON a.state = s.state AND a.client_port IS NOT NULL \
            AND a.application_name NOT LIKE 'pgdyno %' GROUP BY s.state",
-    columns: &[gauge("pg.sessions", "count(a.pid)")],
+    columns: &[column("pg.sessions", "count(a.pid)")],
 };
 
 const BASE_BACKUP: View = View {
-    majors: since(13),
-    of: "pid",
+    majors: Majors::since(13),
+    label: "pid",
     from: "pg_stat_progress_basebackup",
     columns: &[
-        gauge("pg.progress.base_backup.total_bytes", "backup_total"),
-        gauge("pg.progress.base_backup.streamed_bytes", "backup_streamed"),
+        column("pg.progress.base_backup.total_bytes", "backup_total"),
+        column("pg.progress.base_backup.streamed_bytes", "backup_streamed"),
     ],
 };

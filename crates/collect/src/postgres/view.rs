@@ -1,6 +1,6 @@
 //! Views of the server as tables of metrics: which column of which view is which metric, in which majors.
 
-use model::metrics::Kind;
+use model::metrics::{Majors, Metric, find};
 use wire::ResultSet;
 
 use super::session::{MARK, Prepared, Refusal, Row, Session, rows};
@@ -9,51 +9,55 @@ use crate::Reading;
 /// One view, or one question that gives rows like a view.
 #[derive(Debug)]
 pub(super) struct View {
-    /// The first major that has it, and the first that has it no more.
-    pub(super) majors: (u32, u32),
-    /// SQL of the metrics' subject; `NULL` where there is but one.
-    pub(super) of: &'static str,
-    /// SQL after `FROM`. What is named by a colon is given when it is asked.
+    /// Majors that have it.
+    pub(super) majors: Majors,
+    /// SQL of the metrics' label; `NULL` if they have one series each.
+    pub(super) label: &'static str,
+    /// SQL after `FROM`. Names that begin with a colon are filled in when it is asked.
     pub(super) from: &'static str,
     pub(super) columns: &'static [Column],
 }
 
-/// One metric.
+/// One metric of a view.
 #[derive(Debug)]
 pub(super) struct Column {
-    metric: &'static str,
-    kind: Kind,
+    metric: &'static Metric,
     sql: &'static str,
-    majors: (u32, u32),
+    /// Those of the metric's majors in which it is this expression.
+    majors: Majors,
 }
 
-/// All majors. 9 stands for 9.6.
-pub(super) const ALWAYS: (u32, u32) = (0, u32::MAX);
-
-/// A major and those after it.
-pub(super) const fn since(major: u32) -> (u32, u32) {
-    (major, u32::MAX)
-}
-
-/// Those before a major.
-pub(super) const fn before(major: u32) -> (u32, u32) {
-    (0, major)
-}
-
-/// A column, or an expression, that is a counter in microseconds, bytes or things.
-pub(super) const fn counter(metric: &'static str, sql: &'static str) -> Column {
-    Column { metric, kind: Kind::Counter, sql, majors: ALWAYS }
-}
-
-/// The same of a gauge.
-pub(super) const fn gauge(metric: &'static str, sql: &'static str) -> Column {
-    Column { metric, kind: Kind::Gauge, sql, majors: ALWAYS }
+/// A column, or an expression, as a metric of the catalogue, in its unit. Only for constants: a name that is not in the
+/// catalogue does not compile there.
+#[expect(clippy::panic, reason = "in a constant it is an error of the compiler")]
+pub(super) const fn column(metric: &'static str, sql: &'static str) -> Column {
+    match find(metric) {
+        Some(metric) => Column { metric, sql, majors: Majors::ALL },
+        None => panic!("a column's metric is not in the catalogue"),
+    }
 }
 
 impl Column {
     /// In these majors only.
-    pub(super) const fn only(self, majors: (u32, u32)) -> Self {
+    pub(super) const fn only(self, majors: Majors) -> Self {
         Self { majors, ..self }
+    }
+}
+
+impl View {
+    /// The columns of a major; none if it does not have the view.
+    fn columns(&self, major: u32) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |column| {
+            self.majors.contains(major)
+                && column.majors.contains(major)
+                && column.metric.majors.contains(major)
+        })
+    }
+
+    /// Names of the metrics that it gives in a major.
+    #[cfg(test)]
+    pub(super) fn metrics(&self, major: u32) -> impl Iterator<Item = &'static str> {
+        self.columns(major).map(|column| column.metric.name)
     }
 }
 
@@ -84,13 +88,17 @@ struct Question {
 impl Questions {
     /// The questions to a server of this major. `given` has what is named by a colon, as SQL.
     pub(super) fn new(views: &[&'static View], major: u32, given: &[(&str, &str)]) -> Self {
-        let has = |majors: (u32, u32)| (majors.0..majors.1).contains(&major);
-        let views = views.iter().filter(|view| has(view.majors));
-        let questions = views.map(|view| {
-            let columns: Vec<&Column> = view.columns.iter().filter(|column| has(column.majors)).collect();
+        let questions = views.iter().filter_map(|view| {
+            let columns: Vec<&Column> = view.columns(major).collect();
+            if columns.is_empty() {
+                return None;
+            }
             let list: Vec<&str> = columns.iter().map(|column| column.sql).collect();
             let from = given.iter().fold(view.from.to_owned(), |from, (name, sql)| from.replace(name, sql));
-            Question { sql: format!("SELECT {MARK} {}, {} FROM {from}", view.of, list.join(", ")), columns }
+            Some(Question {
+                sql: format!("SELECT {MARK} {}, {} FROM {from}", view.label, list.join(", ")),
+                columns,
+            })
         });
         Self { questions: questions.collect(), prepared: None, is_checked: false }
     }
@@ -127,13 +135,48 @@ impl Questions {
 impl Question {
     fn take(&self, row: Row<'_>, into: &mut Reading) {
         let mut values = row.values();
-        let of = values.next().flatten();
+        let label = values.next().flatten();
         for (column, value) in self.columns.iter().zip(values) {
-            let Some(value) = value.and_then(|text| text.parse().ok()) else { continue };
-            match column.kind {
-                Kind::Counter => into.counter(column.metric, of.as_deref(), value),
-                Kind::Gauge => into.gauge(column.metric, of.as_deref(), value),
+            if let Some(value) = value.and_then(|text| text.parse().ok()) {
+                into.add(column.metric, label.as_deref(), value);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use model::metrics::{GROUPS, Majors};
+
+    use super::super::{statistics, tables};
+
+    /// Metrics that are sums over `pg_stat_io` from a major on.
+    const SUMS: [(&str, Majors); 6] = [
+        ("pg.backend.buffers_written", Majors::since(17)),
+        ("pg.backend.fsyncs", Majors::since(17)),
+        ("pg.wal.writes", Majors::since(18)),
+        ("pg.wal.syncs", Majors::since(18)),
+        ("pg.wal.write_us", Majors::since(18)),
+        ("pg.wal.sync_us", Majors::since(18)),
+    ];
+
+    #[test]
+    fn each_major_is_asked_for_what_the_catalogue_says_it_has() {
+        for major in 9..=18 {
+            let mut asked = BTreeSet::new();
+            for view in statistics::VIEWS.iter().chain(&tables::VIEWS).chain(&tables::PROGRESS) {
+                for metric in view.metrics(major) {
+                    assert!(asked.insert(metric), "{major}: twice: {metric}");
+                }
+            }
+            asked.extend(SUMS.iter().filter(|(_, majors)| majors.contains(major)).map(|(metric, _)| *metric));
+            let metrics = GROUPS.into_iter().flat_map(|group| group.metrics);
+            let promised = metrics
+                .filter(|metric| metric.name.starts_with("pg.") && metric.name != "pg.buffercache.buffers")
+                .filter(|metric| metric.majors.contains(major));
+            assert_eq!(asked, promised.map(|metric| metric.name).collect(), "{major}");
         }
     }
 }

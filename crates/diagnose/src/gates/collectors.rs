@@ -67,7 +67,7 @@ fn collectors(observed: &Observation) -> Option<Found> {
             let values = || series.points.iter().filter_map(|point| point.value);
             let times = values().next_back().unwrap_or_default() - values().next().unwrap_or_default();
             if times > 0.0 {
-                let source = series.of.as_deref().unwrap_or("all");
+                let source = series.label.as_deref().unwrap_or("all");
                 parts.push(format!("{times} of {source} {what}"));
             }
         }

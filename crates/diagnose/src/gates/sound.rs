@@ -117,12 +117,12 @@ impl Sound {
         self.without(metric, of);
         let points = points.iter().map(|&(at_us, value)| Point { at_us, value: Some(value) }).collect();
         let of = of.map(str::to_owned);
-        self.metrics.0.push(Series { metric: metric.to_owned(), of, kind, points });
+        self.metrics.0.push(Series { metric: metric.to_owned(), label: of, kind, points });
     }
 
     /// Nothing was read of it.
     pub(super) fn without(&mut self, metric: &str, of: Option<&str>) {
-        self.metrics.0.retain(|series| series.metric != metric || series.of.as_deref() != of);
+        self.metrics.0.retain(|series| series.metric != metric || series.label.as_deref() != of);
     }
 
     /// Something that happened so long after the load's start.
@@ -206,10 +206,16 @@ fn of_what_was_not_read_nothing_is_said() {
     assert_eq!(gates(&observed), (Status::Valid, vec![]));
     for series in &sound.metrics.0 {
         let mut less = Sound::new();
-        less.without(&series.metric, series.of.as_deref());
+        less.without(&series.metric, series.label.as_deref());
         // Less of what ran is known to be pgdyno's or the server's then: see the gate's own test.
         if series.metric != "role.run_us" {
-            assert_eq!(gates(&less.observed()), (Status::Valid, vec![]), "{} {:?}", series.metric, series.of);
+            assert_eq!(
+                gates(&less.observed()),
+                (Status::Valid, vec![]),
+                "{} {:?}",
+                series.metric,
+                series.label
+            );
         }
         let mut failed = Sound::new();
         for read in failed.metrics.0.iter_mut().filter(|read| read.metric == series.metric) {

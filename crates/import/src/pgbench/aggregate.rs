@@ -167,7 +167,7 @@ impl Aggregated {
         }
         let gauge = |(figure, points)| Series {
             metric: format!("pgbench.latency_{figure}_us"),
-            of: None,
+            label: None,
             kind: Kind::Gauge,
             points,
         };

@@ -106,7 +106,7 @@ pub(super) fn tell(reports: &[Report], script: &str, draft: &mut Draft) {
     draft.intervals = intervals;
     let series = |(metric, points): (&str, Vec<Point>)| Series {
         metric: metric.to_owned(),
-        of: None,
+        label: None,
         kind: Kind::Gauge,
         points,
     };

@@ -186,7 +186,7 @@ fn a_table_of_many_rows_is_whole() {
     let one = long.metrics.0[0].clone();
     for number in 0..250 {
         let mut series = one.clone();
-        series.of = Some(number.to_string());
+        series.label = Some(number.to_string());
         long.metrics.0.push(series);
     }
     bundles.write(long);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::factor::Factor;
+use model::metrics::{Better, GROUPS, Group, Metric};
 use report::export_tables::{Kind, Table};
 use serde_json::{Map, Value, json};
 
@@ -103,4 +104,52 @@ fn the_schema_of_campaigns_has_the_factors() {
             names(|factor| *factor != Factor::Acceleration).into();
         serde_json::to_string_pretty(&schema).unwrap() + "\n"
     });
+}
+
+#[test]
+fn the_metrics_are_documented() {
+    let section = |group: &Group| format!("metrics {}", group.name);
+    let begins =
+        |text: &str, group: &Group| text.contains(&format!("<!-- generated: {} -->", section(group)));
+    let files = ["docs/metrics.md", "docs/metrics-postgres.md"];
+    for group in GROUPS {
+        let has = |file: &&str| begins(&fs::read_to_string(path(file)).unwrap(), group);
+        let file = files.into_iter().find(has);
+        let file = file.unwrap_or_else(|| panic!("no document has the metrics {}", group.name));
+        is_up_to_date(file, |text| with_section(text, &section(group), &metrics_table(group)));
+    }
+}
+
+/// A table of metrics. A column that would be empty is left out.
+fn metrics_table(group: &Group) -> String {
+    type Cell<'a> = &'a dyn Fn(&Metric) -> String;
+    let columns: [(&str, Cell<'_>); 8] = [
+        ("metric", &|metric| format!("`{}`", metric.name)),
+        ("label", &|_| group.label.unwrap_or_default().to_owned()),
+        ("kind", &|metric| metric.kind.name().to_owned()),
+        ("better", &|metric| match metric.better {
+            Better::Higher | Better::Lower => metric.better.name().to_owned(),
+            Better::Neither => String::new(),
+        }),
+        ("PostgreSQL", &|metric| match metric.name.starts_with("pg.") {
+            true => metric.majors.to_string(),
+            false => String::new(),
+        }),
+        ("from", &|metric| metric.from.to_owned()),
+        ("if", &|metric| metric.condition.map(|condition| condition.to_string()).unwrap_or_default()),
+        ("meaning", &|metric| metric.meaning.to_owned()),
+    ];
+    let is_used = |cell: Cell<'_>| group.metrics.iter().any(|metric| !cell(metric).is_empty());
+    let columns: Vec<_> = columns.into_iter().filter(|(_, cell)| is_used(cell)).collect();
+    let mut table =
+        format!("|{}\n|", columns.iter().map(|(head, _)| format!(" {head} |")).collect::<String>());
+    table += &"---|".repeat(columns.len());
+    for metric in group.metrics {
+        table += "\n|";
+        for (_, cell) in &columns {
+            let text = cell(metric);
+            table += &if text.is_empty() { " |".to_owned() } else { format!(" {text} |") };
+        }
+    }
+    table + "\n"
 }

@@ -1,6 +1,7 @@
 //! The cells of a pair as a table: each with the figures of both sides and its verdict.
 
 use model::factor::Factor;
+use model::metrics::Better;
 use stats::{Class, MARGIN, Sample};
 
 use crate::chart::{Change, Ratios, Terminal};
@@ -10,7 +11,6 @@ use analysis::judgement::Outcome;
 use analysis::judgement::{Row, Runs};
 use analysis::levels::Levels;
 use analysis::levels::{in_words, part, varied};
-use analysis::metric::Better;
 use plaintext::figures;
 use plaintext::table::{self, Column, Format, GAP, Table};
 

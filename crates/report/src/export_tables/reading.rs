@@ -29,7 +29,7 @@ pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
             Value::from(row.series.metric.as_str())
         }),
         field("of", Text, "of what, such as a disk or a table; null where there is but one", |row| {
-            Value::from(row.series.of.as_deref())
+            Value::from(row.series.label.as_deref())
         }),
         field("kind", Text, "counter (what matters is its growth) or gauge (stands for itself)", |row| {
             Value::from(row.series.kind.name())

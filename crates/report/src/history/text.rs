@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::acceptance::Acceptance;
 use model::machine::Acceleration;
+use model::metrics::Better;
 use stats::{ChangePoint, LEAST_VALUES};
 
 use analysis::history::{History, Series, Shift, Tested};
@@ -13,7 +14,6 @@ use crate::chart::Columns;
 use crate::compare::rows::{colour, figure, p};
 use crate::text_width::{TEXT_WIDTH, wrapped};
 use analysis::levels::{in_words, part, varied};
-use analysis::metric::Better;
 use analysis::notes;
 use plaintext::figures::{change, counted};
 use plaintext::table::{Format, GAP, Table};

@@ -363,7 +363,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
 
 pub(crate) fn series(metric: &str, of: Option<&str>, kind: Kind, points: &[(i64, Option<f64>)]) -> Series {
     let points = points.iter().map(|&(at_us, value)| Point { at_us, value }).collect();
-    Series { metric: metric.to_owned(), of: of.map(str::to_owned), kind, points }
+    Series { metric: metric.to_owned(), label: of.map(str::to_owned), kind, points }
 }
 
 fn waits(at_us: i64, session: Session, state: Option<&str>, event: Option<(&str, &str)>) -> Waits {

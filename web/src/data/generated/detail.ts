@@ -211,6 +211,10 @@ metric: string,
  */
 of: string | null, 
 /**
+ * Its meaning; null if the catalogue does not have it.
+ */
+meaning: string | null, 
+/**
  * What it is shown in: `B`, `µs`, `Hz`, `°C` or nothing, of rates by second.
  */
 unit: string, 

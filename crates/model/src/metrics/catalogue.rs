@@ -1,0 +1,140 @@
+//! The catalogue: every metric that collectors read, once.
+
+mod collectors;
+mod machine;
+mod processes;
+mod relations;
+mod server;
+
+use super::metric::{Group, Metric};
+
+/// Every metric, by the tables of `docs/metrics.md` and `docs/metrics-postgres.md`.
+pub const GROUPS: [&Group; 27] = [
+    &collectors::COLLECTORS,
+    &machine::PROCESSORS,
+    &machine::SCHEDULER,
+    &machine::SENSORS,
+    &machine::MEMORY,
+    &machine::PAGING,
+    &machine::DISKS,
+    &machine::PRESSURE,
+    &machine::NETWORK,
+    &machine::LIMITS,
+    &processes::ROLES,
+    &server::DATABASE,
+    &server::STATISTICS,
+    &server::CHECKPOINTS,
+    &server::BACKENDS,
+    &server::WAL,
+    &server::IO,
+    &server::SLRU,
+    &server::REPLICATION,
+    &server::LOCKS,
+    &server::SESSIONS,
+    &server::BASE_BACKUP,
+    &relations::TABLES,
+    &relations::INDEXES,
+    &relations::COMMANDS,
+    &relations::PROGRESS,
+    &relations::BUFFERS,
+];
+
+/// The metric of a name; none if no collector reads it.
+pub const fn find(name: &str) -> Option<&'static Metric> {
+    let mut group = 0;
+    while group < GROUPS.len() {
+        let metrics = GROUPS[group].metrics;
+        let mut place = 0;
+        while place < metrics.len() {
+            if equal(metrics[place].name, name) {
+                return Some(&metrics[place]);
+            }
+            place += 1;
+        }
+        group += 1;
+    }
+    None
+}
+
+const fn equal(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    // From the end, where names differ.
+    let mut left = one.len();
+    while left > 0 {
+        left -= 1;
+        if one[left] != other[left] {
+            return false;
+        }
+    }
+    true
+}
+
+/// The catalogue's entry for a metric; a name that is not in the catalogue does not compile.
+#[macro_export]
+macro_rules! metric {
+    ($name:literal) => {
+        const {
+            match $crate::metrics::find($name) {
+                Some(metric) => metric,
+                None => panic!(concat!($name, " is not in the catalogue of metrics")),
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::metrics::{Better, Kind};
+
+    fn all() -> impl Iterator<Item = &'static Metric> {
+        GROUPS.into_iter().flat_map(|group| group.metrics)
+    }
+
+    #[test]
+    fn each_metric_is_there_once_and_found_by_its_name() {
+        let mut names = BTreeSet::new();
+        for metric in all() {
+            assert!(names.insert(metric.name), "twice: {}", metric.name);
+            assert_eq!(find(metric.name), Some(metric));
+        }
+        assert_eq!(find("cpu.users_us"), None);
+        assert_eq!(metric!("disk.busy_us").kind, Kind::Counter);
+    }
+
+    #[test]
+    fn names_have_a_source_and_every_metric_a_meaning_and_an_origin() {
+        for metric in all() {
+            let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            let mut parts = metric.name.split('.');
+            assert!(
+                metric.name.contains('.') && parts.all(|part| !part.is_empty() && part.chars().all(is_word))
+            );
+            assert!(!metric.meaning.is_empty() && !metric.from.is_empty(), "{}", metric.name);
+            assert!(
+                !metric.meaning.contains(['|', '\n']) && !metric.from.contains(['|', '\n']),
+                "{}",
+                metric.name
+            );
+        }
+    }
+
+    #[test]
+    fn lost_time_and_failures_are_better_low_and_levels_are_undecided() {
+        for (name, better) in [
+            ("psi.io_full_us", Better::Lower),
+            ("pg.database.deadlocks", Better::Lower),
+            ("cpu.steal_us", Better::Lower),
+            ("pg.database.commits", Better::Higher),
+            ("memory.cached_bytes", Better::Neither),
+            ("pg.wal.bytes", Better::Neither),
+        ] {
+            assert_eq!(find(name).map(|metric| metric.better), Some(better), "{name}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A metric's description: one entry of the catalogue.
+
+use std::fmt;
+
+/// How the values of a metric are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Counts up from an arbitrary start: its growth matters. A value below the one before it means a reset.
+    Counter,
+    /// Stands for itself at the moment it was read.
+    Gauge,
+}
+
+impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 2] = [Self::Counter, Self::Gauge];
+
+    /// Its name in bundles.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Direction in which a metric improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Undecided: more may be good or bad.
+    Neither,
+}
+
+impl Better {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Higher => "higher",
+            Self::Lower => "lower",
+            Self::Neither => "neither",
+        }
+    }
+}
+
+/// Unit of a metric's values: the end of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things, such as reads or processes: names without a unit.
+    Count,
+    /// `_us`.
+    Microseconds,
+    /// `_bytes`, or `.bytes`.
+    Bytes,
+    /// `_hz`.
+    Hertz,
+    /// `.celsius`.
+    Celsius,
+}
+
+impl Unit {
+    /// The unit at the end of a metric's name, whether the catalogue has it or not.
+    pub fn from_name(metric: &str) -> Self {
+        match metric.rsplit(['_', '.']).next() {
+            Some("us") => Self::Microseconds,
+            Some("bytes") => Self::Bytes,
+            Some("hz") => Self::Hertz,
+            Some("celsius") => Self::Celsius,
+            _ => Self::Count,
+        }
+    }
+
+    /// Its symbol; empty for plain counts.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Count => "",
+            Self::Microseconds => "µs",
+            Self::Bytes => "B",
+            Self::Hertz => "Hz",
+            Self::Celsius => "°C",
+        }
+    }
+}
+
+/// PostgreSQL majors that have a metric, 9 for 9.6. What is not read from the server is in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Majors {
+    first: u32,
+    last: u32,
+}
+
+impl Majors {
+    /// All of them.
+    pub const ALL: Self = Self { first: 0, last: u32::MAX };
+
+    /// A major and those after it.
+    pub const fn since(first: u32) -> Self {
+        Self { first, last: u32::MAX }
+    }
+
+    /// Those before a major.
+    pub const fn before(major: u32) -> Self {
+        Self { first: 0, last: major - 1 }
+    }
+
+    /// Those from the first to the last, both included.
+    pub const fn between(first: u32, last: u32) -> Self {
+        Self { first, last }
+    }
+
+    /// Whether a major is one of them.
+    pub const fn contains(self, major: u32) -> bool {
+        self.first <= major && major <= self.last
+    }
+}
+
+impl fmt::Display for Majors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.first, self.last) {
+            (0, u32::MAX) => f.write_str("all"),
+            (0, last) => write!(f, "9.6–{last}"),
+            (first, u32::MAX) => write!(f, "{first}+"),
+            (first, last) => write!(f, "{first}–{last}"),
+        }
+    }
+}
+
+/// Condition under which a metric is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// A setting of the server is on.
+    Setting(&'static str),
+    /// The kernel is Linux of this version or later.
+    Linux(u32, u32),
+    /// Anything else, in words.
+    If(&'static str),
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(name) => write!(f, "`{name}`"),
+            Self::Linux(major, minor) => write!(f, "Linux {major}.{minor}+"),
+            Self::If(words) => f.write_str(words),
+        }
+    }
+}
+
+/// A metric that collectors read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// `<source>.<what>` with its unit at the end, such as `cpu.user_us` or `pg.database.blks_hit`.
+    pub name: &'static str,
+    /// How its values are read.
+    pub kind: Kind,
+    /// Direction in which it improves.
+    pub better: Better,
+    /// The file, view or function it is read from, in Markdown.
+    pub from: &'static str,
+    /// Its meaning, in Markdown.
+    pub meaning: &'static str,
+    /// PostgreSQL majors that have it.
+    pub majors: Majors,
+    /// What else it takes; none if it is always read.
+    pub condition: Option<Condition>,
+}
+
+/// Metrics that belong together: a table of the documentation.
+#[derive(Debug)]
+pub struct Group {
+    /// Name of the table in the documentation.
+    pub name: &'static str,
+    /// What its labels name, such as `processor`; none if each metric has one series.
+    pub label: Option<&'static str>,
+    /// In the order of the table.
+    pub metrics: &'static [Metric],
+}
+
+/// A counter.
+pub(super) const fn counter(name: &'static str, from: &'static str, meaning: &'static str) -> Metric {
+    let (better, majors) = (Better::Neither, Majors::ALL);
+    Metric { name, kind: Kind::Counter, better, from, meaning, majors, condition: None }
+}
+
+/// A gauge.
+pub(super) const fn gauge(name: &'static str, from: &'static str, meaning: &'static str) -> Metric {
+    Metric { kind: Kind::Gauge, ..counter(name, from, meaning) }
+}
+
+impl Metric {
+    /// Unit of its values.
+    pub fn unit(&self) -> Unit {
+        Unit::from_name(self.name)
+    }
+
+    pub(super) const fn higher_is_better(self) -> Self {
+        Self { better: Better::Higher, ..self }
+    }
+
+    pub(super) const fn lower_is_better(self) -> Self {
+        Self { better: Better::Lower, ..self }
+    }
+
+    pub(super) const fn only(self, majors: Majors) -> Self {
+        Self { majors, ..self }
+    }
+
+    pub(super) const fn when(self, condition: Condition) -> Self {
+        Self { condition: Some(condition), ..self }
+    }
+}
