@@ -21,15 +21,23 @@ use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
+use model::plan::Plan;
 use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, BesideSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
     Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
+use model::spec::Campaign;
 use model::statistics::{Percentile, Stall, Statistics};
 use model::units::{Rate, Size, Span};
 use model::waits::{Session, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
+
+/// A cell with every level at its default.
+fn planned() -> Cell {
+    let campaign = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
+    Plan::of(&Campaign::parse(campaign).unwrap(), 1).unwrap().cells.remove(0)
+}
 
 /// One second of warm-up, three of window, a drain; two scripts; every optional thing is there.
 pub(crate) fn record(id: &str) -> TrialRecord {
@@ -92,7 +100,6 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 },
                 cpus: Some(2),
                 storage: Storage::Virtio { cache: DiskCache::None, aio: DiskAio::Native },
-                host: None,
                 threads: 2,
                 rate: Rate::per_second(1500.5).unwrap(),
                 duration: Span::from_us(3_000_000),
@@ -106,6 +113,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     write_iops: Some(1000),
                     ..DiskLimit::none()
                 },
+                ..planned()
             }
             .into(),
             repeat: 2,
