@@ -8,7 +8,7 @@ mod support;
 use std::fs;
 use std::time::Duration;
 
-use driver::{Control, Engine, Group, Load, LoadError, Observer, Record, Said, WeightedScript};
+use driver::{Control, DriverMessage, Engine, Group, Load, LoadError, Observer, Record, WeightedScript};
 use model::record::ClockReading;
 use model::workload::Protocol;
 use script::{Names, Script, Seeds, Value, Variables};
@@ -51,8 +51,8 @@ impl Observer for Counted {
         self.memory = self.memory.max(resident());
     }
 
-    fn said(&mut self, said: &Said) {
-        panic!("{said:?}");
+    fn on_message(&mut self, message: &DriverMessage) {
+        panic!("{message:?}");
     }
 }
 

@@ -170,7 +170,7 @@ impl ExplanationView {
                 .parts
                 .iter()
                 .map(|part| PartView {
-                    place: part.place.name(),
+                    place: part.component.name(),
                     of: part.of.clone(),
                     us: part.us,
                     share: budget.share(part),

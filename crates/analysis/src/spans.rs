@@ -73,7 +73,7 @@ fn length(span: &TransactionSpan) -> u64 {
 
 /// By client, each client's in order; and which of them ended together. Looked for is among the first of all clients, among
 /// the second, and so on: what begins because something else has ended together is no clump of its own.
-fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<Clump>) {
+fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<SynchronizedEnds>) {
     let mut sorted: Vec<&TransactionSpan> = spans.iter().collect();
     sorted.sort_by_key(|span| (span.client, span.start_us, span.end_us));
     let mut each: Vec<Span> = Vec::with_capacity(sorted.len());
@@ -93,14 +93,14 @@ fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<Clump>) {
     for (at, span) in each.iter().enumerate().filter(|(_, span)| !span.failed) {
         iterations.entry(span.iteration).or_default().push(at);
     }
-    let mut clumps: Vec<Clump> = Vec::new();
+    let mut clumps: Vec<SynchronizedEnds> = Vec::new();
     for places in iterations.values() {
         let task = |at: &usize| Task { start: each[*at].start_us as f64, end: each[*at].end_us as f64 };
         let tasks: Vec<Task> = places.iter().map(task).collect();
-        for group in stats::clumps(&tasks).unwrap_or_default() {
+        for group in stats::synchronized_ends(&tasks).unwrap_or_default() {
             let ends = || group.iter().map(|at| each[places[*at]].end_us);
             let (Some(first_end_us), Some(last_end_us)) = (ends().min(), ends().max()) else { continue };
-            let clump = Clump { transactions: group.len(), first_end_us, last_end_us };
+            let clump = SynchronizedEnds { transactions: group.len(), first_end_us, last_end_us };
             for at in group {
                 each[places[at]].clump = Some(clumps.len());
             }
@@ -132,7 +132,7 @@ pub struct Spans {
     /// By client, each client's in order; empty where there are more than 1000.
     pub each: Vec<Span>,
     /// Groups that ended together though they began apart.
-    pub clumps: Vec<Clump>,
+    pub clumps: Vec<SynchronizedEnds>,
 }
 
 /// One transaction.
@@ -158,7 +158,7 @@ pub struct Span {
 /// Transactions of different clients that ended together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
-pub struct Clump {
+pub struct SynchronizedEnds {
     /// How many.
     pub transactions: usize,
     /// When the first of them ended.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use driver::{Control, Level, Load, Observer, Outcome, Record, Said, Stopper};
+use driver::{Control, DriverMessage, Level, Load, Observer, Outcome, Record, Stopper};
 use jiff::Timestamp;
 use model::message::Phase;
 use model::record::ClockReading;
@@ -194,19 +194,22 @@ impl Observer for Recorder<'_, '_> {
         self.live.interval(record);
     }
 
-    fn said(&mut self, said: &Said) {
-        match said.level {
+    fn on_message(&mut self, message: &DriverMessage) {
+        match message.level {
             // Notices, and the output of the script's debug().
-            Level::Plain => self.live.line(said.text.trim_end()),
+            Level::Plain => self.live.line(message.text.trim_end()),
             // The error comes before the abort that it causes.
-            Level::Error if !said.aborted => self.last_error = Some((said.client, said.text.clone())),
+            Level::Error if !message.aborted => {
+                self.last_error = Some((message.client, message.text.clone()))
+            }
             _ => {}
         }
-        if !said.aborted {
+        if !message.aborted {
             return;
         }
-        let cause = self.last_error.take().filter(|(client, _)| *client == said.client).map(|(_, text)| text);
-        let text = self.abort_message(said, cause.as_deref().unwrap_or(&said.text));
+        let cause =
+            self.last_error.take().filter(|(client, _)| *client == message.client).map(|(_, text)| text);
+        let text = self.abort_message(message, cause.as_deref().unwrap_or(&message.text));
         self.live.aborted(&text);
         if self.aborts.len() < ABORTS_KEPT {
             self.aborts.push(text);
@@ -216,12 +219,14 @@ impl Observer for Recorder<'_, '_> {
 
 impl Recorder<'_, '_> {
     /// The client, script and line of an abort, and its reason without pgbench's words for the place.
-    fn abort_message(&self, said: &Said, text: &str) -> String {
+    fn abort_message(&self, message: &DriverMessage, text: &str) -> String {
         let statement = text.split_once(" query ").filter(|(head, _)| head.contains(" aborted in command "));
         let why = statement.and_then(|(_, rest)| rest.split_once(": ")).map_or(text, |(_, why)| why);
-        let place = match self.scripts.get(said.script) {
-            Some(script) if said.line > 0 => format!("client {}, {script}:{}", said.client, said.line),
-            _ => format!("client {}", said.client),
+        let place = match self.scripts.get(message.script) {
+            Some(script) if message.line > 0 => {
+                format!("client {}, {script}:{}", message.client, message.line)
+            }
+            _ => format!("client {}", message.client),
         };
         format!("{place}: {}", why.trim_end().replace("ERROR:  ", "ERROR: "))
     }

@@ -5,7 +5,9 @@
 use std::io::Write;
 use std::time::Duration;
 
-use driver::{Control, ErrorPolicy, Group, Level, Load, Observer, OnError, Record, Said, WeightedScript};
+use driver::{
+    Control, DriverMessage, ErrorPolicy, Group, Level, Load, Observer, OnError, Record, WeightedScript,
+};
 use model::record::ClockReading;
 use script::{Script, Seeds, Value};
 use wire::blocking::Session;
@@ -66,14 +68,14 @@ impl Observer for Messages<'_> {
 
     fn interval(&mut self, _: &Record) {}
 
-    fn said(&mut self, said: &Said) {
-        match said.level {
+    fn on_message(&mut self, message: &DriverMessage) {
+        match message.level {
             // A notice that can't be shown is no reason to stop.
-            Level::Plain => drop(self.notices.write_all(said.text.as_bytes())),
-            Level::Error if said.line > 0 => {
-                self.errors.push(format!("line {}: {}", said.line, said.text.trim_end()));
+            Level::Plain => drop(self.notices.write_all(message.text.as_bytes())),
+            Level::Error if message.line > 0 => {
+                self.errors.push(format!("line {}: {}", message.line, message.text.trim_end()));
             }
-            Level::Error => self.errors = vec![said.text.clone()],
+            Level::Error => self.errors = vec![message.text.clone()],
             Level::Debug | Level::Info => {}
         }
     }

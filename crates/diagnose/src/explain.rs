@@ -8,7 +8,7 @@ mod case;
 mod causes;
 mod difference;
 
-pub use budget::{Budget, Part, Place};
+pub use budget::{Budget, Component, ComponentTime};
 pub use causes::{Cause, Confidence, Measure};
 pub use difference::{Change, Difference};
 
@@ -309,7 +309,7 @@ mod tests {
         );
         let mean = Budget::mean(&[before, after]).unwrap();
         assert!((mean.latency_us - 2250.0).abs() < 1e-9);
-        assert!((mean.us(Place::WalFlush) - 750.0).abs() < 1e-9);
+        assert!((mean.us(Component::WalFlush) - 750.0).abs() < 1e-9);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use confound::{
 };
 pub use cpu::{CpuTime, instructions_per_transaction};
 pub use explain::{
-    Budget, Cause, Change, Confidence, Difference, Explanation, Measure, Part, Place, explain,
+    Budget, Cause, Change, Component, ComponentTime, Confidence, Difference, Explanation, Measure, explain,
 };
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};

@@ -317,9 +317,9 @@ impl Engine<'_> {
                 }
                 self.tell_intervals(thread);
             }
-            Event::Said(said) => {
-                self.progress.aborted += u32::from(said.aborted);
-                self.observer.said(&said);
+            Event::Message(message) => {
+                self.progress.aborted += u32::from(message.aborted);
+                self.observer.on_message(&message);
             }
             Event::Drained { thread, reached_end, missed } => {
                 self.progress.missed += missed;

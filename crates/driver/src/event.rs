@@ -1,7 +1,7 @@
 //! What the threads of a load, and whoever asks it to stop, tell the main thread.
 
 use crate::error::LoadError;
-use crate::observer::{EngineUsed, Said};
+use crate::observer::{DriverMessage, EngineUsed};
 use crate::record::Record;
 
 /// Whatever the main thread has to know of.
@@ -17,7 +17,7 @@ pub(crate) enum Event {
     /// A thread's interval is over.
     Record { thread: usize, record: Box<Record> },
     /// Something happened to a client.
-    Said(Said),
+    Message(DriverMessage),
     /// A thread's last transaction is over.
     Drained {
         thread: usize,

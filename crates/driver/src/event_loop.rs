@@ -5,9 +5,9 @@
 //! comes back, `recovery` what is to be done about errors, `telling` what the observer is told.
 
 mod connecting;
+mod messages;
 mod recovery;
 mod statement;
-mod telling;
 mod transaction;
 
 use std::mem;
@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use model::message::Phase;
 use rustix::io::Errno;
 use script::RandomState;
-use wire::{Event as Told, TlsFlow, encode};
+use wire::{TlsFlow, encode};
 
 use crate::arrivals::Slots;
 use crate::client::{Client, State};
@@ -25,7 +25,7 @@ use crate::clock;
 use crate::connect::Server;
 use crate::error::LoadError;
 use crate::event::Event;
-use crate::io::{Chunk, Happening, Io, Waker};
+use crate::io::{Chunk, Io, IoEvent, Waker};
 use crate::load::Load;
 use crate::program::Program;
 use crate::recorder::Recorder;
@@ -201,12 +201,12 @@ impl<'a, I: Io> EventLoop<'a, I> {
             self.io.wait(false)?;
             while let Some(happening) = self.io.next()? {
                 match happening {
-                    Happening::Received { chunk, .. } => self.io.recycle(chunk),
-                    Happening::Closed { number, .. } => {
+                    IoEvent::Received { chunk, .. } => self.io.recycle(chunk),
+                    IoEvent::Closed { number, .. } => {
                         self.io.close(number);
                         self.clients[number].state = State::Gone;
                     }
-                    Happening::Timer | Happening::Woken => {}
+                    IoEvent::Timer | IoEvent::Woken => {}
                 }
             }
             if clock::now_ns() >= deadline_ns {
@@ -221,13 +221,13 @@ impl<'a, I: Io> EventLoop<'a, I> {
         let mut woken = false;
         while let Some(happening) = self.io.next()? {
             match happening {
-                Happening::Received { number, chunk } => {
+                IoEvent::Received { number, chunk } => {
                     self.received(number, &chunk, woken_ns)?;
                     self.io.recycle(chunk);
                 }
-                Happening::Closed { number, error } => self.closed(number, error)?,
-                Happening::Timer => {}
-                Happening::Woken => woken = true,
+                IoEvent::Closed { number, error } => self.closed(number, error)?,
+                IoEvent::Timer => {}
+                IoEvent::Woken => woken = true,
             }
         }
         if self.timers.next_ns().is_some_and(|at_ns| at_ns <= woken_ns) {
@@ -355,7 +355,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
     fn told(
         &mut self,
         at: usize,
-        taken: Result<(usize, Option<Told>), wire::ProtocolError>,
+        taken: Result<(usize, Option<wire::Event>), wire::ProtocolError>,
         woken_ns: u64,
     ) -> Result<usize, LoadError> {
         let (taken, told) = match taken {
@@ -369,12 +369,12 @@ impl<'a, I: Io> EventLoop<'a, I> {
             self.tell_notices(at);
         }
         match told {
-            Some(Told::Ready(answer)) => self.answered(at, &answer, woken_ns)?,
-            Some(Told::Copy(_)) => {
+            Some(wire::Event::Ready(answer)) => self.answered(at, &answer, woken_ns)?,
+            Some(wire::Event::Copy(_)) => {
                 self.abort(at, None, "COPY is not supported in pgbench, aborting".to_owned())?;
             }
             // Told in pipelines only, and not asked for.
-            Some(Told::Result { .. } | Told::Failed) | None => {}
+            Some(wire::Event::Result { .. } | wire::Event::Failed) | None => {}
         }
         Ok(taken)
     }

@@ -45,7 +45,7 @@ pub(crate) trait Io {
     fn wait(&mut self, only_look: bool) -> Result<()>;
 
     /// The next thing that has happened.
-    fn next(&mut self) -> Result<Option<Happening>>;
+    fn next(&mut self) -> Result<Option<IoEvent>>;
 
     /// Bytes that were received.
     fn bytes(&self, chunk: &Chunk) -> &[u8];
@@ -59,7 +59,7 @@ pub(crate) trait Io {
 
 /// Something that has happened.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum IoEvent {
     /// Bytes came.
     Received {
         /// The socket.

@@ -42,7 +42,7 @@ pub use engine::{Control, Stopper, run};
 pub use error::{DriverError, LoadError};
 pub use io::try_uring;
 pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
-pub use observer::{EngineUsed, Level, Observer, Outcome, Said};
+pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
 pub use process::{Next, Process};
 pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord, TransactionSpan};
 pub use serve::{APPLICATION_NAME, BESIDE_NAME, Ended, serve};

@@ -16,12 +16,12 @@ pub trait Observer {
     /// An interval is over, or the last one is cut short by the end of the load or of a phase.
     fn interval(&mut self, record: &Record);
     /// Something to say.
-    fn said(&mut self, said: &Said);
+    fn on_message(&mut self, message: &DriverMessage);
 }
 
 /// Something that happened to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct DriverMessage {
     /// When, in nanoseconds after the load's start; 0 before.
     pub at_ns: u64,
     /// The client, from 0.

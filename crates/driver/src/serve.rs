@@ -16,7 +16,7 @@ use crate::connect::connect_params;
 use crate::engine::{Control, Stopper, run};
 use crate::error::LoadError;
 use crate::load::{ErrorPolicy, Group, Load, WeightedScript};
-use crate::observer::{Observer, Said};
+use crate::observer::{DriverMessage, Observer};
 use crate::program::COMMITS_PER_CONNECTION;
 use crate::record::Record;
 use crate::replies::Replies;
@@ -258,14 +258,14 @@ impl<W: Write> Observer for Teller<'_, W> {
         }
     }
 
-    fn said(&mut self, said: &Said) {
-        if said.aborted {
-            let place = self.summary.place(said);
+    fn on_message(&mut self, message: &DriverMessage) {
+        if message.aborted {
+            let place = self.summary.place(message);
             self.reply(&Reply::ClientDied(message::ClientDeath {
-                at_us: said.at_ns / 1_000,
-                client: said.client,
-                sqlstate: said.sqlstate.clone(),
-                message: format!("{} ({place})", said.text.trim_end().replace('\n', " ")),
+                at_us: message.at_ns / 1_000,
+                client: message.client,
+                sqlstate: message.sqlstate.clone(),
+                message: format!("{} ({place})", message.text.trim_end().replace('\n', " ")),
             }));
         }
     }

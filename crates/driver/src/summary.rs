@@ -80,9 +80,9 @@ impl Summary {
     }
 
     /// Where in its script a client is.
-    pub(crate) fn place(&self, said: &observer::Said) -> String {
-        let name = self.script_names.get(said.script).map_or("?", String::as_str);
-        format!("line {} of script {name}", said.line)
+    pub(crate) fn place(&self, message: &observer::DriverMessage) -> String {
+        let name = self.script_names.get(message.script).map_or("?", String::as_str);
+        format!("line {} of script {name}", message.line)
     }
 
     /// Takes in the next interval.

@@ -8,8 +8,8 @@ mod harness;
 use std::time::Duration;
 
 use driver::{
-    Arrivals, Control, Engine, ErrorPolicy, Group, Level, Load, Observer, OnError, Outcome, Rate, Record,
-    Said, Spacing, Verbosity, WeightedScript,
+    Arrivals, Control, DriverMessage, Engine, ErrorPolicy, Group, Level, Load, Observer, OnError, Outcome,
+    Rate, Record, Spacing, Verbosity, WeightedScript,
 };
 use model::message::{Connection, Endpoint, Phase};
 use model::record::ClockReading;
@@ -48,7 +48,7 @@ fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
 struct Told {
     total: Option<Record>,
     drained: u64,
-    said: Vec<Said>,
+    messages: Vec<DriverMessage>,
     outcome: Option<Outcome>,
 }
 
@@ -67,14 +67,14 @@ impl Observer for Told {
         }
     }
 
-    fn said(&mut self, said: &Said) {
-        self.said.push(said.clone());
+    fn on_message(&mut self, message: &DriverMessage) {
+        self.messages.push(message.clone());
     }
 }
 
 impl Told {
     fn total(&self) -> &Record {
-        self.total.as_ref().unwrap_or_else(|| panic!("nothing was told but {:?}", self.said))
+        self.total.as_ref().unwrap_or_else(|| panic!("nothing was told but {:?}", self.messages))
     }
 
     fn transactions(&self) -> u64 {
@@ -82,12 +82,16 @@ impl Told {
     }
 
     fn texts(&self) -> Vec<&str> {
-        self.said.iter().map(|said| said.text.as_str()).collect()
+        self.messages.iter().map(|message| message.text.as_str()).collect()
     }
 
     /// Asserts that something was said that contains this.
     fn assert_said(&self, text: &str) {
-        assert!(self.said.iter().any(|said| said.text.contains(text)), "{text}: {:?}", self.texts());
+        assert!(
+            self.messages.iter().any(|message| message.text.contains(text)),
+            "{text}: {:?}",
+            self.texts()
+        );
     }
 }
 
@@ -401,7 +405,7 @@ fn notices_are_told_to_who_wants_them() {
     let mut load = load(&bench.unix(), &["do $$ begin raise notice 'hello'; end $$;"], 1);
     load.verbosity.notices = true;
     on_each_engine(&load, |told| {
-        let plain: Vec<_> = told.said.iter().filter(|said| said.level == Level::Plain).collect();
+        let plain: Vec<_> = told.messages.iter().filter(|message| message.level == Level::Plain).collect();
         assert_eq!(plain.len(), 2);
         assert_eq!(plain[0].text, "NOTICE:  hello\n");
     });

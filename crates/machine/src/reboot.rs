@@ -6,16 +6,16 @@
 //! Sources: GRUB's manual, "Booting once" and "The GRUB environment block"; bootparam(7); systemd.service(5);
 //! kexec(8); initramfs-tools(7), `panic`.
 
+mod crash_log;
 mod custom;
 mod grub_cfg;
 mod grubenv;
 mod journal;
 mod machine;
-mod remains;
 mod step;
 mod unit;
 
+pub use crash_log::CrashLog;
 pub use journal::{Asked, Campaign, Home, Journal};
 pub use machine::{Boot, Installed, Loader, Machine, Prepared, Sysctl};
-pub use remains::Remains;
 pub use step::{Step, carry_out};

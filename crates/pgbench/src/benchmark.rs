@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use driver::{
-    Arrivals, Control, ErrorPolicy, Group, Level, Load, LoadError, LogOptions, Observer, Rate, Record, Said,
-    Spacing, Stopper, Verbosity,
+    Arrivals, Control, DriverMessage, ErrorPolicy, Group, Level, Load, LoadError, LogOptions, Observer, Rate,
+    Record, Spacing, Stopper, Verbosity,
 };
 use model::record::ClockReading;
 use script::{Seeds, Value, Variables};
@@ -215,15 +215,15 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn said(&mut self, said: &Said) {
-        if said.aborted && self.interrupt.is_requested() {
+    fn on_message(&mut self, message: &DriverMessage) {
+        if message.aborted && self.interrupt.is_requested() {
             // The interrupt cut it off.
             return;
         }
-        match said.level {
-            Level::Debug | Level::Info => self.console.info(&said.text),
-            Level::Error => self.console.error(&said.text),
-            Level::Plain => self.console.plain(&said.text),
+        match message.level {
+            Level::Debug | Level::Info => self.console.info(&message.text),
+            Level::Error => self.console.error(&message.text),
+            Level::Plain => self.console.plain(&message.text),
         }
     }
 }

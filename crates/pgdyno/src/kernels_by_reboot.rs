@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use host::Cache;
 use machine::reboot::{
-    Asked, Boot, Campaign, Journal, Loader, Machine, Prepared, Remains, Step, Sysctl, carry_out,
+    Asked, Boot, Campaign, CrashLog, Journal, Loader, Machine, Prepared, Step, Sysctl, carry_out,
 };
 use model::cell::Cell;
 use model::plan::Plan;
@@ -189,7 +189,7 @@ impl KernelsByReboot<'_> {
             }
         } else {
             let last = last.clone();
-            let remains = Remains::of(&last.boot.release, last.at);
+            let remains = CrashLog::find(&last.boot.release, last.at);
             let evidence = evidence(&last, journal.loader, &running.release, remains.as_ref());
             self.lose(store, &last.boot, &evidence, remains.as_ref().map(|remains| remains.text.as_str()))?;
             journal.last = None;
@@ -452,7 +452,7 @@ fn is_of(cell: &Cell, boot: &Boot) -> bool {
 }
 
 /// Why a kernel's trials are lost.
-fn evidence(last: &Asked, loader: Loader, running: &str, remains: Option<&Remains>) -> String {
+fn evidence(last: &Asked, loader: Loader, running: &str, remains: Option<&CrashLog>) -> String {
     let what = match last.came_up {
         true => format!("the kernel {} went down under its trials", last.boot),
         false => format!("the kernel {} was booted by {} and did not come up", last.boot, loader.name()),

@@ -1,7 +1,7 @@
 //! Explanations as text and JSON.
 
 use analysis::explain::{CellExplanation, ExplanationView};
-use diagnose::{Difference, Place};
+use diagnose::{Component, Difference};
 use model::record::Status;
 use plaintext::table::{self, Column, Format, Table};
 use plaintext::wrap;
@@ -72,7 +72,7 @@ fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
     };
     let is_small = |us: f64| us / budget.latency_us < SMALL;
     let (mut small_us, mut small) = (0.0, 0);
-    for part in budget.parts.iter().filter(|part| part.place != Place::Unexplained) {
+    for part in budget.parts.iter().filter(|part| part.component != Component::Unexplained) {
         match is_small(part.us) {
             true => {
                 small_us += part.us;
@@ -84,7 +84,7 @@ fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
     if small > 0 {
         row(format!("{small} smaller parts"), small_us);
     }
-    row(Place::Unexplained.name().to_owned(), budget.us(Place::Unexplained));
+    row(Component::Unexplained.name().to_owned(), budget.us(Component::Unexplained));
     row("mean latency".to_owned(), budget.latency_us);
     let room = terminal.and_then(|terminal| terminal.beside(table.width()));
     for (row, share) in table.rows.iter_mut().zip(shares) {
@@ -179,7 +179,7 @@ impl Document {
                     .changes
                     .iter()
                     .map(|change| ChangeDocument {
-                        place: change.place.name(),
+                        place: change.component.name(),
                         of: change.of.clone(),
                         before_us: change.before_us,
                         after_us: change.after_us,

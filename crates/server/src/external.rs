@@ -4,9 +4,9 @@
 //! Settings are written to the server by `ALTER SYSTEM`. Before that a journal says on the disk what to put back; it
 //! goes when that has been done. Where pgdyno is killed in between, the next one finds it ([`restore_settings`]).
 
+mod connect;
 mod databases;
 mod journal;
-mod reach;
 mod restore;
 mod settings;
 
@@ -26,11 +26,11 @@ use crate::control::Control;
 use crate::dataset::content::Content;
 use crate::error::Error;
 use crate::readiness::Warmed;
+use connect::Route;
 use host::Cache;
 use host::Progress;
 use host::process::until;
 use journal::{Change, Identity, Journal, Place};
-use reach::Reach;
 pub use restore::{Restored, restore_settings};
 pub use settings::PutBack;
 
@@ -43,7 +43,7 @@ const FREE_WITHIN: Duration = Duration::from_secs(10);
 /// back.
 pub struct ExternalServer {
     name: String,
-    reach: Reach,
+    route: Route,
     identity: Identity,
     may_set: bool,
     place: Place,
@@ -55,7 +55,7 @@ pub struct ExternalServer {
 
 impl fmt::Debug for ExternalServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExternalServer").field("called", &self.reach.control.called).finish_non_exhaustive()
+        f.debug_struct("ExternalServer").field("called", &self.route.control.called).finish_non_exhaustive()
     }
 }
 
@@ -82,23 +82,23 @@ impl ExternalServer {
         dsn: &Dsn,
         had: Option<(&str, Place)>,
     ) -> Result<(Self, Option<PutBack>), Error> {
-        let mut reach = Reach::resolve(name, dsn)?;
-        let mut session = reach.control.session()?;
-        reach.control.major = look_over(&reach.control, &mut session)?;
+        let mut route = Route::resolve(name, dsn)?;
+        let mut session = route.control.session()?;
+        route.control.major = look_over(&route.control, &mut session)?;
         let identity =
-            Identity { system: system_identifier(&mut session), host: reach.host.clone(), port: reach.port };
+            Identity { system: system_identifier(&mut session), host: route.host.clone(), port: route.port };
         let key = identity.key();
         let place = match had {
             Some((had, place)) if had == key => Some(place),
             _ => Place::take(cache, &key)?,
         };
-        let place = place.ok_or_else(|| in_use(&reach.control, "another pgdyno of this machine"))?;
-        lock(&reach.control, &mut session)?;
+        let place = place.ok_or_else(|| in_use(&route.control, "another pgdyno of this machine"))?;
+        lock(&route.control, &mut session)?;
         let left = place.read()?;
         let mut server = Self {
             name: name.to_owned(),
             changed: left.map(|journal| journal.settings).unwrap_or_default(),
-            reach,
+            route,
             identity,
             may_set: dsn.may_set,
             place,
@@ -113,7 +113,7 @@ impl ExternalServer {
 
     /// Its name and address, without secrets.
     pub fn called(&self) -> &str {
-        &self.reach.control.called
+        &self.route.control.called
     }
 
     /// Its `server_version`, such as `18.1`, and what `version()` prints.
@@ -121,7 +121,7 @@ impl ExternalServer {
     /// # Errors
     /// The server does not answer.
     pub fn version(&self) -> Result<(String, String), Error> {
-        self.reach.control.version()
+        self.route.control.version()
     }
 
     /// Size of the tested database in bytes.
@@ -129,7 +129,7 @@ impl ExternalServer {
     /// # Errors
     /// The server does not answer, or has no such database.
     pub fn database_bytes(&self) -> Result<u64, Error> {
-        self.reach.control.database_bytes()
+        self.route.control.database_bytes()
     }
 
     /// Every setting in force that the role may see, by name.
@@ -137,7 +137,7 @@ impl ExternalServer {
     /// # Errors
     /// The server does not answer.
     pub fn settings(&self) -> Result<Vec<Setting>, Error> {
-        self.reach.control.settings()
+        self.route.control.settings()
     }
 
     /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database
@@ -146,7 +146,7 @@ impl ExternalServer {
     /// # Errors
     /// The server does not answer, or clients stay connected.
     pub fn commits(&self, expected: Option<u64>) -> Result<u64, Error> {
-        self.reach.control.commits(expected)
+        self.route.control.commits(expected)
     }
 
     /// How clients connect to the tested database. With the password, if there is one: for the driver alone.
@@ -154,12 +154,12 @@ impl ExternalServer {
     /// # Errors
     /// The connection string leads to the server by another transport.
     pub fn connection(&self, transport: Transport) -> Result<Connection, Error> {
-        self.reach.connection(transport)
+        self.route.connection(transport)
     }
 
     /// How pgdyno's own sessions connect to a database. With the password, if there is one.
     pub fn own_connection(&self, database: &str) -> Connection {
-        self.reach.own_connection(database)
+        self.route.own_connection(database)
     }
 
     /// Makes a template, the database `pgdyno_scale_<N>` (with a workload's setup `pgdyno_scale_<N>_<its key>`), where it is
@@ -169,7 +169,7 @@ impl ExternalServer {
     /// The role may not, the disk is full, or a database of that name is not pgdyno's; a scale that pgbench does not
     /// have.
     pub fn prepare(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
-        self.reach.control.make_template(content, progress)
+        self.route.control.make_template(content, progress)
     }
 
     /// Makes the tested database a copy of a template, as it was filled: what was in it before is gone,
@@ -178,7 +178,7 @@ impl ExternalServer {
     /// # Errors
     /// As [`ExternalServer::prepare`]; sessions stay connected; there is no such template.
     pub fn renew(&self, content: &Content) -> Result<(), Error> {
-        self.reach.control.copy_template(content)
+        self.route.control.copy_template(content)
     }
 
     /// Has the server write everything down. False where the role may not (superusers may, and from 15 on members of
@@ -187,13 +187,13 @@ impl ExternalServer {
     /// # Errors
     /// The server does not answer.
     pub fn checkpoint(&self) -> Result<bool, Error> {
-        self.reach.control.checkpoint()
+        self.route.control.checkpoint()
     }
 
     /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
     /// too, where that adds to the count of commits. A question that it does not answer leaves none.
     pub fn facts(&self) -> ServerFacts {
-        self.reach.control.facts()
+        self.route.control.facts()
     }
 
     /// Runs a statement in the tested database. Gives the commits that it counts there, the connection's own among
@@ -202,7 +202,7 @@ impl ExternalServer {
     /// # Errors
     /// The server refuses it, or does not answer.
     pub fn run(&self, statement: &str) -> Result<u64, Error> {
-        self.reach.control.run(statement)
+        self.route.control.run(statement)
     }
 
     /// Runs statements in the tested database, in one session and in their order.
@@ -210,7 +210,7 @@ impl ExternalServer {
     /// # Errors
     /// There is no session; or the place of the one that was refused, and why: those after it are not run.
     pub fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
-        self.reach.control.run_all(statements)
+        self.route.control.run_all(statements)
     }
 
     /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
@@ -218,7 +218,7 @@ impl ExternalServer {
     /// # Errors
     /// The server does not answer.
     pub fn warm(&self) -> Result<Warmed, Error> {
-        self.reach.control.warm()
+        self.route.control.warm()
     }
 
     /// Sets these settings, and puts back others that were set by this. They are in force for sessions that begin
@@ -231,7 +231,7 @@ impl ExternalServer {
     pub fn set(&mut self, settings: &BTreeMap<String, String>) -> Result<(), Error> {
         if !settings.is_empty() && !self.may_set {
             return Err(Error::External {
-                server: self.reach.control.called.clone(),
+                server: self.route.control.called.clone(),
                 why: format!(
                     "pgdyno does not own it, and may not change its settings ({}); to allow it, put allow_settings = \
                      true into [servers.{}]: they are put back afterwards",
@@ -250,13 +250,13 @@ impl ExternalServer {
         if settings.is_empty() {
             return Ok(());
         }
-        let changes = self.reach.control.changes(settings)?;
-        self.place.write(&Journal::new(&self.name, &self.reach.conninfo, &self.identity, changes.clone()))?;
+        let changes = self.route.control.changes(settings)?;
+        self.place.write(&Journal::new(&self.name, &self.route.conninfo, &self.identity, changes.clone()))?;
         self.changed = changes;
-        self.reach.control.change(&self.changed).map_err(|error| match self.put_back() {
+        self.route.control.change(&self.changed).map_err(|error| match self.put_back() {
             Ok(_) => error,
             Err(further) => Error::External {
-                server: self.reach.control.called.clone(),
+                server: self.route.control.called.clone(),
                 why: format!("{error}; and afterwards settings could not be put back: {further}"),
             },
         })
@@ -271,7 +271,7 @@ impl ExternalServer {
         if self.changed.is_empty() {
             return Ok(PutBack::default());
         }
-        let done = self.reach.control.put_back(&self.changed)?;
+        let done = self.route.control.put_back(&self.changed)?;
         self.place.remove()?;
         self.changed.clear();
         if !done.left.is_empty() {
@@ -285,7 +285,7 @@ impl ExternalServer {
     /// # Errors
     /// The role may not, or sessions stay connected.
     pub fn forget(&self) -> Result<Vec<String>, Error> {
-        self.reach.control.drop_own_databases()
+        self.route.control.drop_own_databases()
     }
 }
 

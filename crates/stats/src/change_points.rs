@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::energy::{best_split, significant_split};
-use crate::excursion::significant_excursion;
+use crate::e_divisive::{best_split, significant_split};
 use crate::moments::{Moments, suffixes};
+use crate::transient::significant_excursion;
 use crate::{Logs, Sample, Welch};
 
 /// Where the random orders of a series begin: the same series always has the same change points.

@@ -7,11 +7,11 @@
 
 mod conninfo;
 mod error;
+mod from_values;
 mod keywords;
 mod password_file;
 mod resolve;
 mod service;
-mod settle;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -5,7 +5,7 @@ import { plot } from '../parts/plot';
 import { colour } from '../parts/series';
 import { count, counted, fixed, MISSING, seconds as inSeconds } from '../data/format';
 import { clientsOf, title, type Placed } from '../data/trials';
-import type { Clump, Span, Spans } from '../data/generated/view';
+import type { SynchronizedEnds, Span, Spans } from '../data/generated/view';
 
 const ROW = 20;
 const MARGIN_TOP = 8;
@@ -76,7 +76,7 @@ export function gantt(spans: Spans, at: number, until_us: number, width: number)
         { ...bar, fill: 'var(--paper)', strokeDasharray: '3 2' },
       ),
       Plot.ruleX(spans.clumps, {
-        x: (clump: Clump) => seconds(clump.last_end_us - spans.start_us),
+        x: (clump: SynchronizedEnds) => seconds(clump.last_end_us - spans.start_us),
         stroke: 'var(--ink)',
       }),
       Plot.text(last.filter(fits), {

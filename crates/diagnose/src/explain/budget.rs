@@ -19,26 +19,26 @@ pub struct Budget {
     /// Mean latency of a transaction from its intended start, in microseconds.
     pub latency_us: f64,
     /// Largest first, but for what is unexplained, which comes last; none that is nothing.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ComponentTime>,
     /// How often the server's sessions were looked at.
     pub looks: u32,
 }
 
 /// One part of a latency.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct ComponentTime {
     /// Where the time went.
-    pub place: Place,
+    pub component: Component,
     /// Which lock or wait of that kind, by the server's name; none where the place says it all.
     pub of: Option<String>,
-    /// Mean time in each transaction, in microseconds. Below zero only of [`Place::Unexplained`]: the parts then come to
+    /// Mean time in each transaction, in microseconds. Below zero only of [`Component::Unexplained`]: the parts then come to
     /// more than was measured.
     pub us: f64,
 }
 
 /// Where time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum Component {
     /// An open loop's transaction waits until a client is free.
     FreeClient,
     /// A response is there, or a transaction is due, and the driver does not get to it: it waits for a CPU or is busy
@@ -68,7 +68,7 @@ pub enum Place {
     Unexplained,
 }
 
-impl Place {
+impl Component {
     /// Its name for people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,12 +89,12 @@ impl Place {
     }
 }
 
-impl Part {
+impl ComponentTime {
     /// Its name for people, such as `lock transactionid`.
     pub fn name(&self) -> String {
         match &self.of {
-            Some(of) => format!("{} {of}", self.place.name()),
-            None => self.place.name().to_owned(),
+            Some(of) => format!("{} {of}", self.component.name()),
+            None => self.component.name().to_owned(),
         }
     }
 }
@@ -104,7 +104,11 @@ impl Budget {
         let open_loop = case.summary.service.is_some();
         let service_us = case.summary.service.as_ref().and_then(|service| service.mean_us);
         let service_us = service_us.unwrap_or(case.latency_us);
-        let mut parts = vec![Part { place: Place::FreeClient, of: None, us: case.latency_us - service_us }];
+        let mut parts = vec![ComponentTime {
+            component: Component::FreeClient,
+            of: None,
+            us: case.latency_us - service_us,
+        }];
 
         let cpu_us = case.growth("role.run_us", Some("load")).map(|us| case.in_each(us));
         let queue_us = case.growth("role.wait_us", Some("load")).map(|us| case.in_each(us));
@@ -132,7 +136,7 @@ impl Budget {
         let client_us = in_transaction_us + between_us;
         let in_system_us: f64 = named
             .iter()
-            .filter(|part| matches!(part.place, Place::Io | Place::WalFlush))
+            .filter(|part| matches!(part.component, Component::Io | Component::WalFlush))
             .map(|part| part.us)
             .sum();
         let hidden_in_client_us = match client_us + in_system_us {
@@ -152,19 +156,23 @@ impl Budget {
             0.0 => 0.0,
             whole_us => 1.0 - (driver.cpu_us + driver.lag_us) / whole_us,
         };
-        let mut add = |place, us: f64| parts.push(Part { place, of: None, us });
-        add(Place::DriverLag, driver.lag_us);
-        add(Place::DriverCpu, driver.cpu_us);
-        add(Place::Network, between_us * way);
-        add(Place::ClientInTransaction, in_transaction_us * way);
-        add(Place::ServerRunQueue, queue_us.unwrap_or_default());
-        add(Place::ServerCpu, cpu_us.unwrap_or_default());
+        let mut add = |place, us: f64| parts.push(ComponentTime { component: place, of: None, us });
+        add(Component::DriverLag, driver.lag_us);
+        add(Component::DriverCpu, driver.cpu_us);
+        add(Component::Network, between_us * way);
+        add(Component::ClientInTransaction, in_transaction_us * way);
+        add(Component::ServerRunQueue, queue_us.unwrap_or_default());
+        add(Component::ServerCpu, cpu_us.unwrap_or_default());
         parts.extend(named);
         explain_silence(case, silent_us, &mut parts);
         let total_us: f64 = parts.iter().map(|part| part.us).sum();
         parts.retain(|part| part.us > 0.0);
         parts.sort_by(|a, b| b.us.total_cmp(&a.us));
-        parts.push(Part { place: Place::Unexplained, of: None, us: case.latency_us - total_us });
+        parts.push(ComponentTime {
+            component: Component::Unexplained,
+            of: None,
+            us: case.latency_us - total_us,
+        });
         Self { latency_us: case.latency_us, parts, looks: case.looks }
     }
 
@@ -177,7 +185,11 @@ impl Budget {
             mean.latency_us += budget.latency_us;
             mean.looks += budget.looks;
             for part in &budget.parts {
-                match mean.parts.iter_mut().find(|other| (other.place, &other.of) == (part.place, &part.of)) {
+                match mean
+                    .parts
+                    .iter_mut()
+                    .find(|other| (other.component, &other.of) == (part.component, &part.of))
+                {
                     Some(other) => other.us += part.us,
                     None => mean.parts.push(part.clone()),
                 }
@@ -186,24 +198,24 @@ impl Budget {
         mean.latency_us /= count;
         mean.parts.iter_mut().for_each(|part| part.us /= count);
         mean.parts.sort_by(|a, b| {
-            let last = |part: &Part| part.place == Place::Unexplained;
+            let last = |part: &ComponentTime| part.component == Component::Unexplained;
             last(a).cmp(&last(b)).then(b.us.total_cmp(&a.us))
         });
         Some(mean)
     }
 
     /// A part's share of the latency.
-    pub fn share(&self, part: &Part) -> f64 {
+    pub fn share(&self, part: &ComponentTime) -> f64 {
         part.us / self.latency_us
     }
 
     /// Time in all parts of a place, in microseconds.
-    pub fn us(&self, place: Place) -> f64 {
-        self.parts.iter().filter(|part| part.place == place).map(|part| part.us).sum()
+    pub fn us(&self, place: Component) -> f64 {
+        self.parts.iter().filter(|part| part.component == place).map(|part| part.us).sum()
     }
 
     /// The share of the latency in some places.
-    pub fn share_of(&self, places: &[Place]) -> f64 {
+    pub fn share_of(&self, places: &[Component]) -> f64 {
         places.iter().map(|&place| self.us(place)).sum::<f64>() / self.latency_us
     }
 
@@ -216,7 +228,7 @@ impl Budget {
 
     /// How much a share is to be trusted: by how often it was looked, and by what is unexplained.
     pub fn confidence(&self, share: f64) -> Confidence {
-        let unexplained = (self.us(Place::Unexplained) / self.latency_us).abs();
+        let unexplained = (self.us(Component::Unexplained) / self.latency_us).abs();
         match (unexplained, self.half_width(share)) {
             (..=0.10, ..=0.05) => Confidence::High,
             (..=0.25, ..=0.12) => Confidence::Medium,
@@ -267,8 +279,8 @@ fn is_idle(waits: &Waits) -> bool {
 }
 
 /// What active sessions wait for, one part for each event.
-fn named_waits(case: &Case) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn named_waits(case: &Case) -> Vec<ComponentTime> {
+    let mut parts: Vec<ComponentTime> = Vec::new();
     for waits in case.waits() {
         let (Some(kind), Some(event)) = (waits.event_type.as_deref(), waits.event.as_deref()) else {
             continue;
@@ -278,14 +290,14 @@ fn named_waits(case: &Case) -> Vec<Part> {
         }
         let place = place_of(kind, event);
         let of = match place {
-            Place::OtherWait => format!("{kind}:{event}"),
-            Place::WalFlush => format!("({event})"),
+            Component::OtherWait => format!("{kind}:{event}"),
+            Component::WalFlush => format!("({event})"),
             _ => event.to_owned(),
         };
         let us = f64::from(waits.seen) / f64::from(case.looks) * case.in_each(case.window_us());
-        match parts.iter_mut().find(|part| part.place == place && part.of.as_deref() == Some(&of)) {
+        match parts.iter_mut().find(|part| part.component == place && part.of.as_deref() == Some(&of)) {
             Some(part) => part.us += us,
-            None => parts.push(Part { place, of: Some(of), us }),
+            None => parts.push(ComponentTime { component: place, of: Some(of), us }),
         }
     }
     parts
@@ -293,24 +305,24 @@ fn named_waits(case: &Case) -> Vec<Part> {
 
 /// Where a wait event belongs. Names differ between majors: `WALWriteLock` became `WALWrite` in 13, and the types
 /// `LWLockNamed` and `LWLockTranche` of 9.6 became `LWLock` in 10.
-fn place_of(kind: &str, event: &str) -> Place {
+fn place_of(kind: &str, event: &str) -> Component {
     match (kind, event) {
-        ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Place::WalFlush,
-        ("LWLock" | "LWLockNamed", "WALWrite" | "WALWriteLock") => Place::WalFlush,
-        ("Lock", _) => Place::Lock,
-        ("LWLock" | "LWLockNamed" | "LWLockTranche", _) => Place::LwLock,
-        ("IO", _) => Place::Io,
-        _ => Place::OtherWait,
+        ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Component::WalFlush,
+        ("LWLock" | "LWLockNamed", "WALWrite" | "WALWriteLock") => Component::WalFlush,
+        ("Lock", _) => Component::Lock,
+        ("LWLock" | "LWLockNamed" | "LWLockTranche", _) => Component::LwLock,
+        ("IO", _) => Component::Io,
+        _ => Component::OtherWait,
     }
 }
 
 /// An active session that neither works nor names what it waits for: with `commit_delay` set, the one that is going to
 /// flush the WAL sleeps so. Otherwise it stays unexplained.
-fn explain_silence(case: &Case, silent_us: f64, parts: &mut Vec<Part>) {
+fn explain_silence(case: &Case, silent_us: f64, parts: &mut Vec<ComponentTime>) {
     let delay_us = case.setting("commit_delay").and_then(|value| value.parse().ok()).unwrap_or(0.0);
     if delay_us > 0.0 && case.record.trial.cell.workload.known().is_some_and(Workload::writes) {
-        parts.push(Part {
-            place: Place::WalFlush,
+        parts.push(ComponentTime {
+            component: Component::WalFlush,
             of: Some("(commit_delay)".to_owned()),
             us: silent_us.min(delay_us),
         });

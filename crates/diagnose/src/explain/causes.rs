@@ -7,7 +7,7 @@ use model::factor::pin::cpu_list;
 use model::record::Event;
 use model::waits::{Session, Waits};
 
-use super::budget::{Budget, Part, Place};
+use super::budget::{Budget, Component, ComponentTime};
 use super::case::Case;
 use crate::cpu::CpuTime;
 
@@ -139,23 +139,23 @@ fn of_latency(
 }
 
 /// Parts of a place, largest first, for people.
-fn told(budget: &Budget, places: &[Place]) -> Vec<String> {
-    let parts = budget.parts.iter().filter(|part| places.contains(&part.place));
+fn told(budget: &Budget, places: &[Component]) -> Vec<String> {
+    let parts = budget.parts.iter().filter(|part| places.contains(&part.component));
     parts.map(|part| format!("{}: {} in each transaction", part.name(), ms(part.us))).collect()
 }
 
 fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Place::DriverLag, Place::DriverCpu]);
+    let share = budget.share_of(&[Component::DriverLag, Component::DriverCpu]);
     let run_us = case.growth("role.busiest_run_us", Some("driver"))?;
     let wait_us = case.growth("role.busiest_wait_us", Some("driver")).unwrap_or_default();
     let (run, wait) = (run_us / case.window_us(), wait_us / case.window_us());
-    let server_wait = budget.us(Place::ServerRunQueue);
+    let server_wait = budget.us(Component::ServerRunQueue);
     // Where the server's sessions wait for CPUs at least as long, the machine is full, and the driver's wait is part of it.
-    let limits = run + wait >= MOST && (run >= 0.7 || budget.us(Place::DriverLag) > server_wait);
+    let limits = run + wait >= MOST && (run >= 0.7 || budget.us(Component::DriverLag) > server_wait);
     if share < MOST || !limits {
         return None;
     }
-    let mut evidence = told(budget, &[Place::DriverLag, Place::DriverCpu]);
+    let mut evidence = told(budget, &[Component::DriverLag, Component::DriverCpu]);
     evidence.push(format!(
         "its busiest thread ran for {} of the window and waited for a CPU for {}",
         percent(run),
@@ -195,7 +195,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     if share < 0.10 {
         return None;
     }
-    let waited = budget.share_of(&[Place::ServerRunQueue, Place::DriverLag]);
+    let waited = budget.share_of(&[Component::ServerRunQueue, Component::DriverLag]);
     Some(Cause {
         name: "foreign-cpu",
         share,
@@ -238,7 +238,7 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
         0.0 => 0.0,
         bytes => their_bytes / bytes,
     };
-    let waited = budget.share_of(&[Place::Io]);
+    let waited = budget.share_of(&[Component::Io]);
     let by_disk = waited >= WORTH_NAMING && of_reads >= FELT;
     if cpu < FELT && !by_disk {
         return None;
@@ -252,7 +252,7 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
             percent(waited)
         ));
     }
-    let waits_for_cpu = budget.share_of(&[Place::ServerRunQueue]);
+    let waits_for_cpu = budget.share_of(&[Component::ServerRunQueue]);
     evidence.push(format!("waiting for a CPU is {} of latency", percent(waits_for_cpu)));
     let (share, of, took) = match by_disk && waited * of_reads > cpu {
         true => (
@@ -274,16 +274,16 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
 }
 
 fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Place::ServerCpu, Place::ServerRunQueue]);
+    let share = budget.share_of(&[Component::ServerCpu, Component::ServerRunQueue]);
     let cpu = of_server(case)?;
     let busy = cpu.busy();
     let server_us = case.growth("role.run_us", Some("load"))?;
-    let waits = budget.us(Place::ServerRunQueue) > budget.us(Place::ServerCpu);
+    let waits = budget.us(Component::ServerRunQueue) > budget.us(Component::ServerCpu);
     // Full CPUs that are full of other things than the server are another cause.
     if busy < 0.85 || share < 1.0 / 3.0 || server_us < 0.3 * cpu.busy_us {
         return None;
     }
-    let mut evidence = told(budget, &[Place::ServerCpu, Place::ServerRunQueue]);
+    let mut evidence = told(budget, &[Component::ServerCpu, Component::ServerRunQueue]);
     evidence.push(format!(
         "the CPUs that the server may use were busy for {} of the window, {} of that in the load's sessions",
         percent(busy),
@@ -322,12 +322,12 @@ fn held_by_others(case: &Case) -> f64 {
 }
 
 fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Place::Lock]) * held_by_others(case);
+    let share = budget.share_of(&[Component::Lock]) * held_by_others(case);
     if share < WORTH_NAMING {
         return None;
     }
     let mut evidence: Vec<String> = lingering(case).map(|event| event.message.clone()).collect();
-    evidence.extend(told(budget, &[Place::Lock]));
+    evidence.extend(told(budget, &[Component::Lock]));
     let sentence = format!(
         "clients wait for a lock that a session outside the load holds: {} of latency",
         percent(share)
@@ -338,22 +338,22 @@ fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
 }
 
 fn row_locks(case: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Place::Lock]) * (1.0 - held_by_others(case));
+    let share = budget.share_of(&[Component::Lock]) * (1.0 - held_by_others(case));
     if share < WORTH_NAMING {
         return None;
     }
     let sentence = format!("clients wait for each other's locks: {} of latency", percent(share));
     let next =
         "spread the updates over more rows (a larger scale), shorten the transaction, or lock later in it";
-    Some(of_latency(budget, "row-locks", share, sentence, told(budget, &[Place::Lock]), next))
+    Some(of_latency(budget, "row-locks", share, sentence, told(budget, &[Component::Lock]), next))
 }
 
 fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Place::WalFlush]);
+    let share = budget.share_of(&[Component::WalFlush]);
     if share < WORTH_NAMING {
         return None;
     }
-    let mut evidence = told(budget, &[Place::WalFlush]);
+    let mut evidence = told(budget, &[Component::WalFlush]);
     if let Some(bytes) = case.growth("pg.wal.bytes", None) {
         evidence.push(format!("{:.1} kB of WAL in each transaction", case.in_each(bytes) / 1e3));
     }
@@ -364,9 +364,9 @@ fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
 }
 
 fn disk_reads(case: &Case, budget: &Budget) -> Option<Cause> {
-    let read = |part: &&Part| {
+    let read = |part: &&ComponentTime| {
         let of = part.of.as_deref().unwrap_or_default();
-        part.place == Place::Io
+        part.component == Component::Io
             && (of.starts_with("DataFileRead")
                 || of.starts_with("DataFilePrefetch")
                 || of.starts_with("AioIo")
@@ -387,8 +387,8 @@ fn disk_reads(case: &Case, budget: &Budget) -> Option<Cause> {
 }
 
 fn internal_lock(_: &Case, budget: &Budget) -> Option<Cause> {
-    let part = budget.parts.iter().find(|part| part.place == Place::LwLock)?;
-    let share = budget.share_of(&[Place::LwLock]);
+    let part = budget.parts.iter().find(|part| part.component == Component::LwLock)?;
+    let share = budget.share_of(&[Component::LwLock]);
     if share < WORTH_NAMING {
         return None;
     }
@@ -396,7 +396,7 @@ fn internal_lock(_: &Case, budget: &Budget) -> Option<Cause> {
     let sentence =
         format!("sessions wait for the server's internal locks, {name} first: {} of latency", percent(share));
     let next = "fewer clients, or what the manual says of this lock (pg_stat_activity, wait events)";
-    Some(of_latency(budget, "internal-locks", share, sentence, told(budget, &[Place::LwLock]), next))
+    Some(of_latency(budget, "internal-locks", share, sentence, told(budget, &[Component::LwLock]), next))
 }
 
 fn sleep(_: &Case, budget: &Budget) -> Option<Cause> {
@@ -412,7 +412,7 @@ fn sleep(_: &Case, budget: &Budget) -> Option<Cause> {
 }
 
 fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
-    const PLACES: [Place; 2] = [Place::Network, Place::ClientInTransaction];
+    const PLACES: [Component; 2] = [Component::Network, Component::ClientInTransaction];
     let share = budget.share_of(&PLACES);
     if share < MOST {
         return None;
@@ -430,7 +430,7 @@ fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
 }
 
 fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Place::FreeClient]);
+    let share = budget.share_of(&[Component::FreeClient]);
     if share < MOST {
         return None;
     }
@@ -439,7 +439,7 @@ fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
         percent(share)
     );
     let next = "a lower rate, or more clients; what limits the clients is in the other parts";
-    let evidence = told(budget, &[Place::FreeClient]);
+    let evidence = told(budget, &[Component::FreeClient]);
     Some(of_latency(budget, "free-clients", share, sentence, evidence, next))
 }
 

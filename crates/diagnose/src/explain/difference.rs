@@ -1,6 +1,6 @@
 //! Where the time of one budget went beside that of another.
 
-use super::budget::{Budget, Part, Place};
+use super::budget::{Budget, Component, ComponentTime};
 
 /// How two budgets differ, part by part.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +17,8 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Where the time goes.
-    pub place: Place,
-    /// As in [`Part::of`].
+    pub component: Component,
+    /// As in [`ComponentTime::of`].
     pub of: Option<String>,
     /// In the first, in microseconds; 0 where it has no such part.
     pub before_us: f64,
@@ -34,24 +34,24 @@ impl Change {
 
     /// Its name for people.
     pub fn name(&self) -> String {
-        Part { place: self.place, of: self.of.clone(), us: 0.0 }.name()
+        ComponentTime { component: self.component, of: self.of.clone(), us: 0.0 }.name()
     }
 }
 
 impl Difference {
     /// Of two budgets.
     pub fn of(before: &Budget, after: &Budget) -> Self {
-        let us = |budget: &Budget, part: &Part| {
-            let same = |other: &&Part| (other.place, &other.of) == (part.place, &part.of);
+        let us = |budget: &Budget, part: &ComponentTime| {
+            let same = |other: &&ComponentTime| (other.component, &other.of) == (part.component, &part.of);
             budget.parts.iter().find(same).map_or(0.0, |part| part.us)
         };
         let mut changes: Vec<Change> = Vec::new();
         for part in before.parts.iter().chain(&after.parts) {
-            if changes.iter().any(|change| (change.place, &change.of) == (part.place, &part.of)) {
+            if changes.iter().any(|change| (change.component, &change.of) == (part.component, &part.of)) {
                 continue;
             }
             let (before_us, after_us) = (us(before, part), us(after, part));
-            changes.push(Change { place: part.place, of: part.of.clone(), before_us, after_us });
+            changes.push(Change { component: part.component, of: part.of.clone(), before_us, after_us });
         }
         changes.sort_by(|a, b| b.more_us().abs().total_cmp(&a.more_us().abs()));
         Self { before_us: before.latency_us, after_us: after.latency_us, changes }

@@ -9,7 +9,7 @@ use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::timer::Timer;
-use super::{Chunk, Happening, Io, Waker};
+use super::{Chunk, Io, IoEvent, Waker};
 
 /// How many events are taken in one call.
 const BATCH: usize = 1024;
@@ -83,12 +83,12 @@ impl Epoll {
 
     /// Reads what a socket has.
     #[inline]
-    fn receive(&mut self, number: usize, buffers_left: u32) -> Option<Happening> {
+    fn receive(&mut self, number: usize, buffers_left: u32) -> Option<IoEvent> {
         let socket = &mut self.sockets[number];
         let descriptor = socket.descriptor.as_ref()?;
         loop {
             return match recv(descriptor, &mut *self.received, RecvFlags::empty()) {
-                Ok((_, 0)) => Some(Happening::Closed { number, error: None }),
+                Ok((_, 0)) => Some(IoEvent::Closed { number, error: None }),
                 Ok((_, received)) => {
                     // One that has given less than it could have is empty, and its next bytes are an event; after a
                     // hangup there is none.
@@ -100,11 +100,11 @@ impl Epoll {
                             self.unread.push(number);
                         }
                     }
-                    Some(Happening::Received { number, chunk: Chunk { buffer: 0, length: received as u32 } })
+                    Some(IoEvent::Received { number, chunk: Chunk { buffer: 0, length: received as u32 } })
                 }
                 Err(Errno::AGAIN) => None,
                 Err(Errno::INTR) => continue,
-                Err(error) => Some(Happening::Closed { number, error: Some(error) }),
+                Err(error) => Some(IoEvent::Closed { number, error: Some(error) }),
             };
         }
     }
@@ -203,7 +203,7 @@ impl Io for Epoll {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<Happening>> {
+    fn next(&mut self) -> Result<Option<IoEvent>> {
         loop {
             if let Some((number, buffers_left)) = self.reading.take() {
                 if let Some(happening) = self.receive(number, buffers_left) {
@@ -224,8 +224,8 @@ impl Io for Epoll {
             self.next_event += 1;
             let (flags, data) = (event.flags, event.data.u64());
             match data {
-                TIMER => return Ok(Some(Happening::Timer)),
-                WAKER => return Ok(Some(Happening::Woken)),
+                TIMER => return Ok(Some(IoEvent::Timer)),
+                WAKER => return Ok(Some(IoEvent::Woken)),
                 _ => {}
             }
             let number = (data & 0xffff_ffff) as usize;

@@ -14,7 +14,7 @@ use rustix::io::{Errno, Result};
 use rustix::net::{SendFlags, Shutdown, shutdown};
 
 use super::timer::Timer;
-use super::{Chunk, Happening, Io, Waker};
+use super::{Chunk, Io, IoEvent, Waker};
 
 mod buffers;
 
@@ -179,7 +179,7 @@ impl Uring {
     }
 
     /// What a receive says.
-    fn received(&mut self, number: usize, event: &cqueue::Entry, current: bool) -> Result<Option<Happening>> {
+    fn received(&mut self, number: usize, event: &cqueue::Entry, current: bool) -> Result<Option<IoEvent>> {
         let buffer = cqueue::buffer_select(event.flags());
         let more = cqueue::more(event.flags());
         if !current {
@@ -194,7 +194,7 @@ impl Uring {
                 self.receive(number)?;
             }
             let chunk = Chunk { buffer, length: result as u32 };
-            return Ok(Some(Happening::Received { number, chunk }));
+            return Ok(Some(IoEvent::Received { number, chunk }));
         }
         if let Some(buffer) = buffer {
             self.buffers.put(buffer);
@@ -206,8 +206,8 @@ impl Uring {
                 }
                 Ok(None)
             }
-            0 => Ok(Some(Happening::Closed { number, error: None })),
-            error => Ok(Some(Happening::Closed { number, error: Some(Errno::from_raw_os_error(error)) })),
+            0 => Ok(Some(IoEvent::Closed { number, error: None })),
+            error => Ok(Some(IoEvent::Closed { number, error: Some(Errno::from_raw_os_error(error)) })),
         }
     }
 }
@@ -311,7 +311,7 @@ impl Io for Uring {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<Happening>> {
+    fn next(&mut self) -> Result<Option<IoEvent>> {
         while let Some(event) = self.events.get(self.next_event) {
             self.next_event += 1;
             let event = event.clone();
@@ -322,7 +322,7 @@ impl Io for Uring {
                     if !cqueue::more(event.flags()) {
                         self.watch(kind)?;
                     }
-                    return Ok(Some(if kind == TIMER { Happening::Timer } else { Happening::Woken }));
+                    return Ok(Some(if kind == TIMER { IoEvent::Timer } else { IoEvent::Woken }));
                 }
                 kind => {
                     let socket = &self.sockets[number];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use analysis::profile::{Change, Difference, Kind, Profile, ProfileError, description, off_cpu_description};
-use diagnose::profile::{Groups, around, frames, functions};
+use diagnose::profile::{Groups, callers, frames, functions};
 use model::profile::{NO_STACK, PREEMPTED, Stacks};
 use plaintext::figures;
 use plaintext::table::{Format, Table};
@@ -45,7 +45,7 @@ pub fn function_text(
     function: &str,
     format: Format,
 ) -> Result<String, ProfileError> {
-    let found = around(stacks, function).ok_or_else(|| ProfileError::Function {
+    let found = callers(stacks, function).ok_or_else(|| ProfileError::Function {
         function: function.to_owned(),
         role: stacks.role.clone(),
         known: similar(stacks, function),

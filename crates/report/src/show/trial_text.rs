@@ -1,6 +1,6 @@
 //! One trial as text, for a terminal with charts. Those over time are all of the measured window.
 
-use diagnose::Place;
+use diagnose::Component;
 use model::record::Latency;
 
 use super::trial::{Happened, OfTrial, Part, Second, Span, Telling};
@@ -251,7 +251,7 @@ fn time(trial: &OfTrial, width: usize) -> String {
     };
     let told = |part: &Part| format!("{} {:.0}%", part.name, 100.0 * part.share);
     let (unexplained, known): (Vec<&Part>, Vec<&Part>) =
-        explained.parts.iter().partition(|part| part.name == Place::Unexplained.name());
+        explained.parts.iter().partition(|part| part.name == Component::Unexplained.name());
     let shown = known.iter().take(MOST_PARTS).take_while(|part| part.share >= SMALL).count();
     let (shown, rest) = known.split_at(shown);
     let mut parts: Vec<String> = shown.iter().map(|part| told(part)).collect();

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use nix::unistd::{Uid, User};
 
 use super::conninfo;
+use super::from_values::{self, Environment};
 use super::keywords::Values;
 use super::password_file::{Key, PasswordFile};
 use super::service::Places;
-use super::settle::{self, Surroundings};
 use super::{ConnectParams, ParamError};
 
 /// Parameters that the user has given, in their order: later ones win.
@@ -85,13 +85,13 @@ impl ConnectParams {
             Some(user) => user.to_owned(),
             None => local_user()?,
         };
-        let surroundings = Surroundings {
+        let surroundings = Environment {
             home: home.clone(),
             user,
             sockets: default_sockets(),
             charset: charset(environment),
         };
-        let mut params = settle::settle(&values, &surroundings)?;
+        let mut params = from_values::from_values(&values, &surroundings)?;
         params.settings = session_settings(environment);
         let mut warnings = Vec::new();
         if values.given("password").is_none() {

@@ -1,4 +1,4 @@
-//! Surroundings of a client: a home directory, and a server by socket and by TCP that writes down what it is asked for.
+//! Environment of a client: a home directory, and a server by socket and by TCP that writes down what it is asked for.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};

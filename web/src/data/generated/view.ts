@@ -26,23 +26,6 @@ tps: number,
 latency: Latency | null, };
 
 /**
- * Transactions of different clients that ended together.
- */
-export type Clump = { 
-/**
- * How many.
- */
-transactions: number, 
-/**
- * When the first of them ended.
- */
-first_end_us: number, 
-/**
- * When the last of them ended.
- */
-last_end_us: number, };
-
-/**
  * A server with its settings.
  */
 export type Column = { 
@@ -635,7 +618,7 @@ each: Array<Span>,
 /**
  * Groups that ended together though they began apart.
  */
-clumps: Array<Clump>, };
+clumps: Array<SynchronizedEnds>, };
 
 /**
  * A change from one number of clients to the next.
@@ -653,6 +636,23 @@ to: number,
  * Throughput with the larger number over that with the smaller, less 1.
  */
 change: number, };
+
+/**
+ * Transactions of different clients that ended together.
+ */
+export type SynchronizedEnds = { 
+/**
+ * How many.
+ */
+transactions: number, 
+/**
+ * When the first of them ended.
+ */
+first_end_us: number, 
+/**
+ * When the last of them ended.
+ */
+last_end_us: number, };
 
 /**
  * One measured execution of a cell.

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::event::Event;
 use crate::io::Io;
-use crate::observer::{Level, Said};
+use crate::observer::{DriverMessage, Level};
 use crate::program::Statement;
 use crate::recorder::Recorder;
 
@@ -28,7 +28,7 @@ impl<I: Io> EventLoop<'_, I> {
             step.map(|step| step.line)
         });
         let origin_ns = self.recorder.as_ref().map_or(u64::MAX, Recorder::origin_ns);
-        let said = Said {
+        let message = DriverMessage {
             at_ns: clock::now_ns().saturating_sub(origin_ns),
             client: client.number,
             script: client.script as usize,
@@ -39,7 +39,7 @@ impl<I: Io> EventLoop<'_, I> {
             aborted,
         };
         // Nobody listens any more only where the process is about to end.
-        let _ = self.events.send(Event::Said(said));
+        let _ = self.events.send(Event::Message(message));
     }
 
     #[cold]

@@ -13,16 +13,16 @@ const LINES: usize = 40;
 
 /// The last that is known of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remains {
+pub struct CrashLog {
     /// Where it was found.
     pub found: String,
     /// Its last lines.
     pub text: String,
 }
 
-impl Remains {
+impl CrashLog {
     /// What a kernel left that was asked for then; none where it left nothing.
-    pub fn of(release: &str, asked: Timestamp) -> Option<Self> {
+    pub fn find(release: &str, asked: Timestamp) -> Option<Self> {
         let places = ["/sys/fs/pstore", "/var/lib/systemd/pstore"].map(Path::new);
         Self::in_pstore(&places, asked.into()).or_else(|| Self::in_journal(release))
     }
@@ -94,10 +94,10 @@ mod tests {
         fs::write(moved.join("dmesg-erst-2"), "Panic#1 Part2\n<6>[ 1.0] before\n").unwrap();
         fs::write(moved.join("console-1"), "Kernel panic of something else\n").unwrap();
         let places = [Path::new("/no/such/place"), directory.path()];
-        let remains = Remains::in_pstore(&places, SystemTime::UNIX_EPOCH).unwrap();
+        let remains = CrashLog::in_pstore(&places, SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(remains.headline(), "Kernel panic - not syncing: no root");
         assert!(remains.found.ends_with("dmesg-erst-1") && remains.text.contains("Call Trace"));
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
-        assert_eq!(Remains::in_pstore(&places, later), None);
+        assert_eq!(CrashLog::in_pstore(&places, later), None);
     }
 }

@@ -14,7 +14,7 @@ use super::{
 const DEFAULT_PORT: &str = "5432";
 
 /// What stands in for values that are not given.
-pub(super) struct Surroundings {
+pub(super) struct Environment {
     pub(super) home: Option<PathBuf>,
     pub(super) user: String,
     /// Directory of Unix sockets.
@@ -24,13 +24,13 @@ pub(super) struct Surroundings {
 }
 
 /// Makes parameters of texts. Passwords of the password file are not among them.
-pub(super) fn settle(values: &Values, around: &Surroundings) -> Result<ConnectParams, ParamError> {
-    let user = around.user.clone();
+pub(super) fn from_values(values: &Values, environment: &Environment) -> Result<ConnectParams, ParamError> {
+    let user = environment.user.clone();
     let database = values.given("dbname").unwrap_or(&user).to_owned();
     let owned = |name| values.given(name).map(str::to_owned);
     let (min_protocol_version, max_protocol_version) = protocol_versions(values)?;
     let client_encoding = owned("client_encoding").map(|encoding| match encoding.as_str() {
-        "auto" => around.charset.clone(),
+        "auto" => environment.charset.clone(),
         _ => encoding,
     });
     // Given and empty, it is none at all.
@@ -48,10 +48,10 @@ pub(super) fn settle(values: &Values, around: &Surroundings) -> Result<ConnectPa
         ("standby", TargetSessionAttrs::Standby),
         ("prefer-standby", TargetSessionAttrs::PreferStandby),
     ];
-    let hosts = hosts(values, around)?;
+    let hosts = hosts(values, environment)?;
     let require_auth = require_auth(values.given("require_auth"))?;
     let channel_binding = choice(values, "channel_binding", channel_bindings)?.unwrap_or_default();
-    let ssl = ssl(values, around.home.as_deref())?;
+    let ssl = ssl(values, environment.home.as_deref())?;
     check_gss(values)?;
     Ok(ConnectParams {
         hosts,
@@ -79,7 +79,7 @@ pub(super) fn settle(values: &Values, around: &Surroundings) -> Result<ConnectPa
     })
 }
 
-fn hosts(values: &Values, around: &Surroundings) -> Result<Vec<Host>, ParamError> {
+fn hosts(values: &Values, environment: &Environment) -> Result<Vec<Host>, ParamError> {
     let list = |name| values.given(name).map(|list| list.split(',').collect::<Vec<_>>());
     let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
@@ -101,7 +101,7 @@ fn hosts(values: &Values, around: &Surroundings) -> Result<Vec<Host>, ParamError
             text => Some(text.parse().map_err(|_| ParamError::InvalidAddress(address.clone()))?),
         };
         let host = match at(&names, number) {
-            none if none.is_empty() && hostaddr.is_none() => around.sockets.to_owned(),
+            none if none.is_empty() && hostaddr.is_none() => environment.sockets.to_owned(),
             name => name,
         };
         let port = port(&at(&ports, number))?;

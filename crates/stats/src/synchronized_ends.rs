@@ -28,7 +28,7 @@ pub struct Task {
 /// clump, whenever they end.
 ///
 /// None where a time is NaN or infinite.
-pub fn clumps(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
+pub fn synchronized_ends(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
     if tasks.iter().any(|task| !task.start.is_finite() || !task.end.is_finite()) {
         return None;
     }
@@ -84,22 +84,22 @@ mod tests {
 
     #[test]
     fn the_scans_of_2007_ended_together_in_8_2_and_apart_in_8_3() {
-        let mut found = clumps(&tasks(30.0, &TEN_8_2)).unwrap();
+        let mut found = synchronized_ends(&tasks(30.0, &TEN_8_2)).unwrap();
         found.iter_mut().for_each(|clump| clump.sort_unstable());
         assert_eq!(found, [vec![0, 1], vec![2, 3, 4, 5, 6, 7, 8, 9]]);
-        assert_eq!(clumps(&tasks(30.0, &TEN_8_3)), Some(vec![]));
+        assert_eq!(synchronized_ends(&tasks(30.0, &TEN_8_3)), Some(vec![]));
     }
 
     #[test]
     fn tasks_that_keep_their_distance_are_no_clump_however_small_it_is() {
-        assert_eq!(clumps(&tasks(0.2, &[100.0; 20])), Some(vec![]), "each within 1% of the next");
-        assert_eq!(clumps(&tasks(0.0, &[100.0; 20])), Some(vec![]), "all began at once");
+        assert_eq!(synchronized_ends(&tasks(0.2, &[100.0; 20])), Some(vec![]), "each within 1% of the next");
+        assert_eq!(synchronized_ends(&tasks(0.0, &[100.0; 20])), Some(vec![]), "all began at once");
         let mut latecomers = tasks(0.001, &[100.0; 4]);
         latecomers[0] = Task { start: -50.0, end: 70.0 };
-        assert_eq!(clumps(&latecomers), Some(vec![]), "those that end together began together");
-        assert_eq!(clumps(&tasks(2.0, &[100.0])), Some(vec![]));
-        assert_eq!(clumps(&[]), Some(vec![]));
-        assert_eq!(clumps(&[Task { start: 0.0, end: f64::NAN }]), None);
+        assert_eq!(synchronized_ends(&latecomers), Some(vec![]), "those that end together began together");
+        assert_eq!(synchronized_ends(&tasks(2.0, &[100.0])), Some(vec![]));
+        assert_eq!(synchronized_ends(&[]), Some(vec![]));
+        assert_eq!(synchronized_ends(&[Task { start: 0.0, end: f64::NAN }]), None);
     }
 
     #[test]
@@ -107,10 +107,10 @@ mod tests {
         // Of eight ends 2 s apart two meet within 0.3 s.
         let mut some = tasks(2.0, &[80.0; 8]);
         some[3].end = some[4].end + 0.3;
-        assert_eq!(clumps(&some), Some(vec![]));
+        assert_eq!(synchronized_ends(&some), Some(vec![]));
         some[2].end = some[4].end - 0.1;
         some[5].end = some[4].end + 0.2;
-        assert_eq!(clumps(&some), Some(vec![vec![2, 4, 5, 3]]));
+        assert_eq!(synchronized_ends(&some), Some(vec![vec![2, 4, 5, 3]]));
     }
 
     /// Of ends that are scattered evenly over the beginnings' span.
@@ -125,7 +125,7 @@ mod tests {
         for _ in 0..20_000 {
             let scattered: Vec<Task> =
                 (0..10).map(|at| Task { start: f64::from(at) * 30.0, end: 300.0 + 270.0 * even() }).collect();
-            found += usize::from(!clumps(&scattered).unwrap().is_empty());
+            found += usize::from(!synchronized_ends(&scattered).unwrap().is_empty());
         }
         assert!((1..600).contains(&found), "{found} of 20000, seed 42");
     }

@@ -10,7 +10,7 @@ use crate::control::{APPLICATION_NAME, Control};
 use crate::error::Error;
 
 /// The way to a server that a connection string leads to.
-pub(super) struct Reach {
+pub(super) struct Route {
     pub(super) control: Control,
     /// The connection string, with host, port and role as they were resolved, without secrets.
     pub(super) conninfo: String,
@@ -21,7 +21,7 @@ pub(super) struct Reach {
     password: Option<String>,
 }
 
-impl Reach {
+impl Route {
     /// Resolves a connection string. Nothing is connected.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use super::functions::{frames, is_named};
 
 /// Where a function is in some stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Around {
+pub struct Callers {
     /// Samples in which it is the innermost.
     pub own: u64,
     /// Samples in which it is at all.
@@ -22,8 +22,8 @@ pub struct Around {
 }
 
 /// A function in some stacks; none where it is in none.
-pub fn around(stacks: &Stacks, name: &str) -> Option<Around> {
-    let mut found = Around::default();
+pub fn callers(stacks: &Stacks, name: &str) -> Option<Callers> {
+    let mut found = Callers::default();
     let (mut callers, mut callees) = (BTreeMap::new(), BTreeMap::new());
     for (stack, &samples) in &stacks.samples {
         let frames: Vec<&str> = frames(stack).collect();
@@ -62,11 +62,11 @@ mod tests {
         let text = "p;main;a;walk;walk;eval 3\np;main;walk 2\np;walk;read_[k] 1\np;main;other 9\n";
         let stacks = Stacks::of_folded("load", text).unwrap();
         let of = |names: &[(&str, u64)]| names.iter().map(|(n, s)| ((*n).to_owned(), *s)).collect::<Vec<_>>();
-        let found = around(&stacks, "walk").unwrap();
+        let found = callers(&stacks, "walk").unwrap();
         assert_eq!((found.own, found.inclusive), (2, 6));
         assert_eq!(found.callers, of(&[("a", 3), ("main", 2)]));
         assert_eq!(found.callees, of(&[("eval", 3), ("read_[k]", 1)]));
-        assert_eq!(around(&stacks, "read").unwrap().inclusive, 1);
-        assert_eq!(around(&stacks, "p"), None, "a process is no function");
+        assert_eq!(callers(&stacks, "read").unwrap().inclusive, 1);
+        assert_eq!(callers(&stacks, "p"), None, "a process is no function");
     }
 }

@@ -3,11 +3,11 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::energy::{LEAST_SIDE, LEAST_VALUES};
+use crate::e_divisive::{LEAST_SIDE, LEAST_VALUES};
 use crate::moments::Moments;
 use crate::shuffle::{p_of_chance, shuffle};
 
-/// p at or below this is an excursion. It is asked where no change is found that stays, and adds to the false alarms of
+/// p at or below this is an transient. It is asked where no change is found that stays, and adds to the false alarms of
 /// that question.
 const ALPHA: f64 = 0.005;
 /// The most cells of the grid on which windows begin and end.
@@ -17,7 +17,7 @@ const FINENESS: usize = 8;
 
 /// Values that came and went.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Excursion {
+pub(crate) struct Transient {
     /// How many values are before it.
     pub(crate) from: usize,
     /// How many values are before its end.
@@ -37,7 +37,7 @@ pub(crate) struct Excursion {
 /// Sources: Levin and Kline, "The CUSUM Test of Homogeneity with an Application in Spontaneous Abortion Epidemiology",
 /// Statistics in Medicine 4 (1985); Olshen, Venkatraman, Lucito and Wigler, "Circular Binary Segmentation for the
 /// Analysis of Array-Based DNA Copy Number Data", Biostatistics 5 (2004), with p by permutations and for each segment.
-pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Excursion> {
+pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Transient> {
     let n = values.len();
     if n < LEAST_VALUES {
         return None;
@@ -54,7 +54,7 @@ pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Excursi
         shuffle(&mut values, &mut random);
         windows.best(&values).1 >= as_good
     })?;
-    Some(Excursion { from: windows.grid[from], to: windows.grid[to], p })
+    Some(Transient { from: windows.grid[from], to: windows.grid[to], p })
 }
 
 /// The windows that are tried.
@@ -124,9 +124,9 @@ mod tests {
     fn a_level_that_comes_back_is_an_excursion() {
         let values: Vec<f64> =
             (0..60).map(|i| wobble(i) - if (25..35).contains(&i) { 0.05 } else { 0.0 }).collect();
-        assert_eq!(significant_excursion(&values, 1), Some(Excursion { from: 25, to: 35, p: 0.001 }));
+        assert_eq!(significant_excursion(&values, 1), Some(Transient { from: 25, to: 35, p: 0.001 }));
         let turned: Vec<f64> = values.iter().map(|value| -value).collect();
-        assert_eq!(significant_excursion(&turned, 1), Some(Excursion { from: 25, to: 35, p: 0.001 }));
+        assert_eq!(significant_excursion(&turned, 1), Some(Transient { from: 25, to: 35, p: 0.001 }));
     }
 
     #[test]
