@@ -20,8 +20,8 @@ use model::units::Span;
 pub use self::perf::Perf;
 pub(crate) use self::perf::on_path;
 use crate::clock::now;
+use crate::load_clock::{LoadClock, Tick, Window};
 use crate::os::{Roster, Watched};
-use crate::sampler::{LoadClock, Tick, Window};
 use fold::Folded;
 use perf::{Recording, Script, What};
 use waiting::Waiting;
@@ -31,19 +31,18 @@ const LOOK_EVERY_US: i64 = 250_000;
 
 /// A profile that is being taken.
 #[derive(Debug)]
-pub struct Profiler {
+pub(crate) struct Profiler {
     profile: Profile,
     perf: Perf,
     unwinding: Unwinding,
     /// Why so.
     reason: String,
-    clock: Arc<LoadClock>,
     thread: JoinHandle<Taken>,
 }
 
 /// A profile that was taken.
 #[derive(Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// How; without how it was recorded what waited.
     pub profile: Profiled,
     /// Samples by role.
@@ -80,7 +79,12 @@ impl Profiler {
     ///
     /// # Errors
     /// perf does not do it.
-    pub fn start(profile: Profile, perf: &Perf, of: Watched) -> Result<Self, String> {
+    pub(crate) fn start(
+        profile: Profile,
+        perf: &Perf,
+        of: Watched,
+        clock: Arc<LoadClock>,
+    ) -> Result<Self, String> {
         let (unwinding, reason) = unwinding(profile, of.postmaster);
         let profilers = Arc::clone(&of.profilers);
         let mut roster = Roster::new(of);
@@ -88,33 +92,25 @@ impl Profiler {
         let what = What::Running { hz: profile.hz };
         let processes: Vec<u32> = roster.watched().collect();
         let running = Recording::start(perf, what, unwinding, &processes, &profilers)?;
-        let clock = Arc::new(LoadClock::default());
-        let thread = {
-            let (perf, clock) = (perf.clone(), Arc::clone(&clock));
-            let record = move || {
-                let mut taken = Taken { roster, running, sampled: None, waiting: None };
-                if let Some(window) = clock.beginning() {
-                    taken.record(&Recorder { profile, perf, unwinding, profilers, clock, window });
-                }
-                taken
-            };
-            thread::Builder::new().name("collect profile".to_owned()).spawn(record)
+        let recorder = perf.clone();
+        let record = move || {
+            let mut taken = Taken { roster, running, sampled: None, waiting: None };
+            if let Some(window) = clock.wait_for_start() {
+                let perf = recorder;
+                taken.record(&Recorder { profile, perf, unwinding, profilers, clock, window });
+            }
+            taken
         };
+        let thread = thread::Builder::new().name("collect profile".to_owned()).spawn(record);
         let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
-        Ok(Self { profile, perf: perf.clone(), unwinding, reason, clock, thread })
-    }
-
-    /// The load has begun.
-    pub fn load_began(&self, window: Window) {
-        self.clock.begin(window);
+        Ok(Self { profile, perf: perf.clone(), unwinding, reason, thread })
     }
 
     /// The load has ended. What was recorded is folded, which takes some seconds; `interrupt` ends that.
     ///
     /// # Errors
     /// There is no profile, and why; none where no load began.
-    pub fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, String> {
-        self.clock.end();
+    pub(crate) fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, String> {
         let Ok(Taken { mut roster, running, sampled, waiting }) = self.thread.join() else {
             return Err("its thread panicked".to_owned());
         };

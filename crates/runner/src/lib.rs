@@ -4,10 +4,9 @@
 //! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
 //! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial,
 //! with the user's [`hooks`]; [`machines`] boots a kernel for a trial, which [`guest`] runs there; [`without_kernel`] is a
-//! trial whose kernel did not come up. [`load`] talks to the driver process, and [`beside`] collects meanwhile; [`summary`]
+//! trial whose kernel did not come up. [`load`] talks to the driver process, and [`collect`] collects meanwhile; [`summary`]
 //! is what a load came to. What happens is told to a [`progress::Observer`].
 
-mod beside;
 pub mod campaign;
 mod error;
 pub mod guest;

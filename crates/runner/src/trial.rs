@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collect::{Host, Perf, server_log};
+use collect::postgres::LoadSessions;
+use collect::{Collected, Collection, Host, Perf, Subject, Window, server_log};
 use diagnose::{Observation, judge};
 use jiff::Timestamp;
 use model::cell::Cell;
@@ -15,16 +16,16 @@ use model::message::{Connection, Interval, Load, Outcome};
 use model::metrics::Metrics;
 use model::plan::Plan;
 use model::record::{
-    Accounting, Clocks, Environment, Event, Log, RawRead, Run, Setting, Trial, TrialRecord, Validity,
+    Accounting, ClockReading, Clocks, Environment, Event, Log, RawRead, Run, Setting, Trial, TrialRecord,
+    Validity,
 };
 use model::secret::mask;
-use model::units::Rate;
+use model::units::{Rate, Span};
 use model::version::Major;
 use model::waits::Waits;
 use model::workload::Custom;
 use server::RawReading;
 
-use crate::beside::{Beside, Collected};
 use crate::error::RunError;
 use crate::hooks::{self, Told};
 use crate::load::{self, Driven, Heard, drive};
@@ -156,26 +157,33 @@ pub(crate) fn run(
                 (Ok(seen), Ok(connection)) => {
                     before = seen;
                     let driver = load::start(setup.program)?;
-                    let mut beside = Beside::begin(
-                        &setup.plan.collect,
-                        setup.plan.profile.zip(setup.perf),
-                        &running.server,
-                        driver.id(),
-                        cell.workload.custom().is_some_and(|custom| !custom.beside.is_empty()),
-                    );
+                    let server = &running.server;
+                    let connect = |database: &str| {
+                        let params = driver::connect_params(&server.own_connection(database));
+                        params.map_err(|error| error.to_string())
+                    };
+                    let collection = Collection::start(Subject {
+                        collect: setup.plan.collect,
+                        profile: setup.plan.profile.zip(setup.perf),
+                        connect: &connect,
+                        load: load_sessions(cell),
+                        data_directory: server.data_directory(),
+                        driver: driver.id(),
+                        postmaster: server.pid(),
+                    });
                     let load = load(setup, next.trial.repeat, cell, connection);
                     driven = drive(driver, load, setup.interrupt, |heard| match heard {
-                        Heard::Connected { beside: pids } => beside.runs_beside(pids),
-                        Heard::Started(at) => beside.load_began(at, cell.warmup, cell.duration),
+                        Heard::Connected { beside } => collection.add_background_backends(beside),
+                        Heard::Started(at) => collection.load_started(window(at, cell)),
                         Heard::Interval(interval) => {
-                            on_interval(interval, beside.waits_of(interval).as_deref());
+                            on_interval(interval, collection.waits_at(interval.start_us).as_deref());
                         }
                     })?;
                     if cell.workload.custom().is_some() && before.reports_late() {
                         pause(REPORTED_WITHIN, setup.interrupt);
                     }
-                    collected = beside.end(&running.server, setup.interrupt);
-                    notes.append(&mut collected.troubles);
+                    collected = collection.finish(setup.interrupt);
+                    notes.append(&mut collected.notes);
                     accounting = account(&running.server, cell, &before, &collected, driven.outcome.as_ref());
                 }
             }
@@ -463,6 +471,23 @@ fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load
         duration_us: cell.duration.us(),
         interval_us: INTERVAL_US,
     }
+}
+
+/// The sessions that collectors count as the load's.
+fn load_sessions(cell: &Cell) -> LoadSessions {
+    let has_background = cell.workload.custom().is_some_and(|custom| !custom.beside.is_empty());
+    LoadSessions {
+        database: server::DATABASE.to_owned(),
+        application_name: Some(driver::APPLICATION_NAME.to_owned()),
+        beside: has_background.then(|| driver::BESIDE_NAME.to_owned()),
+    }
+}
+
+/// The measured part of a load that started then.
+fn window(started: ClockReading, cell: &Cell) -> Window {
+    let us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
+    let from_us = us(cell.warmup);
+    Window { origin_us: started.monotonic_us, from_us, to_us: from_us.saturating_add(us(cell.duration)) }
 }
 
 /// Both sides' counts. A server that can't be asked any more leaves its count unknown.

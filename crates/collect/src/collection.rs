@@ -1,0 +1,175 @@
+//! The collectors that run during one trial: started before its load, finished after it, and never a reason to lose it.
+
+mod buffers;
+mod collector;
+mod profile;
+mod sampler;
+mod session_sampler;
+mod statements;
+
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+
+use model::waits::Waits;
+
+use crate::load_clock::Window;
+use crate::os::{Machine, Processes};
+use crate::postgres::{Statistics, Tables};
+use collector::{CONTROL_DATABASE, Collector, Context, Start};
+pub use collector::{Collected, Subject};
+
+/// Every collector by its name in notes, in the order in which they finish: the last readings first, right after the load,
+/// and what takes long last. They start the other way round.
+const COLLECTORS: [(&str, Start); 8] = [
+    ("tables", |context| {
+        sampler::start(context, || {
+            Tables::new(context.session_during_load(context.tested_database(), "tables")?)
+        })
+    }),
+    ("statistics", |context| {
+        sampler::start(context, || {
+            let session = context.session_during_load(CONTROL_DATABASE, "statistics")?;
+            Statistics::new(session, context.tested_database())
+        })
+    }),
+    ("os", |context| {
+        let subject = &context.subject;
+        sampler::start(context, || Ok(Machine::new(subject.data_directory, subject.postmaster)))
+    }),
+    ("processes", |context| sampler::start(context, || Ok(Processes::new(context.watched.clone())))),
+    ("waits", session_sampler::start),
+    ("statements", statements::start),
+    ("buffers", buffers::start),
+    ("profile", profile::start),
+];
+
+/// Collectors at work.
+pub struct Collection<'a> {
+    context: Context<'a>,
+    /// With their names, in the order in which they finish.
+    running: Vec<(&'static str, Box<dyn Collector>)>,
+    notes: Vec<String>,
+}
+
+impl<'a> Collection<'a> {
+    /// Starts all that the plan asks for. What can't be started is left out, with a note.
+    pub fn start(subject: Subject<'a>) -> Self {
+        let context = Context::new(subject);
+        let (mut running, mut notes) = (Vec::new(), Vec::new());
+        for (name, start) in COLLECTORS.into_iter().rev() {
+            match start(&context) {
+                Ok(collector) => running.extend(collector.map(|collector| (name, collector))),
+                Err(why) => notes.push(note(name, &why)),
+            }
+        }
+        running.reverse();
+        Self { context, running, notes }
+    }
+
+    /// Backends that serve workloads which run in the background of the load.
+    pub fn add_background_backends(&self, pids: impl IntoIterator<Item = i32>) {
+        self.context.backends(|backends| backends.beside.extend(pids));
+    }
+
+    /// The load has started.
+    pub fn load_started(&self, window: Window) {
+        self.context.clock.start(window);
+    }
+
+    /// What sessions were doing in the second of the load that has this moment; none if that second was not sampled.
+    pub fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>> {
+        const SECOND_US: u64 = 1_000_000;
+        let second_us = i64::try_from(load_us / SECOND_US * SECOND_US).ok()?;
+        let latest = self.context.latest_waits.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        latest.first().is_some_and(|first| first.at_us == second_us).then_some(latest)
+    }
+
+    /// The load has ended: the last readings, and all there is. `interrupt` cuts short what takes long.
+    pub fn finish(self, interrupt: &AtomicBool) -> Collected {
+        self.context.clock.end();
+        let mut all = Collected { notes: self.notes, ..Collected::default() };
+        for (name, collector) in self.running {
+            match collector.finish(&self.context, interrupt) {
+                Ok(collected) => all.merge(collected),
+                Err(why) => all.notes.push(note(name, &why)),
+            }
+        }
+        all.commits += self.context.commits();
+        all
+    }
+}
+
+fn note(collector: &str, why: &str) -> String {
+    format!("collector {collector}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use model::plan::Collect;
+
+    use super::*;
+    use crate::clock::now;
+    use crate::postgres::LoadSessions;
+
+    /// All collectors but the profile, of a server that lets nobody in.
+    fn start(connect: &dyn Fn(&str) -> Result<wire::ConnectParams, String>) -> Collection<'_> {
+        Collection::start(Subject {
+            collect: Collect { metrics_hz: 1.0, waits_hz: 20.0, statements: true, buffers: true },
+            profile: None,
+            connect,
+            load: LoadSessions { database: "tested".to_owned(), application_name: None, beside: None },
+            data_directory: None,
+            driver: std::process::id(),
+            postmaster: None,
+        })
+    }
+
+    #[test]
+    fn what_can_not_be_started_is_left_out_with_a_note_and_the_others_collect() {
+        let connect = |database: &str| Err(format!("no way to {database}"));
+        let collection = start(&connect);
+        let origin_us = now().monotonic_us;
+        collection.load_started(Window { origin_us, from_us: 0, to_us: 3_600_000_000 });
+        assert_eq!(collection.waits_at(0), None);
+        let collected = collection.finish(&AtomicBool::new(false));
+        assert_eq!(
+            collected.notes,
+            [
+                "collector buffers: no way to tested",
+                "collector statements: no way to postgres",
+                "collector waits: no way to postgres",
+                "collector statistics: no way to postgres",
+                "collector tables: no way to tested",
+            ]
+        );
+        let reads = |source| collected.metrics.get("collector.reads", Some(source)).is_some();
+        assert_eq!(
+            ["os", "processes", "postgres", "tables", "waits"].map(reads),
+            [true, true, false, false, false]
+        );
+        assert!(collected.waits.is_empty() && collected.statements.is_empty() && collected.commits == 0);
+    }
+
+    #[test]
+    fn the_threads_of_a_collection_that_is_given_up_end() {
+        let connect = |_: &str| Err("no".to_owned());
+        let collection = start(&connect);
+        let clock = Arc::downgrade(&collection.context.clock);
+        drop(collection);
+        let end = Instant::now() + Duration::from_secs(30);
+        while clock.strong_count() > 0 {
+            assert!(Instant::now() < end, "they still wait for the load");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn without_a_load_nothing_is_collected() {
+        let connect = |_: &str| Err("no".to_owned());
+        let collected = start(&connect).finish(&AtomicBool::new(false));
+        assert!(collected.metrics.0.is_empty() && collected.events.is_empty(), "{collected:?}");
+    }
+}

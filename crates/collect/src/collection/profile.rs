@@ -1,0 +1,33 @@
+//! Which functions processors are in, and where threads wait.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::collector::{Collected, Collector, Context, Started};
+use crate::profile::{Profiler, Recorded};
+
+pub(super) fn start(context: &Context<'_>) -> Started {
+    let Some((profile, perf)) = context.subject.profile else { return Ok(None) };
+    let profiler = Profiler::start(profile, perf, context.watched.clone(), Arc::clone(&context.clock))?;
+    Ok(Some(Box::new(profiler)))
+}
+
+impl Collector for Profiler {
+    fn finish(self: Box<Self>, _: &Context<'_>, interrupt: &AtomicBool) -> Result<Collected, String> {
+        let mut collected = Collected::default();
+        let Some(Recorded { mut profile, stacks, off_cpu }) = Profiler::finish(*self, interrupt)? else {
+            return Ok(collected);
+        };
+        match off_cpu {
+            Some(Ok((how, stacks))) => {
+                profile.off_cpu = Some(how);
+                collected.off_cpu = stacks;
+            }
+            Some(Err(why)) => collected.notes.push(super::note("profile off CPU", &why)),
+            None => {}
+        }
+        collected.stacks = stacks;
+        collected.profile = Some(profile);
+        Ok(collected)
+    }
+}

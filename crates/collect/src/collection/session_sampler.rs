@@ -1,0 +1,99 @@
+//! Samples of the server's sessions many times a second, in a thread of its own.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use model::metric;
+use model::metrics::{Metrics, Point, Series};
+use model::waits::Waits;
+
+use super::collector::{CONTROL_DATABASE, Collected, Collector, Context, Started};
+use crate::clock::now;
+use crate::load_clock::{LoadClock, Tick};
+use crate::postgres::WaitSampler;
+
+const SECOND_US: i64 = 1_000_000;
+
+/// A thread that samples at full periods of the load.
+#[derive(Debug)]
+struct SessionSampler {
+    thread: JoinHandle<Collected>,
+}
+
+pub(super) fn start(context: &Context<'_>) -> Started {
+    let hz = context.subject.collect.waits_hz;
+    if hz <= 0.0 {
+        return Ok(None);
+    }
+    let session = context.session_during_load(CONTROL_DATABASE, "waits")?;
+    let sampler = WaitSampler::new(session, &context.subject.load)?;
+    let period = Duration::from_secs_f64(1.0 / hz);
+    let (clock, latest) = (Arc::clone(&context.clock), Arc::clone(&context.latest_waits));
+    let thread = thread::Builder::new().name("collect waits".to_owned());
+    let thread = thread.spawn(move || sample(sampler, &clock, period, &latest));
+    let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
+    Ok(Some(Box::new(SessionSampler { thread })))
+}
+
+impl Collector for SessionSampler {
+    fn finish(self: Box<Self>, _: &Context<'_>, _: &AtomicBool) -> Result<Collected, String> {
+        self.thread.join().map_err(|_| "its thread panicked".to_owned())
+    }
+}
+
+fn sample(
+    mut sampler: WaitSampler,
+    clock: &LoadClock,
+    period: Duration,
+    latest: &Mutex<Vec<Waits>>,
+) -> Collected {
+    let period_us = i64::try_from(period.as_micros()).unwrap_or(i64::MAX).max(1);
+    let Some(window) = clock.wait_for_start() else { return Collected::default() };
+    let (mut samples, mut left_out, mut failed, mut spent_us) = (0_i64, 0_i64, 0_i64, 0_i64);
+    let mut why = None;
+    let mut due_us = 0;
+    // After the window only transactions in flight are left.
+    while due_us < window.to_us {
+        let Tick::Due = clock.wait_until(window, due_us) else { break };
+        let begun_us = now().monotonic_us;
+        samples += 1;
+        if let Err(error) = sampler.look() {
+            failed += 1;
+            why.get_or_insert(error);
+        }
+        let ended_us = now().monotonic_us;
+        spent_us += ended_us - begun_us;
+        // Missed samples are left out: to catch up on them would sample the same moment several times.
+        let next_us = (due_us / period_us + 1) * period_us;
+        let past_us = ended_us - window.origin_us;
+        let sampled_us = due_us;
+        due_us = next_us.max(past_us.div_euclid(period_us) * period_us);
+        left_out += (due_us - next_us) / period_us;
+        if due_us / SECOND_US != sampled_us / SECOND_US {
+            *latest.lock().unwrap_or_else(PoisonError::into_inner) = sampler.latest(window.origin_us);
+        }
+    }
+    clock.wait_for_end();
+    let at_us = now().monotonic_us - window.origin_us;
+    let series = [
+        (metric!("collector.reads"), samples),
+        (metric!("collector.late"), left_out),
+        (metric!("collector.failed"), failed),
+        (metric!("collector.spent_us"), spent_us),
+    ]
+    .map(|(metric, value)| {
+        // From zero, so that its growth is all of it.
+        let points = vec![Point { at_us: 0, value: Some(0.0) }, Point { at_us, value: Some(value as f64) }];
+        Series::new(metric, Some("waits".to_owned()), points)
+    });
+    let note = why.map(|why| format!("collector waits: of {samples} samples, {failed} failed: {why}"));
+    Collected {
+        metrics: Metrics(series.into()),
+        waits: sampler.rows(window.origin_us),
+        events: sampler.events(),
+        notes: note.into_iter().collect(),
+        ..Collected::default()
+    }
+}

@@ -1,0 +1,86 @@
+//! Start, moments and end of a load, for the threads that collect during it.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::now;
+
+/// Start of a load, and the part of it that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// `CLOCK_MONOTONIC` at the load's start, in microseconds: the origin of all times.
+    pub origin_us: i64,
+    /// Start of the measured window, in microseconds after the origin.
+    pub from_us: i64,
+    /// Its end.
+    pub to_us: i64,
+}
+
+/// The load as the threads of collectors see it: they wait for its start, for a moment of it, for its end.
+#[derive(Debug, Default)]
+pub(crate) struct LoadClock {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    window: Option<Window>,
+    ended: bool,
+}
+
+/// End of a wait.
+pub(crate) enum Tick {
+    /// The moment has come.
+    Due,
+    /// The load ended before.
+    Ended,
+}
+
+impl LoadClock {
+    /// The load has started.
+    pub(crate) fn start(&self, window: Window) {
+        self.change(|state| state.window = Some(window));
+    }
+
+    /// The load has ended, or there will be none.
+    pub(crate) fn end(&self) {
+        self.change(|state| state.ended = true);
+    }
+
+    fn change(&self, how: impl FnOnce(&mut State)) {
+        how(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    /// Waits for the load's start; none if there was no load.
+    pub(crate) fn wait_for_start(&self) -> Option<Window> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.window.is_none() && !state.ended {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.window
+    }
+
+    /// Waits for the load's end.
+    pub(crate) fn wait_for_end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while !state.ended {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until a moment after the load's start, or for its end.
+    pub(crate) fn wait_until(&self, window: Window, due_us: i64) -> Tick {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if state.ended {
+                return Tick::Ended;
+            }
+            let left_us = window.origin_us + due_us - now().monotonic_us;
+            let Ok(left_us @ 1..) = u64::try_from(left_us) else { return Tick::Due };
+            let waited = self.changed.wait_timeout(state, Duration::from_micros(left_us));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
