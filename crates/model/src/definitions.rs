@@ -113,7 +113,8 @@ pub struct Workload {
     /// Whether the start and the end of each transaction are kept (default false).
     pub spans: Option<Spanned<bool>>,
     /// Workloads that run at the same time, with clients of their own.
-    pub beside: Option<Spanned<Vec<Spanned<Beside>>>>,
+    #[serde(alias = "beside")]
+    pub background: Option<Spanned<Vec<Spanned<Background>>>>,
     /// Length of the measured window, where it is not the campaign's.
     pub duration: Option<Spanned<Span>>,
     /// Load before the window.
@@ -123,7 +124,7 @@ pub struct Workload {
 /// A workload that runs at the same time as another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beside {
+pub struct Background {
     /// Its name: one of pgbench's, one that comes along, one of `[workloads.…]`, or a file of SQL.
     pub workload: Spanned<String>,
     /// Number of clients (default 1).
@@ -191,7 +192,10 @@ impl<'de> Deserialize<'de> for Files {
 impl Workload {
     /// Whether it says how clients run, beyond what they do: one of pgbench's is then no longer as pgbench has it.
     pub fn says_how(&self) -> bool {
-        self.stagger.is_some() || self.iterations.is_some() || self.spans.is_some() || self.beside.is_some()
+        self.stagger.is_some()
+            || self.iterations.is_some()
+            || self.spans.is_some()
+            || self.background.is_some()
     }
 
     /// Reads the text of a `workload.toml`.

@@ -25,7 +25,7 @@ use serde::de::{self, Deserializer};
 use toml::Spanned;
 
 pub use crate::definitions::{
-    Beside, Build, Definitions, Disk, Files, Pin, Server, Settings, Sysctls, Tables, Workload,
+    Background, Build, Definitions, Disk, Files, Pin, Server, Settings, Sysctls, Tables, Workload,
 };
 use crate::factor::{self, Axis, Factor};
 use crate::factors;
@@ -287,6 +287,14 @@ impl Campaign {
             levels.chain(points.filter_map(|point| point.get_ref().workload.as_ref()))
         })
     }
+}
+
+/// Notes on keys of a campaign's text that are read though they have other names now.
+pub fn outdated_keys(text: &str) -> Vec<String> {
+    let Ok(campaign) = text.parse::<toml::Table>() else { return Vec::new() };
+    let workloads = campaign.get("workloads").and_then(toml::Value::as_table);
+    let outdated = workloads.into_iter().flatten().filter(|(_, workload)| workload.get("beside").is_some());
+    outdated.map(|(name, _)| format!("workloads.{name}.beside is called background now")).collect()
 }
 
 #[cfg(test)]

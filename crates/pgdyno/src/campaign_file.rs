@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::Args;
 use model::plan::Plan;
-use model::spec::{Campaign, SpecError};
+use model::spec::{Campaign, SpecError, outdated_keys};
 use model::workload::Workloads;
 use workload::WorkloadError;
 
 use crate::exit::Usage;
+use crate::output::note;
 use crate::overrides;
 use crate::seed::drawn_seed;
 
@@ -44,11 +45,16 @@ impl CampaignArg {
         CampaignFile::of(&self.campaign, overrides::on_the_machine(&self.text()?)?, None)
     }
 
+    /// The text with what `--set` says; notes on keys that have other names now.
     fn text(&self) -> Result<String, Usage> {
         let text = std::fs::read_to_string(&self.campaign).map_err(|error| {
             Usage(format!("error: the campaign {} can't be read: {error}", self.campaign.display()))
         })?;
-        overrides::apply(&text, &self.set)
+        let text = overrides::apply(&text, &self.set)?;
+        for outdated in outdated_keys(&text) {
+            note(&format!("{}: {outdated}\n", self.campaign.display()));
+        }
+        Ok(text)
     }
 
     /// The directory of the file.

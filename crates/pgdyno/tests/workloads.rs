@@ -209,7 +209,7 @@ const BESIDE: &str = "name = 'beside'\n[factors]\nserver = ['9.6', '18']\nsettin
      [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\n\
      [workloads.alone]\nbuiltin = 'select-only'\nspans = false\n\
      [workloads.mixed]\nbuiltin = 'select-only'\n\
-     beside = [{ workload = 'busy', clients = 5, start = '200ms' }, { workload = 'once.sql' }, { workload = 'long.sql' }]\n\
+     background = [{ workload = 'busy', clients = 5, start = '200ms' }, { workload = 'once.sql' }, { workload = 'long.sql' }]\n\
      [workloads.busy]\nscript = 'scan.sql'\nwrites = false\nspans = true\nstagger = '100ms'\nparameters = { rounds = 20 }\n";
 
 const BESIDE_FILES: [(&str, &str); 3] = [

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::spec::{Beside as BesideTable, Campaign, Files, SpecError, Workload as Table};
+use model::spec::{Background, Campaign, Files, SpecError, Workload as Table};
 use model::units::{Rate, Span};
 use model::workload::{Beside, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
@@ -18,7 +18,8 @@ use crate::{parameters, setup, shipped, teardown};
 /// The file of a directory that says what the workload is.
 const TABLE_FILE: &str = "workload.toml";
 /// What a table may say of any workload.
-const ANYWHERE: [&str; 7] = ["duration", "warmup", "description", "stagger", "iterations", "spans", "beside"];
+const ANYWHERE: [&str; 7] =
+    ["duration", "warmup", "description", "stagger", "iterations", "spans", "background"];
 /// What it may say besides of one that is described elsewhere.
 const ELSEWHERE: [&str; 3] = ["parameters", "script", "scripts"];
 /// How a level ends that names a file of SQL.
@@ -47,7 +48,7 @@ pub fn workloads(
             found.insert(name.get_ref(), Workload::Custom(Arc::new(custom)));
         }
     }
-    let beside = campaign.workloads.values().filter_map(|table| table.beside.as_ref());
+    let beside = campaign.workloads.values().filter_map(|table| table.background.as_ref());
     let beside = beside.flat_map(|beside| beside.get_ref()).map(|beside| &beside.get_ref().workload);
     for level in campaign.workload_levels().chain(beside) {
         let name = level.get_ref();
@@ -66,7 +67,7 @@ pub fn workloads(
     }
     let alone = found.clone();
     for (name, table) in &campaign.workloads {
-        let (Some(beside), None) = (&table.beside, known.get(name.get_ref())) else { continue };
+        let (Some(beside), None) = (&table.background, known.get(name.get_ref())) else { continue };
         if let Some(Workload::Custom(custom)) = found.0.get_mut(name.get_ref()) {
             let reading = Reading {
                 name: name.get_ref(),
@@ -174,7 +175,7 @@ impl Reading<'_> {
         let table = Table::parse(&text).map_err(|error| within.told(error))?;
         let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
-        let beside = table.beside.as_ref().map(Spanned::span);
+        let beside = table.background.as_ref().map(Spanned::span);
         if let Some(at) = elsewhere.chain(lengths).chain(beside).next() {
             return Err(within.wrong(
                 at,
@@ -296,7 +297,7 @@ impl Reading<'_> {
     fn beside(
         &self,
         custom: &Custom,
-        beside: &Spanned<Vec<Spanned<BesideTable>>>,
+        beside: &Spanned<Vec<Spanned<Background>>>,
         found: &Workloads,
     ) -> Result<Vec<Beside>, WorkloadError> {
         let mut all: Vec<Beside> = Vec::new();

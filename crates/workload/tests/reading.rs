@@ -210,3 +210,24 @@ fn what_comes_along_is_named_changed_and_replaced() {
     assert_eq!(found.0["insert"].custom().unwrap().scripts[0].name, "write.sql", "the campaign's own counts");
     assert!(found.0["queue"].custom().unwrap().description.is_some());
 }
+
+#[test]
+fn the_former_name_of_background_is_read_and_noted() {
+    let text = |key: &str| {
+        format!(
+            "name = 'x'\n[factors]\nserver = ['18']\nworkload = ['mixed']\nclients = [1]\n[run]\nduration = '1s'\n\
+             [workloads.mixed]\nbuiltin = 'select-only'\n{key} = [{{ workload = 'queue' }}]\n"
+        )
+    };
+    let read = |key: &str| {
+        let campaign = Campaign::parse(&text(key)).unwrap();
+        workload::workloads(&campaign, std::path::Path::new("/"), &model::workload::Workloads::default())
+            .unwrap()
+    };
+    assert_eq!(read("beside"), read("background"));
+    assert_eq!(
+        model::spec::outdated_keys(&text("beside")),
+        ["workloads.mixed.beside is called background now"]
+    );
+    assert!(model::spec::outdated_keys(&text("background")).is_empty());
+}
