@@ -10,7 +10,7 @@ CARGO_DENY_VERSION := 0.20.2
 FUZZ_SECONDS := 600
 
 # The tests that hold generated files against what they are made from.
-GENERATED := -p analysis -p report -p pgdyno --lib --test offline -- generated
+GENERATED := -p model -p analysis -p report -p pgdyno --lib --test offline -- generated
 # Tests that can't run on this machine write a line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)

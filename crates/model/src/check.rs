@@ -5,14 +5,12 @@ pub(crate) mod memory;
 mod run;
 mod server;
 
-use toml::Spanned;
-
 use crate::definitions::Definitions;
 use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
 use crate::spec::Campaign;
 use crate::units::Span;
-use crate::value::{SpecError, plain};
+use crate::value::{Spanned, SpecError, plain};
 use crate::workload::{Workload, Workloads};
 
 /// A campaign whose tables and defaults have been checked.

@@ -5,11 +5,13 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
-use toml::Spanned;
 
 use crate::units::{Rate, Span, Throughput};
-use crate::value::{SpecError, parse};
+use crate::value::{Spanned, SpecError, parse};
 use crate::workload::Workloads;
+
+/// Requests a second that a disk can be limited to, at most.
+pub(crate) const MAX_IOPS: i64 = 1_000_000_000;
 
 /// Tables of one kind by their names.
 pub type Tables<T> = BTreeMap<Spanned<String>, T>;
@@ -42,31 +44,34 @@ pub struct Definitions<'a> {
 /// A server: exactly one of `version`, `bin`, `source` and `dsn`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("oneOf" = crate::schema::one_of(&["version", "bin", "source", "dsn"]))))]
 pub struct Server {
-    /// A major or full version of the embedded builds.
+    /// Major or full version of the embedded builds.
     pub version: Option<Spanned<String>>,
     /// Directory of `postgres` and `initdb`; relative to the campaign's.
     pub bin: Option<Spanned<String>>,
-    /// A source directory or tarball to build; relative to the campaign's directory.
+    /// Source directory or tarball to build; relative to the campaign's directory.
     pub source: Option<Spanned<String>>,
-    /// With `source`: what of the git repository is built, where it is not the directory as it stands.
+    /// With `source`: commit, tag or branch to build (default: the working directory as it is).
     #[serde(rename = "ref")]
     pub git_ref: Option<Spanned<String>>,
-    /// With `source`: how it is built.
+    /// With `source`: build system and options.
     pub build: Option<Spanned<Build>>,
-    /// How to connect to a server that runs already.
+    /// Connection string of a running server.
     pub dsn: Option<Spanned<String>>,
-    /// With `dsn`: whether pgdyno may change its settings, and put them back afterwards.
+    /// With `dsn`: whether pgdyno may change its settings, and restore them afterwards (default false).
     pub allow_settings: Option<Spanned<bool>>,
-    /// Options for `initdb`, beside pgdyno's own.
+    /// Options for `initdb`, in addition to pgdyno's.
     pub initdb: Option<Spanned<Vec<String>>>,
 }
 
-/// How a server is built.
+/// Build of a server from source.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Build {
-    /// `meson` or `configure`.
+    /// Build system (default: as the source has it).
+    #[cfg_attr(test, schemars(extend("enum" = crate::schema::names(&crate::server::BuildSystem::ALL))))]
     pub system: Option<Spanned<String>>,
     /// Options for `configure` or `meson setup`.
     #[serde(default)]
@@ -75,63 +80,69 @@ pub struct Build {
     pub cflags: Option<String>,
 }
 
-/// A workload with a name of its own: `builtin` or `directory`, or else `script` or `scripts`; with both, these take the
-/// place of the workload's own.
+/// A named workload: `builtin` or `directory`, or else `script` or `scripts`; with both, the scripts replace those of the
+/// workload.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("allOf" = crate::schema::sources_of_scripts()), transform = crate::schema::add_former_background))]
 pub struct Workload {
-    /// A workload that pgbench or pgdyno brings along, by its name.
+    /// Name of a workload of pgbench or pgdyno.
     pub builtin: Option<Spanned<String>>,
-    /// A file in pgbench's script language; relative to the campaign's directory, as all of these.
+    /// File in pgbench's script language; all files are relative to the campaign's directory.
     pub script: Option<Spanned<String>>,
-    /// Several of them, each with a weight as `"a.sql@3"`.
+    /// Files in pgbench's script language, each with a weight as in `"a.sql@3"`.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub scripts: Option<Spanned<Vec<Spanned<String>>>>,
-    /// A directory with a file `workload.toml`, which has the same keys.
+    /// Directory with a file `workload.toml`, which has the same keys.
     pub directory: Option<Spanned<String>>,
-    /// What it is, in a sentence.
+    /// Description in a sentence.
     pub description: Option<String>,
-    /// Variables that scripts, setup and teardown begin with.
+    /// Variables of scripts, setup and teardown.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, crate::schema::Scalar>"))]
     #[serde(default)]
     pub parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
-    /// Files of SQL that are run once when the data set is made.
+    /// SQL file, or a list of them, run once when the data set is created.
     pub setup: Option<Spanned<Files>>,
-    /// Files of SQL that are run after each trial.
+    /// SQL file, or a list of them, run after each trial.
     pub teardown: Option<Spanned<Files>>,
-    /// `pgbench` (the default) or `none`: the tables that the data set has beside those of the setup.
+    /// Tables of the data set in addition to those of the setup (default `pgbench`).
+    #[cfg_attr(test, schemars(extend("enum" = ["pgbench", "none"])))]
     pub tables: Option<Spanned<String>>,
     /// Whether it changes the data set (default true).
     pub writes: Option<Spanned<bool>>,
-    /// Whether each transaction has a connection of its own (default false).
+    /// Whether each transaction opens a connection (default false).
     pub reconnect: Option<Spanned<bool>>,
-    /// A relation whose files are read past the server before each trial that begins with cold caches: what the disk
-    /// gives.
+    /// Relation whose files pgdyno reads directly before each trial with cold caches, as a measure of the disk.
     pub raw_read: Option<Spanned<String>>,
-    /// How much later each further client begins (default none: all at once).
+    /// Delay between the starts of clients (default none: all start at once).
     pub stagger: Option<Spanned<Span>>,
-    /// How many transactions each client runs, the window ending when all have (default: as many as the duration holds).
+    /// Transactions of each client; the window ends when all have run theirs (default: as many as fit the duration).
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub iterations: Option<Spanned<i64>>,
-    /// Whether the start and the end of each transaction are kept (default false).
+    /// Whether the start and end of each transaction are recorded (default false).
     pub spans: Option<Spanned<bool>>,
     /// Workloads that run at the same time, with clients of their own.
     #[serde(alias = "beside")]
     pub background: Option<Spanned<Vec<Spanned<Background>>>>,
-    /// Length of the measured window, where it is not the campaign's.
+    /// Length of the measured window (default: the campaign's).
     pub duration: Option<Spanned<Span>>,
-    /// Load before the window.
+    /// Load before the window, not counted (default: the campaign's).
     pub warmup: Option<Spanned<Span>>,
 }
 
 /// A workload that runs at the same time as another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Background {
-    /// Its name: one of pgbench's, one that comes along, one of `[workloads.…]`, or a file of SQL.
+    /// Name of a workload of pgbench, of pgdyno or of `[workloads.…]`, or a script file.
     pub workload: Spanned<String>,
     /// Number of clients (default 1).
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub clients: Option<Spanned<i64>>,
-    /// Transactions begun in a second (default `"max"`).
+    /// Transactions started per second (default `"max"`).
     pub rate: Option<Spanned<Rate>>,
-    /// When it begins, after the load's start, warm-up included (default at once).
+    /// Delay after the start of the load, warm-up included (default none).
     pub start: Option<Spanned<Span>>,
 }
 
@@ -139,27 +150,33 @@ pub struct Background {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files(pub Vec<String>);
 
-/// Processors, as in `taskset`: `"0-3,8"`.
+/// CPUs of driver and server, as for `taskset`: `"0-3,8"`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pin {
-    /// The driver's; all where left out.
+    /// CPUs of the driver (default: all).
+    #[cfg_attr(test, schemars(extend("pattern" = crate::schema::PROCESSORS)))]
     pub driver: Option<Spanned<String>>,
-    /// The server's; all where left out.
+    /// CPUs of the server (default: all).
+    #[cfg_attr(test, schemars(extend("pattern" = crate::schema::PROCESSORS)))]
     pub server: Option<Spanned<String>>,
 }
 
-/// How much of a disk a server may use; what is left out is not limited.
+/// Disk throughput that a server may use; what is left out is not limited.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("minProperties" = 1)))]
 pub struct Disk {
-    /// What may be read in a second.
+    /// Data read per second, such as `"100MB/s"`.
     pub read: Option<Spanned<Throughput>>,
-    /// Requests to read in a second.
+    /// Read requests per second.
+    #[cfg_attr(test, schemars(range(min = 1, max = MAX_IOPS)))]
     pub read_iops: Option<Spanned<i64>>,
-    /// What may be written in a second.
+    /// Data written per second, such as `"100MB/s"`.
     pub write: Option<Spanned<Throughput>>,
-    /// Requests to write in a second.
+    /// Write requests per second.
+    #[cfg_attr(test, schemars(range(min = 1, max = MAX_IOPS)))]
     pub write_iops: Option<Spanned<i64>>,
 }
 

@@ -8,12 +8,11 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use crate::definitions::Definitions;
 use crate::machine::NotStorage;
-use crate::units::{NotASize, NotASpan};
-use crate::value::SpecError;
+use crate::units::{NotASize, NotASpan, Span};
+use crate::value::{Spanned, SpecError};
 
 pub mod acceleration;
 pub mod cache;
@@ -402,11 +401,11 @@ fn whole_numbers(most: i64) -> Value {
 
 /// JSON schema of lengths of time.
 fn lengths() -> Value {
-    json!({ "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? ?(us|ms|s|min|h)$" })
+    json!({ "type": "string", "pattern": Span::PATTERN })
 }
 
 /// A length with its unit, or in seconds.
-fn length(text: &str) -> Result<crate::units::Span, LevelError> {
+fn length(text: &str) -> Result<Span, LevelError> {
     let with_unit =
         if text.ends_with(|c: char| c.is_ascii_digit()) { format!("{text}s").parse() } else { text.parse() };
     Ok(with_unit?)

@@ -24,6 +24,8 @@ pub mod plan;
 pub mod profile;
 pub mod record;
 mod run;
+#[cfg(test)]
+mod schema;
 pub mod secret;
 pub mod server;
 pub mod shuffle;

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use crate::cell::Cell;
 use crate::definitions::Definitions;
 use crate::factor::{self, Axis, Factor};
@@ -11,7 +9,7 @@ use crate::factors;
 use crate::machine::{Acceleration, Storage, SysctlVariant};
 use crate::spec::{Campaign, Matrix, Point};
 use crate::units::Span;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// Levels of a cell in the run's own settings, where no factor has them.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,6 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
-use toml::Spanned;
 
 pub use crate::definitions::{
     Background, Build, Definitions, Disk, Files, Pin, Server, Settings, Sysctls, Tables, Workload,
@@ -31,43 +30,66 @@ use crate::factor::{self, Axis, Factor};
 use crate::factors;
 use crate::units::{Share, Span};
 use crate::validity::Thresholds;
-pub use crate::value::SpecError;
 use crate::value::parse;
+pub use crate::value::{Spanned, SpecError};
 use crate::workload::Workloads;
+
+#[cfg(test)]
+mod schema;
+
+/// Samples a second of a processor, at most: more would measure the sampling.
+pub(crate) const MAX_PROFILE_HZ: i64 = 10_000;
+/// Readings of metrics a second, at most.
+pub(crate) const MAX_METRICS_HZ: f64 = 100.0;
+/// Samples of the server's sessions a second, at most.
+pub(crate) const MAX_WAITS_HZ: f64 = 1000.0;
+/// Repeats of an invalid trial, at most.
+pub(crate) const MAX_RETRIES: i64 = 100;
+/// Trials of a cell, at most.
+pub(crate) const MAX_REPEATS: i64 = 10_000;
+/// Trials of a cell, at least, if their number is found while the campaign runs: fewer have no spread.
+pub(crate) const MIN_ADAPTIVE: i64 = 3;
 
 /// A campaign file as written. [`crate::plan::Plan::of`] checks it and makes cells and trials of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(title = "pgdyno campaign", description = "A campaign, as docs/campaign.md explains it")
+)]
 pub struct Campaign {
     /// Short name: letters, digits, `-`, `_` and `.`.
+    #[cfg_attr(test, schemars(extend("pattern" = "^[A-Za-z0-9_.-]{1,60}$")))]
     pub name: Spanned<String>,
-    /// What the campaign is to find out, for people.
+    /// Question that the campaign answers, for people.
     pub description: Option<String>,
-    /// Words to find its trials by; kept in every bundle.
+    /// Words to select its trials by; kept in every bundle.
     #[serde(default)]
     pub tags: Vec<Spanned<String>>,
-    /// Anything to be remembered; kept in every bundle.
+    /// Notes for people; kept in every bundle.
     pub notes: Option<String>,
-    /// The axes; where there are matrices, what they have in common.
+    /// The axes; with `[[matrix]]`, the axes that all matrices share.
     #[serde(default)]
     pub factors: Matrix,
-    /// Products of their own, which together make the cells. What one leaves out is as in `factors`.
+    /// Matrices whose cells are added up. A factor that a matrix leaves out is as in `factors`.
     #[serde(default)]
     pub matrix: Vec<Spanned<Matrix>>,
-    /// What is collected beside each load.
+    /// Metrics collected during each load.
     #[serde(default)]
     pub collect: Collect,
-    /// Which functions processors are in, sampled beside each load; nothing where there is no such table.
+    /// CPU profile of each load; none without this table.
     pub profile: Option<Spanned<Profile>>,
-    /// Up to where a trial is sound.
+    /// Thresholds of the validity gates.
     pub validity: Option<Spanned<Thresholds>>,
-    /// How each trial runs, and how many of them.
+    /// How trials run, and how many.
     #[serde(default)]
     pub run: Run,
     /// Servers, for the factor `server`.
     #[serde(default)]
     pub servers: Tables<Spanned<Server>>,
     /// Named sets of server settings, for the factor `settings`.
+    #[cfg_attr(test, schemars(with = "Tables<crate::schema::Settings>"))]
     #[serde(default)]
     pub settings: Tables<Spanned<Settings>>,
     /// Workloads, for the factor `workload`.
@@ -76,13 +98,14 @@ pub struct Campaign {
     /// Processors for driver and server, for the factor `pin`.
     #[serde(default)]
     pub pins: Tables<Pin>,
-    /// How much of a disk a server may use, for the factor `disk`.
+    /// Limits of disk throughput, for the factor `disk`.
     #[serde(default)]
     pub disks: Tables<Spanned<Disk>>,
     /// Kernel parameters by name or path, for the factor `sysctl`.
+    #[cfg_attr(test, schemars(with = "crate::schema::Sysctls"))]
     #[serde(default)]
     pub sysctls: Tables<Sysctls>,
-    /// Commands to be run around the campaign and its trials.
+    /// Commands before and after the campaign and its trials.
     #[serde(default)]
     pub hooks: Hooks,
 }
@@ -97,13 +120,13 @@ macro_rules! matrices {
                 #[doc = concat!("Levels of [`crate::factor::", stringify!($key), "`].")]
                 pub $key: Option<Levels<<factor::$key::$name as Axis>::Written>>,
             )*
-            /// Factors that go through their levels together, which need as many of them.
+            /// Factors that go through their levels together; each has as many levels.
             #[serde(default)]
             pub zip: Vec<Spanned<Vec<Spanned<String>>>>,
-            /// Cells to be left out: those that have all of a point's levels.
+            /// Cells to leave out: those with all levels of a point.
             #[serde(default)]
             pub exclude: Vec<Spanned<Point>>,
-            /// Cells to be added. A factor that a point leaves out is at its default.
+            /// Cells to add. A factor that a point leaves out has its default.
             #[serde(default)]
             pub include: Vec<Spanned<Point>>,
         }
@@ -137,6 +160,7 @@ pub type Levels<T> = Spanned<Vec<Spanned<T>>>;
 /// How trials run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Run {
     /// Length of the measured window (default 10s).
     pub duration: Option<Spanned<Span>>,
@@ -145,19 +169,25 @@ pub struct Run {
     /// Trials of each cell (default 3).
     pub repeats: Option<Spanned<Repeats>>,
     /// Order of the trials (default `randomized-blocks`).
+    #[cfg_attr(test, schemars(extend("enum" = crate::schema::names(&crate::run::Order::ALL))))]
     pub order: Option<Spanned<String>>,
-    /// Seed of the order and of the scripts' random numbers; drawn and recorded where it is left out.
+    /// Seed of the order and of the scripts' random numbers (default: drawn, and recorded).
+    #[cfg_attr(test, schemars(range(min = 0)))]
     pub seed: Option<Spanned<i64>>,
     /// Threads of the driver (default 1; never more than clients).
+    #[cfg_attr(test, schemars(range(min = 1, max = factor::threads::MOST)))]
     pub threads: Option<Spanned<i64>>,
-    /// The factor whose levels are to be compared, the first level being the baseline (default: the first factor of
-    /// `server`, `settings`, `kernel`, `host` that has several).
+    /// Factor whose levels are compared; its first level is the baseline (default: the first of `server`, `settings`,
+    /// `kernel`, `host` with several levels).
+    #[cfg_attr(test, schemars(extend("enum" = schema::comparable())))]
     pub compare: Option<Spanned<String>>,
-    /// The change of throughput that the campaign is to show (default 5%): `plan` warns where it can't.
+    /// Change of throughput that the campaign should detect (default 5%); `plan` warns if it can't.
     pub effect: Option<Spanned<Share>>,
-    /// How often an invalid trial is run again (default 2).
+    /// Repeats of an invalid trial, at most (default 2).
+    #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,
-    /// What is vacuumed or analyzed before each trial (default `none`: the data set is both when it is filled).
+    /// `VACUUM` or `ANALYZE` before each trial (default `none`: data sets are vacuumed and analyzed when they are filled).
+    #[cfg_attr(test, schemars(extend("enum" = crate::schema::names(&crate::run::Vacuum::ALL))))]
     pub vacuum: Option<Spanned<String>>,
     /// Whether each trial begins with a checkpoint (default true).
     pub checkpoint: Option<bool>,
@@ -165,12 +195,12 @@ pub struct Run {
     pub settle: Option<Spanned<Span>>,
 }
 
-/// How many trials each cell has.
+/// Number of trials of each cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Repeats {
-    /// So many.
+    /// A fixed number.
     Fixed(i64),
-    /// As many as are needed.
+    /// As many as the precision needs.
     Adaptive {
         /// At least so many (default 5).
         min: Option<i64>,
@@ -181,47 +211,54 @@ pub enum Repeats {
     },
 }
 
-/// What is collected beside each load.
+/// Metrics collected during each load.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Collect {
-    /// How often a second figures of the machine and of the server are read (default 1; 0 for never).
+    /// Readings of the machine's and the server's metrics per second (default 1; 0 for none).
+    #[cfg_attr(test, schemars(range(min = 0, max = MAX_METRICS_HZ)))]
     pub metrics_hz: Option<Spanned<f64>>,
-    /// How often a second it is looked what the server's sessions wait for (default 20; 0 for never).
+    /// Samples of wait events per second (default 20; 0 for none).
+    #[cfg_attr(test, schemars(range(min = 0, max = MAX_WAITS_HZ)))]
     pub waits_hz: Option<Spanned<f64>>,
-    /// What each statement cost, where the server has `pg_stat_statements` (default true).
+    /// Cost of each statement, if the server has `pg_stat_statements` (default true).
     pub statements: Option<bool>,
-    /// Which tables fill the shared buffers before and after the load, where the server has `pg_buffercache` (default
-    /// false: looking takes its time where there are many).
+    /// Contents of the shared buffers before and after the load, if the server has `pg_buffercache` (default false: it
+    /// takes long with large shared buffers).
     pub buffers: Option<bool>,
 }
 
-/// What is profiled beside each load.
+/// CPU profile of each load.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Profile {
-    /// Samples a second of each busy processor (default 99).
+    /// Samples per second of each busy CPU (default 99).
+    #[cfg_attr(test, schemars(range(min = 1, max = MAX_PROFILE_HZ)))]
     pub hz: Option<Spanned<i64>>,
-    /// `auto` (default), `fp`, `dwarf`.
+    /// How callers are found: by frame pointers, by DWARF, or as the server's program allows (default `auto`).
+    #[cfg_attr(test, schemars(extend("enum" = schema::call_graphs())))]
     pub callgraph: Option<Spanned<String>>,
-    /// How much of the measured window, from its beginning (default all of it; with `dwarf` as much as gives 32,768 samples
-    /// on processors that are all busy).
+    /// Length of the profile from the start of the measured window (default: all of it; with `dwarf`, as long as gives
+    /// 32,768 samples if all CPUs are busy).
     pub window: Option<Spanned<Span>>,
-    /// How much of the measured window's end is for stacks of what waits (default nothing).
+    /// Length of the off-CPU profile at the end of the measured window (default: none).
     pub off_cpu: Option<Spanned<Span>>,
 }
 
-/// Shell commands. Each is run with the trial's factors in its environment.
+/// Shell commands, run with the trial's factors in their environment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hooks {
-    /// Before the first trial; the campaign does not begin where it fails.
+    /// Before the first trial; if it fails, the campaign does not start.
     pub before_campaign: Option<String>,
     /// After the last trial.
     pub after_campaign: Option<String>,
-    /// Before each trial, its server running; the trial is invalid where it fails.
+    /// Before each trial, with its server running; if it fails, the trial is invalid.
     pub before_trial: Option<Spanned<String>>,
-    /// After each trial, its server still running.
+    /// After each trial, with its server still running.
     pub after_trial: Option<Spanned<String>>,
 }
 

@@ -19,6 +19,9 @@ const UNITS: [(&str, u64); 5] =
     [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
 impl Span {
+    /// Regular expression of a span as a campaign writes it.
+    pub(crate) const PATTERN: &'static str = "^[0-9]+(\\.[0-9]+)? ?(us|ms|s|min|h)$";
+
     /// A span of `us` microseconds.
     pub const fn from_us(us: u64) -> Self {
         Self { us }

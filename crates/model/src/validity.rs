@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The thresholds of the validity gates, which `docs/validity.md` explains. A figure beyond one makes a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = crate::schema::no_negative_numbers))]
 pub struct Thresholds {
     /// Share of the window that the busiest driver thread may work.
     pub driver_busy_share: f64,

@@ -1,10 +1,43 @@
 //! Values of a campaign: words and numbers, each checked at its place in the text.
 
+use std::borrow::Borrow;
 use std::fmt::Display;
 use std::ops::Range;
 
-use serde::de;
-use toml::Spanned;
+use serde::{Deserialize, de};
+
+/// A value of a campaign with its place in the text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
+pub struct Spanned<T>(toml::Spanned<T>);
+
+impl<T> Spanned<T> {
+    /// A value at these bytes of the text.
+    pub fn new(span: Range<usize>, value: T) -> Self {
+        Self(toml::Spanned::new(span, value))
+    }
+
+    /// Bytes of the text.
+    pub fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+
+    /// The value.
+    pub fn get_ref(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    /// The value, without its place.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl Borrow<str> for Spanned<String> {
+    fn borrow(&self) -> &str {
+        self.get_ref()
+    }
+}
 
 /// Why a campaign can't be used, and where in its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

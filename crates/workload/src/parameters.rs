@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::spec::SpecError;
+use model::spec::{Spanned, SpecError};
 use model::units::Size;
 use model::workload::ScriptText;
 use script::{CommandKind, Names, Script, Seeds, Value, Variables, is_valid_variable_name};
-use toml::{Spanned, Value as Toml};
+use toml::Value as Toml;
 
 /// Parameters as written.
 type Given = BTreeMap<Spanned<String>, Spanned<Toml>>;

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::spec::Spanned;
 use model::spec::{Background, Campaign, Files, SpecError, Workload as Table};
 use model::units::{Rate, Span};
 use model::workload::{Beside, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
-use toml::Spanned;
 
 use crate::error::WorkloadError;
 use crate::read::Place;

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use super::Checked;
 use crate::cell::Cell;
 use crate::factor::Factor;
@@ -12,7 +10,7 @@ use crate::factor::pin::Processors;
 use crate::machine::{Acceleration, KernelSpec, Storage};
 use crate::matrix::{self, Draft, Levels};
 use crate::server::{ServerSpec, Source};
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The reason why a cell can't be run, and its place in the text.
 type Obstacle = (String, Option<Range<usize>>);

@@ -1,7 +1,5 @@
 //! How trials are run, and what is taken beside them.
 
-use toml::Spanned;
-
 use super::Checked;
 use crate::cell::Cell;
 use crate::factor::{Factor, duration};
@@ -11,14 +9,8 @@ use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
-use crate::value::{SpecError, in_range, one_of, whole};
+use crate::value::{Spanned, SpecError, in_range, one_of, whole};
 
-/// The most samples a second of a processor: more would measure the sampling.
-const MAX_PROFILE_HZ: i64 = 10_000;
-/// The most trials of a cell.
-const MAX_REPEATS: i64 = 10_000;
-/// The least number of trials of which a spread can be told.
-const LEAST_ADAPTIVE: i64 = 3;
 /// Trials of each cell to begin with, and at most, where their number is found while the campaign runs.
 const ADAPTIVE: (u32, u32) = (5, 20);
 
@@ -70,7 +62,7 @@ impl Checked<'_> {
             effect: run.effect.as_ref().map_or(EFFECT, |given| given.get_ref().0),
             retries: match &run.retries {
                 None => 2,
-                Some(given) => whole(given, "retries", 0, 100)? as u32,
+                Some(given) => whole(given, "retries", 0, spec::MAX_RETRIES)? as u32,
             },
             vacuum: match &run.vacuum {
                 None => Vacuum::None,
@@ -94,8 +86,8 @@ impl Checked<'_> {
             }
         };
         Ok(Collect {
-            metrics_hz: rate("metrics_hz", metrics_hz, 1.0, 100.0)?,
-            waits_hz: rate("waits_hz", waits_hz, 20.0, 1000.0)?,
+            metrics_hz: rate("metrics_hz", metrics_hz, 1.0, spec::MAX_METRICS_HZ)?,
+            waits_hz: rate("waits_hz", waits_hz, 20.0, spec::MAX_WAITS_HZ)?,
             statements: statements.unwrap_or(true),
             buffers: buffers.unwrap_or(false),
         })
@@ -132,7 +124,7 @@ impl Checked<'_> {
         Ok(Some(Profile {
             hz: match hz {
                 None => Profile::USUAL_HZ,
-                Some(given) => whole(given, "hz", 1, MAX_PROFILE_HZ)? as u32,
+                Some(given) => whole(given, "hz", 1, spec::MAX_PROFILE_HZ)? as u32,
             },
             callgraph: match callgraph {
                 None => None,
@@ -170,13 +162,16 @@ impl Checked<'_> {
 fn repeats(given: &Spanned<spec::Repeats>) -> Result<Repeats, SpecError> {
     let (min, max, until_ci) = match *given.get_ref() {
         spec::Repeats::Fixed(number) => {
-            let number = in_range(given, number, "repeats", 1, MAX_REPEATS)?;
+            let number = in_range(given, number, "repeats", 1, spec::MAX_REPEATS)?;
             return Ok(Repeats { min: number as u32, max: number as u32, until_ci: None });
         }
         spec::Repeats::Adaptive { min, max, until_ci } => (min, max, until_ci),
     };
-    let min = min.map(|min| in_range(given, min, "repeats.min", LEAST_ADAPTIVE, MAX_REPEATS)).transpose()?;
+    let min = min
+        .map(|min| in_range(given, min, "repeats.min", spec::MIN_ADAPTIVE, spec::MAX_REPEATS))
+        .transpose()?;
     let min = min.map_or(ADAPTIVE.0, |min| min as u32);
-    let max = max.map(|max| in_range(given, max, "repeats.max", i64::from(min), MAX_REPEATS)).transpose()?;
+    let max =
+        max.map(|max| in_range(given, max, "repeats.max", i64::from(min), spec::MAX_REPEATS)).transpose()?;
     Ok(Repeats { min, max: max.map_or(ADAPTIVE.1.max(min), |max| max as u32), until_ci })
 }

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use toml::Spanned;
-
 use super::Checked;
 use crate::cell::Cell;
 use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
 use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source, is_version};
 use crate::spec;
-use crate::value::{SpecError, one_of};
+use crate::value::{Spanned, SpecError, one_of};
 
 impl Checked<'_> {
     /// The servers that the cells name, in that order.

@@ -1,12 +1,11 @@
 //! What executes the instructions of kernel and server.
 
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place, named, names};
 use crate::definitions::Definitions;
 use crate::machine;
-use crate::value::{SpecError, one_of};
+use crate::value::{Spanned, SpecError, one_of};
 
 /// The factor `acceleration`.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place, named, names};
 use crate::definitions::Definitions;
-use crate::value::{SpecError, one_of};
+use crate::value::{Spanned, SpecError, one_of};
 
 /// What the server's and the system's caches hold when a load begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
 use crate::definitions::Definitions;
-use crate::value::{SpecError, whole};
+use crate::value::{Spanned, SpecError, whole};
 
 /// The most clients: beyond PostgreSQL's own limit of connections.
 const MOST: i64 = 262_143;

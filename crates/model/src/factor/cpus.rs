@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
 use crate::definitions::Definitions;
 use crate::machine::{self, HOST};
-use crate::value::{SpecError, whole};
+use crate::value::{Spanned, SpecError, whole};
 
 /// The most processors of a virtual machine: the limit of QEMU's default machine for x86.
 const MOST: i64 = 255;

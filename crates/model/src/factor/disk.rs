@@ -1,16 +1,12 @@
 //! The limit of the server's disk.
 
 use serde::Serialize;
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::{self, Definitions};
 use crate::limits::DiskLimit;
 use crate::units::Throughput;
-use crate::value::{SpecError, whole};
-
-/// The highest limit of requests a second.
-const MAX_IOPS: i64 = 1_000_000_000;
+use crate::value::{Spanned, SpecError, whole};
 
 /// The factor `disk`.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +78,10 @@ pub(crate) fn of_table(name: &str, table: &Spanned<definitions::Disk>) -> Result
         )),
     };
     let requests = |given: &Option<Spanned<i64>>, what: &str| {
-        given.as_ref().map(|given| whole(given, what, 1, MAX_IOPS).map(|number| number as u64)).transpose()
+        given
+            .as_ref()
+            .map(|given| whole(given, what, 1, definitions::MAX_IOPS).map(|number| number as u64))
+            .transpose()
     };
     let limit = DiskLimit {
         name: name.to_owned(),

@@ -1,12 +1,11 @@
 //! The length of the measured window.
 
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place, length, lengths};
 use crate::definitions::Definitions;
 use crate::units::Span;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The shortest window.
 const LEAST_US: u64 = 100_000;

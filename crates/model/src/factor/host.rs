@@ -1,11 +1,10 @@
 //! The host on which the server runs.
 
 use serde::Serialize;
-use toml::Spanned;
 
 use super::{ANY, Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::value::{SpecError, plain};
+use crate::value::{Spanned, SpecError, plain};
 
 /// The factor `host`.
 #[derive(Clone, Copy, Debug)]

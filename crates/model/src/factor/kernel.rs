@@ -1,12 +1,11 @@
 //! The kernel under which the server runs.
 
 use serde::Serialize;
-use toml::Spanned;
 
 use super::{ANY, Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::machine::HOST;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The longest path of a kernel.
 const LONGEST_PATH: usize = 1024;

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The longest list of arguments; the kernel's own limit is larger.
 const LONGEST: usize = 1024;

@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::limits::MemoryLimit;
 use crate::units::Size;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The least memory that a server can be asked to live in.
 const LEAST_BYTES: u64 = 8 << 20;

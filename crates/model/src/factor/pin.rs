@@ -1,11 +1,10 @@
 //! The processors that driver and server are kept on.
 
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::{self, Definitions};
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// Lists of processors for driver and server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::units;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The factor `rate`.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
 use crate::definitions::Definitions;
-use crate::value::{SpecError, whole};
+use crate::value::{Spanned, SpecError, whole};
 
 /// The highest scale at which account numbers fit the integer columns of pgbench's tables.
 const MOST: i64 = 21_474;

@@ -1,11 +1,9 @@
 //! The PostgreSQL server under test.
 
-use toml::Spanned;
-
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::server::is_version;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The factor `server`.
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// Name of the settings that need no table.
 const DEFAULT: &str = "default";

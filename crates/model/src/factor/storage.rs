@@ -1,12 +1,11 @@
 //! Where the data are.
 
 use serde_json::{Value, json};
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::machine::{self, DiskAio, DiskCache};
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The factor `storage`.
 #[derive(Clone, Copy, Debug)]

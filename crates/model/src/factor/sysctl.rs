@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use toml::Spanned;
 
 use super::settings::{SettingsVariant, with_values};
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::machine::SysctlVariant;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The factor `sysctl`.
 #[derive(Clone, Copy, Debug)]

@@ -2,14 +2,13 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
 use crate::definitions::Definitions;
-use crate::value::{SpecError, whole};
+use crate::value::{Spanned, SpecError, whole};
 
 /// The most threads of a driver.
-const MOST: i64 = 1024;
+pub(crate) const MOST: i64 = 1024;
 
 /// The factor `threads`.
 #[derive(Clone, Copy, Debug)]

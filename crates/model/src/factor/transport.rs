@@ -1,11 +1,10 @@
 //! The transport between driver and server.
 
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, LevelError, Place, named, names};
 use crate::definitions::Definitions;
-use crate::value::{SpecError, one_of};
+use crate::value::{Spanned, SpecError, one_of};
 use crate::workload;
 
 /// The factor `transport`.

@@ -1,12 +1,11 @@
 //! The load before the measured window.
 
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{Axis, Column, Figure, LevelError, Place, length, lengths};
 use crate::definitions::Definitions;
 use crate::units::Span;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 
 /// The factor `warmup`.
 #[derive(Clone, Copy, Debug)]

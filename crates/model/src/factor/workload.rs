@@ -1,10 +1,8 @@
 //! What clients do.
 
-use toml::Spanned;
-
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::value::SpecError;
+use crate::value::{Spanned, SpecError};
 use crate::workload;
 
 /// The factor `workload`.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use model::factor::Factor;
 use model::metrics::{Better, GROUPS, Group, Metric};
 use report::export_tables::{Kind, Table};
-use serde_json::{Map, Value, json};
 
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
@@ -71,39 +70,6 @@ fn the_factors_are_documented() {
         writeln!(table, "| `{}` | {} | {left_out} |", factor.name(), factor.sentence()).unwrap();
     }
     is_up_to_date("docs/campaign.md", |text| with_section(text, "factors", &table));
-}
-
-/// The parts of the schema that list factors: axes, points, and where a factor is named. The rest is written by hand.
-#[test]
-fn the_schema_of_campaigns_has_the_factors() {
-    let names =
-        |of: fn(&Factor) -> bool| Factor::ALL.into_iter().filter(of).map(Factor::name).collect::<Vec<_>>();
-    let (mut axes, mut levels) = (Map::new(), Map::new());
-    for factor in Factor::ALL {
-        let mut level = factor.schema();
-        let axis = json!({
-            "type": "array",
-            "items": level,
-            "minItems": 1,
-            "uniqueItems": true,
-            "description": factor.sentence(),
-        });
-        level["description"] = factor.sentence().into();
-        axes.insert(factor.name().to_owned(), axis);
-        levels.insert(factor.name().to_owned(), level);
-    }
-    is_up_to_date("docs/campaign.schema.json", |text| {
-        let mut schema: Value = serde_json::from_str(text).unwrap();
-        let matrix = schema["$defs"]["matrix"]["properties"].as_object_mut().unwrap();
-        matrix.retain(|key, _| ["zip", "exclude", "include"].contains(&key.as_str()));
-        matrix.extend(axes);
-        matrix["zip"]["items"]["items"]["enum"] = names(|_| true).into();
-        schema["$defs"]["point"]["properties"] = levels.into();
-        // Virtual machines are not compared with the machine itself.
-        schema["properties"]["run"]["properties"]["compare"]["enum"] =
-            names(|factor| *factor != Factor::Acceleration).into();
-        serde_json::to_string_pretty(&schema).unwrap() + "\n"
-    });
 }
 
 #[test]

@@ -38,25 +38,23 @@ fn published(table: &Value) -> BTreeSet<String> {
 #[test]
 fn it_has_the_keys_that_the_program_reads() {
     let schema = schema();
-    let properties = &schema["properties"];
+    let definition = |name: &str| &schema["$defs"][name];
     for (text, table) in [
         ("unknown = 1", &schema),
-        ("[factors]\nunknown = 1", &schema["$defs"]["matrix"]),
-        ("[factors]\nexclude = [{ unknown = 1 }]", &schema["$defs"]["point"]),
-        ("[run]\nunknown = 1", &properties["run"]),
-        ("[run]\nrepeats = { unknown = 1 }", &properties["run"]["properties"]["repeats"]["oneOf"][1]),
-        ("[servers.a]\nunknown = 1", &properties["servers"]["additionalProperties"]),
-        (
-            "[servers.a]\nbuild = { unknown = 1 }",
-            &properties["servers"]["additionalProperties"]["properties"]["build"],
-        ),
-        ("[workloads.a]\nunknown = 1", &properties["workloads"]["additionalProperties"]),
-        ("[pins.a]\nunknown = 1", &properties["pins"]["additionalProperties"]),
-        ("[disks.a]\nunknown = 1", &properties["disks"]["additionalProperties"]),
-        ("[collect]\nunknown = 1", &properties["collect"]),
-        ("[profile]\nunknown = 1", &properties["profile"]),
-        ("[validity]\nunknown = 1", &properties["validity"]),
-        ("[hooks]\nunknown = 1", &properties["hooks"]),
+        ("[factors]\nunknown = 1", definition("Matrix")),
+        ("[factors]\nexclude = [{ unknown = 1 }]", definition("Point")),
+        ("[run]\nunknown = 1", definition("Run")),
+        ("[run]\nrepeats = { unknown = 1 }", &definition("Run")["properties"]["repeats"]["oneOf"][1]),
+        ("[servers.a]\nunknown = 1", definition("Server")),
+        ("[servers.a]\nbuild = { unknown = 1 }", definition("Build")),
+        ("[workloads.a]\nunknown = 1", definition("Workload")),
+        ("[workloads.a]\nbackground = [{ unknown = 1 }]", definition("Background")),
+        ("[pins.a]\nunknown = 1", definition("Pin")),
+        ("[disks.a]\nunknown = 1", definition("Disk")),
+        ("[collect]\nunknown = 1", definition("Collect")),
+        ("[profile]\nunknown = 1", definition("Profile")),
+        ("[validity]\nunknown = 1", definition("Thresholds")),
+        ("[hooks]\nunknown = 1", definition("Hooks")),
     ] {
         assert_eq!(published(table), known(text), "{text}");
     }
