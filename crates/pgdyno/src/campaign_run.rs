@@ -11,9 +11,9 @@ use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::server::Source;
 use plaintext::table::Format;
-use runner::campaign::{Campaign, Executed};
+use runner::campaign::{Campaign, RunOutcome};
 use runner::live_file::LiveFile;
-use runner::{BootedFor, Here, RunError, Standing};
+use runner::{BootedFor, HostContext, Progress, RunError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
 
@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
     /// The user ended it before its first trial.
     Interrupted,
     /// Trials were run.
-    Executed(Executed),
+    Executed(RunOutcome),
 }
 
 /// Whether each downloaded server of a campaign can be had.
@@ -66,13 +66,13 @@ pub(crate) fn has_servers(file: &CampaignFile) -> anyhow::Result<()> {
 }
 
 /// Where pgdyno is.
-pub(crate) fn here() -> Here {
+pub(crate) fn here() -> HostContext {
     let uname = rustix::system::uname();
-    Here {
+    HostContext {
         kernel: uname.release().to_string_lossy().into_owned(),
         command_line: std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
         booted: booted_for(),
-        host: uname.nodename().to_string_lossy().into_owned(),
+        hostname: uname.nodename().to_string_lossy().into_owned(),
     }
 }
 
@@ -129,7 +129,7 @@ impl CampaignRun<'_> {
             plan: self.plan,
             run: self.run,
             trials: self.trials,
-            here: &here(),
+            host: &here(),
             strict: self.strict,
             store: self.store,
             cache: &cache,
@@ -181,17 +181,17 @@ pub(crate) fn interrupted() -> Exit {
 }
 
 /// What a run of a campaign comes to.
-pub(crate) fn exit(executed: &Executed) -> Exit {
+pub(crate) fn exit(executed: &RunOutcome) -> Exit {
     match executed {
-        Executed { interrupted: true, .. } => Exit::Interrupted,
-        Executed { standing: Standing { invalid: 0, ahead: 0, elsewhere: 0, .. }, .. } => Exit::Ok,
-        Executed { standing: Standing { usable: 0, elsewhere: 0, .. }, .. } => Exit::InvalidMeasurement,
+        RunOutcome { interrupted: true, .. } => Exit::Interrupted,
+        RunOutcome { progress: Progress { invalid: 0, ahead: 0, elsewhere: 0, .. }, .. } => Exit::Ok,
+        RunOutcome { progress: Progress { usable: 0, elsewhere: 0, .. }, .. } => Exit::InvalidMeasurement,
         _ => Exit::Partial,
     }
 }
 
-fn last_lines(executed: &Executed, root: &Path) -> String {
-    let Executed { standing: Standing { usable, invalid, ahead, elsewhere }, interrupted } = executed;
+fn last_lines(executed: &RunOutcome, root: &Path) -> String {
+    let RunOutcome { progress: Progress { usable, invalid, ahead, elsewhere }, interrupted } = executed;
     let root = root.display();
     let mut text = if *interrupted { "interrupted: ".to_owned() } else { String::new() };
     text += &format!("{usable} usable and {invalid} invalid trials are in {root}\n");

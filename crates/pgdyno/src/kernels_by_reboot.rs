@@ -17,7 +17,7 @@ use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Run, Trial};
 use plaintext::table::Format;
-use runner::campaign::Executed;
+use runner::campaign::RunOutcome;
 use runner::is_release;
 use runner::without_kernel::{OpenTrial, open_trials};
 use store::Store;
@@ -206,7 +206,7 @@ impl KernelsByReboot<'_> {
         is_first: bool,
     ) -> anyhow::Result<Exit> {
         match self.campaign(store, &self.trials()?).measure() {
-            Ok(Outcome::Interrupted | Outcome::Executed(Executed { interrupted: true, .. })) => {
+            Ok(Outcome::Interrupted | Outcome::Executed(RunOutcome { interrupted: true, .. })) => {
                 if is_first {
                     carry_out(&machine.restore(&journal)?)?;
                     note("interrupted: the machine is as it was found\n");

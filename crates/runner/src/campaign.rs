@@ -1,4 +1,4 @@
-//! Goes through a plan, trial after trial.
+//! Runs a plan, trial after trial.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,80 +14,81 @@ use model::units::Span;
 use store::Store;
 
 use crate::error::RunError;
-use crate::hooks::{self, Told};
+use crate::hooks::{self, HookEnv};
+use crate::host_context::HostContext;
 use crate::machines::Machines;
-use crate::progress::{Event, Observer};
-use crate::schedule::{Here, Schedule, Standing};
+use crate::observer::{Event, Observer};
+use crate::schedule::{Progress, Schedule};
 use crate::servers::Servers;
-use crate::trial::{self, Setup};
+use crate::trial::{self, RunContext};
 
-/// A run of a campaign: what, where and under whose eyes.
+/// A run of a campaign.
 pub struct Campaign<'a> {
-    /// What to run.
+    /// The trials to run.
     pub plan: &'a Plan,
-    /// The run that the trials will belong to.
+    /// The run that the trials belong to.
     pub run: &'a Run,
-    /// Those of its trials that have been run already.
+    /// The trials of the run that are in the store.
     pub trials: &'a [Trial],
-    /// Where pgdyno is.
-    pub here: &'a Here,
-    /// Whether nothing is to be measured where there are confounds.
+    /// The host it runs on.
+    pub host: &'a HostContext,
+    /// Whether confounds are an error, before anything is measured.
     pub strict: bool,
-    /// Where the bundles go.
+    /// The store of the bundles.
     pub store: &'a Store,
-    /// Where servers and data sets are.
+    /// The cache of servers and data sets.
     pub cache: &'a Cache,
-    /// The program that, called with `driver`, is a driver process: pgdyno itself.
+    /// The program that becomes a driver process if called with `driver`: pgdyno itself.
     pub program: &'a Path,
-    /// Set when the user wants to stop: the running trial is ended and kept as invalid.
+    /// Set when the user wants to stop: the running trial ends and is stored as invalid.
     pub interrupt: &'a AtomicBool,
-    /// Who is told what happens.
+    /// The receiver of its events.
     pub observer: &'a dyn Observer,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Executed {
-    /// How far the campaign is.
-    pub standing: Standing,
-    /// Whether the user ended the run.
+pub struct RunOutcome {
+    /// Progress of the campaign.
+    pub progress: Progress,
+    /// Whether the user interrupted the run.
     pub interrupted: bool,
 }
 
-/// A campaign gives up after this many trials in a row without a load.
+/// Number of trials in a row without a load after which a campaign gives up.
 const GIVE_UP_AFTER: u32 = 3;
 
 impl Campaign<'_> {
-    /// Prepares the servers and runs every trial that is still to be run, each into the store as soon as it has ended.
+    /// Prepares the servers and runs every trial still to run on this host; each is stored as soon as it ends.
     ///
     /// # Errors
-    /// A server that can't be prepared, a hook that fails before the first trial, a bundle that can't be written, or
-    /// several trials in a row without a load.
-    pub fn execute(&self) -> Result<Executed, RunError> {
-        let mut schedule = Schedule::new(self.plan, self.here, self.trials);
+    /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
+    /// row have no load.
+    pub fn execute(&self) -> Result<RunOutcome, RunError> {
+        let mut schedule = Schedule::new(self.plan, self.host, self.trials);
         if schedule.next().is_none() {
-            return Ok(Executed { standing: schedule.standing(), interrupted: false });
+            return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
         }
         let hooks = &self.plan.hooks;
-        let told = Told::campaign(&self.plan.campaign, &self.run.id);
+        let env = HookEnv::new(&self.plan.campaign, &self.run.id);
         if let Some(hook) = &hooks.before_campaign {
-            hooks::run(hook, &told, self.interrupt).map_err(RunError::Hook)?;
+            hooks::run(hook, &env, self.interrupt).map_err(RunError::Hook)?;
         }
         let outcome = self.trials(&mut schedule);
         if let Some(hook) = &hooks.after_campaign
-            && let Err(why) = hooks::run(hook, &told, &AtomicBool::new(false))
+            && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
         {
-            self.observer.see(&Event::Notice(&why));
+            self.observer.on_event(&Event::Notice(&error.to_string()));
         }
         outcome?;
-        Ok(Executed { standing: schedule.standing(), interrupted: self.interrupted() })
+        Ok(RunOutcome { progress: schedule.progress(), interrupted: self.interrupted() })
     }
 
     fn trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
-        // Known in a moment, and so before servers are fetched and filled.
+        // Checked in a moment, and so before servers are fetched and filled.
         let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
-        let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.here.runs(cell)).collect();
+        let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.host.runs(cell)).collect();
         let machines = match Machines::prepare(self.cache, self.plan, &cells, &preparation) {
             Err(error) if error.is_interrupted() => return Err(RunError::Interrupted),
             machines => machines?,
@@ -96,16 +97,16 @@ impl Campaign<'_> {
             Err(error) if error.is_interrupted() => return Err(RunError::Interrupted),
             servers => servers?,
         };
-        self.guard(&servers)?;
+        self.report_confounds(&servers)?;
         let host = Host::look();
-        let setup = Setup {
+        let context = RunContext {
             run: self.run,
             plan: self.plan,
             host: &host,
             perf: perf.as_ref(),
             program: self.program,
             interrupt: self.interrupt,
-            ready: &|| (),
+            on_ready: &|| (),
         };
         let mut without_load = 0;
         let mut some_loaded = false;
@@ -115,7 +116,7 @@ impl Campaign<'_> {
                 break;
             }
             let cell = self.plan.cell(&next.trial);
-            self.observer.see(&Event::TrialBegins {
+            self.observer.on_event(&Event::TrialBegins {
                 trial: &next.trial,
                 cell,
                 attempt: next.attempt,
@@ -124,25 +125,25 @@ impl Campaign<'_> {
                 remaining: pace.remaining(self.plan.estimate_of(&schedule.ahead())),
             });
             let on_interval =
-                |interval: &_, waits: Option<&_>| self.observer.see(&Event::Load { interval, waits });
+                |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
             let ended = match &machines {
                 Some(machines) if cell.acceleration.is_virtual() => {
-                    machines.run(&setup, self.cache, &servers, &next, on_interval)?
+                    machines.run(&context, self.cache, &servers, &next, on_interval)?
                 }
-                _ => trial::run(&setup, &mut servers, &next, on_interval)?,
+                _ => trial::run(&context, &mut servers, &next, on_interval)?,
             };
             self.store.write(&ended.record)?;
-            schedule.note(&ended.record.trial);
+            schedule.record(&ended.record.trial);
             pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             let validity = &ended.record.trial.validity;
-            self.observer.see(&Event::TrialEnded(&ended.record.trial));
+            self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
             without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
             some_loaded |= ended.loaded;
-            // A kernel that does not come up is no reason to leave out the others.
-            let is_the_kernels = cell.acceleration.is_virtual()
+            // A kernel that does not come up is no reason to skip the others.
+            let may_be_the_kernel = cell.acceleration.is_virtual()
                 && (some_loaded
                     || schedule.ahead().iter().any(|ahead| self.plan.cell(ahead).kernel != cell.kernel));
-            if without_load >= GIVE_UP_AFTER && !is_the_kernels {
+            if without_load >= GIVE_UP_AFTER && !may_be_the_kernel {
                 let reason = validity.findings.first().map(|finding| finding.evidence.clone());
                 return Err(RunError::GivingUp {
                     count: without_load,
@@ -154,8 +155,8 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Tells of what differs between cells that are to be compared, beside what they are compared by.
-    fn guard(&self, servers: &Servers) -> Result<(), RunError> {
+    /// Reports confounds: differences between compared cells other than the factor they are compared by.
+    fn report_confounds(&self, servers: &Servers) -> Result<(), RunError> {
         let confounds = confounds(self.plan, |cell| servers.facts(cell));
         if confounds.is_empty() {
             return Ok(());
@@ -164,7 +165,7 @@ impl Campaign<'_> {
         if self.strict {
             return Err(RunError::Confounded { text });
         }
-        self.observer.see(&Event::Notice(&text));
+        self.observer.on_event(&Event::Notice(&text));
         Ok(())
     }
 
@@ -173,10 +174,10 @@ impl Campaign<'_> {
     }
 }
 
-/// How long trials take beside what the plan estimates.
+/// Duration of trials relative to the plan's estimate.
 struct Pace {
     begun: Instant,
-    /// What the trials since then should have taken, in microseconds.
+    /// Estimated duration of the trials since then, in microseconds.
     estimated: u64,
 }
 
@@ -190,12 +191,12 @@ impl Pace {
     }
 }
 
-/// Hands the target's progress on, and tells it when to stop.
+/// Passes the progress of preparations on to the observer.
 struct Preparation<'a>(&'a Campaign<'a>);
 
 impl host::Progress for Preparation<'_> {
     fn step(&self, what: &str, done: u64, total: Option<u64>) {
-        self.0.observer.see(&Event::Preparing { what, done, total });
+        self.0.observer.on_event(&Event::Preparing { what, done, total });
     }
 
     fn interrupted(&self) -> bool {
@@ -203,6 +204,6 @@ impl host::Progress for Preparation<'_> {
     }
 
     fn notice(&self, text: &str) {
-        self.0.observer.see(&Event::Notice(text));
+        self.0.observer.on_event(&Event::Notice(text));
     }
 }

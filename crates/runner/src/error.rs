@@ -1,30 +1,32 @@
-//! Why a campaign can't go on.
+//! Errors that end a campaign.
 
-/// Why a campaign can't go on. Whatever has been measured is in the store.
+use crate::hooks::HookError;
+
+/// Error that ends a campaign. All trials measured before are in the store.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A server could not be got, filled or started.
+    /// A server could not be installed, filled or started.
     #[error(transparent)]
     Server(#[from] server::Error),
-    /// A kernel could not be got.
+    /// A kernel could not be fetched.
     #[error(transparent)]
     Kernel(#[from] machine::Error),
     /// Work on this host failed.
     #[error(transparent)]
     Host(#[from] host::Error),
-    /// A virtual machine could not be made ready.
+    /// A virtual machine could not be prepared.
     #[error(transparent)]
     Machine(#[from] machine::vm::VmError),
-    /// A cell has a kernel that the campaign does not.
+    /// A cell has a kernel that the campaign does not define.
     #[error("the kernel {name} is not one of the campaign's")]
     NoKernel {
-        /// As the cell has it.
+        /// The cell's level.
         name: String,
     },
-    /// What came out of a virtual machine is not the bundle of one trial.
+    /// A virtual machine did not return the bundle of exactly one trial.
     #[error("{count} bundles came out of the virtual machine: expected one")]
     NoBundle {
-        /// How many did.
+        /// Number of bundles.
         count: usize,
     },
     /// A bundle could not be written.
@@ -33,38 +35,38 @@ pub enum RunError {
     /// The driver process could not be started.
     #[error(transparent)]
     Driver(#[from] driver::DriverError),
-    /// One trial after the other failed before its load began.
+    /// Several trials in a row failed before their load began.
     #[error(
         "{count} trials in a row failed before their load began, the last one ({cell}) so: {reason}\n\
          The trials that ran are kept. Mend the cause and run the campaign again"
     )]
     GivingUp {
-        /// How many.
+        /// Number of trials.
         count: u32,
         /// The cell of the last one.
         cell: String,
-        /// Why the last one failed.
+        /// The last one's failure.
         reason: String,
     },
     /// The hook before the campaign failed.
     #[error("{0}\nNo trial was run: `before_campaign` has to succeed first")]
-    Hook(String),
-    /// The campaign asks for profiles, and they can't be had here.
+    Hook(HookError),
+    /// The campaign asks for profiles, which are not available on this host.
     #[error("{0}\nNo trial was run: the campaign has [profile]")]
     Profile(String),
-    /// Cells that are to be compared differ in more than that.
+    /// Compared cells differ in more than the factor they are compared by.
     #[error("{text}\nNothing was measured, as --strict says")]
     Confounded {
-        /// What differs.
+        /// The differences.
         text: String,
     },
-    /// The user ended the campaign before its first trial.
+    /// The user interrupted the campaign before its first trial.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl RunError {
-    /// Whether the user ended it.
+    /// Whether the user interrupted the campaign.
     pub(crate) fn is_interrupted(&self) -> bool {
         match self {
             Self::Interrupted | Self::Host(host::Error::Interrupted) => true,

@@ -1,4 +1,4 @@
-//! One trial in a guest: the same life as on the machine itself, on the server that the guest was given.
+//! One trial in a guest: runs as on the machine itself, on the server that was packed into the guest.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,56 +11,61 @@ use model::plan::{Plan, PlannedTrial};
 use model::record::{Trial, TrialRecord};
 
 use crate::error::RunError;
-use crate::schedule::Next;
+use crate::schedule::NextTrial;
 use crate::servers::Servers;
-use crate::trial::{self, Setup};
+use crate::trial::{self, RunContext};
 
-/// The order that a guest has: which trial of which run, as the head of a trial that has not been run.
+/// A guest's order: the trial to run.
 pub struct Order<'a> {
-    /// Its run, cell, repeat, attempt, position and reason.
+    /// The trial without results: its run, repeat, attempt, position and reason.
     pub trial: &'a Trial,
     /// Its cell.
     pub cell: Cell,
-    /// What its campaign says.
+    /// The plan of its campaign.
     pub plan: Plan,
-    /// Where the server is.
+    /// The cache with the server.
     pub cache: &'a Cache,
-    /// The program that, called with `driver`, is a driver process: pgdyno itself.
+    /// The program that becomes a driver process if called with `driver`: pgdyno itself.
     pub program: &'a Path,
 }
 
 impl Order<'_> {
-    /// Runs it. `ready` is called when the server takes connections, `hear` with each interval of the load.
+    /// Runs the trial. Calls `on_ready` when the server accepts connections, `on_interval` with each interval of the load.
     ///
     /// # Errors
-    /// The server is not there; the driver process can't be started. What goes wrong otherwise makes an invalid trial.
-    pub fn run(mut self, ready: &dyn Fn(), mut hear: impl FnMut(&Interval)) -> Result<TrialRecord, RunError> {
+    /// The server is missing; the driver process can't be started. Every other failure makes an invalid trial.
+    pub fn run(
+        mut self,
+        on_ready: &dyn Fn(),
+        mut on_interval: impl FnMut(&Interval),
+    ) -> Result<TrialRecord, RunError> {
         let Trial { run, repeat, attempt, position, reason, .. } = self.trial;
-        // What the cells of the campaign come to on other processors is not asked: this is the one.
+        // The campaign's other cells may not be valid on this machine's processors.
         self.plan.cells = vec![self.cell.clone()];
-        let progress = Quiet;
+        let progress = NoProgress;
         let server = server::guest::unpack(self.cache)?;
-        let mut servers = Servers::of_guest(self.cache, &self.cell, server, &progress);
+        let mut servers = Servers::from_guest(self.cache, &self.cell, server, &progress);
         let host = Host::look();
-        let setup = Setup {
+        let context = RunContext {
             run,
             plan: &self.plan,
             host: &host,
             perf: None,
             program: self.program,
             interrupt: &AtomicBool::new(false),
-            ready,
+            on_ready,
         };
         let trial = PlannedTrial { position: *position, cell: 0, repeat: *repeat };
-        let next = Next { trial, attempt: *attempt, reason: reason.clone() };
-        trial::run(&setup, &mut servers, &next, |interval, _| hear(interval)).map(|ended| ended.record)
+        let next = NextTrial { trial, attempt: *attempt, reason: reason.clone() };
+        trial::run(&context, &mut servers, &next, |interval, _| on_interval(interval))
+            .map(|ended| ended.record)
     }
 }
 
-/// There is nothing to prepare that somebody would want to hear of.
-struct Quiet;
+/// Ignores progress: a guest has nothing to prepare.
+struct NoProgress;
 
-impl host::Progress for Quiet {
+impl host::Progress for NoProgress {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 
     fn interrupted(&self) -> bool {

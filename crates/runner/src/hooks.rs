@@ -1,8 +1,8 @@
 //! Hooks: the user's own commands around a campaign and its trials.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -13,37 +13,63 @@ use model::factor::Factor;
 use model::message::{Connection, Endpoint};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How often to look whether a command has ended, or the user wants to stop.
-const LOOK_AROUND: Duration = Duration::from_millis(20);
-/// How long the output of a command that has ended may take to end.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+/// How often a running hook and the user's wish to stop are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long the output of a hook that has ended may stay open: what the hook started may hold on to it.
+const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a hook is told by its environment, each as `PGDYNO_…`.
-#[derive(Clone, Default)]
-pub(crate) struct Told(Vec<(String, String)>);
+/// A hook that did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[error("the hook `{command}` {problem}")]
+pub struct HookError {
+    command: String,
+    problem: Problem,
+}
 
-impl Told {
-    /// Of a campaign.
-    pub(crate) fn campaign(name: &str, run: &str) -> Self {
-        Self(vec![("PGDYNO_CAMPAIGN".to_owned(), name.to_owned()), ("PGDYNO_RUN".to_owned(), run.to_owned())])
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("can't be run: {0}")]
+    Start(io::Error),
+    #[error("can't be waited for: {0}")]
+    Wait(io::Error),
+    #[error("was ended by the user")]
+    Interrupted,
+    #[error("failed ({0}) and wrote nothing")]
+    Silent(ExitStatus),
+    #[error("failed ({status}): {output}")]
+    Failed {
+        status: ExitStatus,
+        /// The end of what it wrote, in one line.
+        output: String,
+    },
+}
+
+/// The environment variables that a hook gets in addition to pgdyno's own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HookEnv(Vec<(String, String)>);
+
+impl HookEnv {
+    /// The variables of a campaign's hooks.
+    pub(crate) fn new(campaign: &str, run: &str) -> Self {
+        Self::default().with("CAMPAIGN", campaign).with("RUN", run)
     }
 
-    /// Of a trial as well: each factor's level.
+    /// Adds a variable for each factor, with the cell's level.
     pub(crate) fn with_cell(mut self, cell: &Cell) -> Self {
         for factor in Factor::ALL {
-            self.0.push((format!("PGDYNO_{}", factor.name().to_uppercase()), factor.level(cell)));
+            self = self.with(&factor.name().to_uppercase(), factor.level(cell));
         }
         self
     }
 
-    /// One more.
+    /// Adds the variable `PGDYNO_<name>`.
     pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.0.push((format!("PGDYNO_{name}"), value.to_string()));
         self
     }
 
-    /// How to connect to the tested database, by the variables that libpq reads: `psql` alone does it. Of a server that
-    /// is given by a connection string, that is told as `PGDYNO_CONNINFO`, and the rest as always.
+    /// Adds libpq's variables, so that `psql` without arguments connects to the tested database. Of a server that is given
+    /// by a connection string, host and port are in `PGDYNO_CONNINFO`.
     pub(crate) fn with_connection(mut self, connection: &Connection) -> Self {
         let mut libpq = |name: &str, value: String| self.0.push((name.to_owned(), value));
         libpq("PGUSER", connection.user.clone());
@@ -62,55 +88,50 @@ impl Told {
     }
 }
 
-/// Runs a hook by the shell and waits for its end. It is killed, with what it has started, where the user wants to stop.
+/// Runs a hook in a shell and waits for its end. An interrupt kills it, with everything it started.
 ///
 /// # Errors
-/// It can't be run, fails, or was killed; with what it wrote last.
-pub(crate) fn run(command: &str, told: &Told, interrupt: &AtomicBool) -> Result<(), String> {
-    let failed = |why: String| Err(format!("the hook `{command}` {why}"));
-    let child = Command::new("sh")
+/// It can't be run, fails or is killed.
+pub(crate) fn run(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError> {
+    wait(command, env, interrupt).map_err(|problem| HookError { command: command.to_owned(), problem })
+}
+
+fn wait(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), Problem> {
+    let mut child = Command::new("sh")
         .args(["-c", command])
-        .envs(told.0.iter().map(|(name, value)| (name, value)))
+        .envs(env.0.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => return failed(format!("can't be run: {error}")),
-    };
+        .spawn()
+        .map_err(Problem::Start)?;
     let outputs = [child.stdout.take().map(reader), child.stderr.take().map(reader)];
     let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if interrupt.load(Ordering::Relaxed) => {
+        match child.try_wait().map_err(Problem::Wait)? {
+            Some(status) => break status,
+            None if interrupt.load(Ordering::Relaxed) => {
                 if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
                     let _ = kill_process_group(group, Signal::KILL);
                 }
                 let _ = child.wait();
-                return failed("was ended by the user".to_owned());
+                return Err(Problem::Interrupted);
             }
-            Ok(None) => thread::sleep(LOOK_AROUND),
-            Err(error) => return failed(format!("can't be waited for: {error}")),
+            None => thread::sleep(POLL_INTERVAL),
         }
     };
     if status.success() {
         return Ok(());
     }
-    // What it has left running may hold on to its output.
-    let said: String = outputs
-        .into_iter()
-        .flatten()
-        .filter_map(|output| output.recv_timeout(LAST_WORDS_WITHIN).ok())
-        .collect();
-    failed(match said.trim() {
-        "" => format!("failed ({status}) without a word"),
-        said => format!("failed ({status}): {}", last(said)),
+    let output: String =
+        outputs.into_iter().flatten().filter_map(|output| output.recv_timeout(OUTPUT_WITHIN).ok()).collect();
+    Err(match output.trim() {
+        "" => Problem::Silent(status),
+        output => Problem::Failed { status, output: last(output) },
     })
 }
 
-/// Reads to the end beside the command, so that it never waits for us.
+/// Reads to the end in a thread, so that the hook never blocks on a full pipe.
 fn reader(mut from: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, text) = channel();
     thread::spawn(move || {
@@ -133,20 +154,21 @@ mod tests {
     use super::*;
 
     fn run_now(command: &str) -> Result<(), String> {
-        run(command, &Told::campaign("c", "r").with("TRIAL", 7), &AtomicBool::new(false))
+        let env = HookEnv::new("c", "r").with("TRIAL", 7);
+        run(command, &env, &AtomicBool::new(false)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_hook_is_told_by_its_environment_and_fails_with_its_last_words() {
+    fn a_hook_has_its_environment_and_fails_with_the_end_of_its_output() {
         assert_eq!(run_now("test $PGDYNO_CAMPAIGN = c -a $PGDYNO_TRIAL = 7"), Ok(()));
         let error = run_now("echo one; echo two >&2; exit 3").unwrap_err();
         assert!(error.contains("exit status: 3") && error.contains("one · two"), "{error}");
-        assert!(run_now("exit 1").unwrap_err().ends_with("without a word"));
+        assert!(run_now("exit 1").unwrap_err().ends_with("(exit status: 1) and wrote nothing"));
     }
 
     #[test]
-    fn a_hook_ends_when_the_user_wants_to_stop() {
-        let error = run("sleep 600", &Told::default(), &AtomicBool::new(true)).unwrap_err();
+    fn an_interrupt_ends_a_hook() {
+        let error = run("sleep 600", &HookEnv::default(), &AtomicBool::new(true)).unwrap_err().to_string();
         assert!(error.contains("ended by the user"), "{error}");
     }
 }

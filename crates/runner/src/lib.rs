@@ -1,28 +1,32 @@
-//! Executes a plan: one trial after the other, each on a server in a known state, each kept as a bundle as soon as it
-//! has ended.
+//! Executes a plan: one trial after another, each on a server in a known state, each stored as a bundle as soon as it
+//! ends.
 //!
-//! [`schedule`] says which trial is next, and [`repeats`] whether a cell wants more of them; [`campaign`] goes through
-//! them; [`servers`] holds the one server that runs ([`serving`] is whosever it is); [`trial`] is the life of one trial,
-//! with the user's [`hooks`]; [`machines`] boots a kernel for a trial, which [`guest`] runs there; [`without_kernel`] is a
-//! trial whose kernel did not come up. [`load`] talks to the driver process, and [`collect`] collects meanwhile; [`summary`]
-//! is what a load came to. What happens is told to a [`progress::Observer`].
+//! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether a
+//! cell wants more of them. [`servers`] holds the one server that runs, a [`server_handle`]; [`trial`] runs one trial on it,
+//! with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load, [`summary`]
+//! computes the load's figures. [`machines`] boots a virtual machine for a trial, which [`guest`] runs there;
+//! [`without_kernel`] is a trial whose kernel did not come up. Progress is reported to an [`observer`], which [`live_file`]
+//! writes for readers of the store.
 
 pub mod campaign;
 mod error;
 pub mod guest;
 mod hooks;
+mod host_context;
 pub mod live_file;
 mod load;
 pub mod machines;
-pub mod progress;
+pub mod observer;
 mod repeats;
 mod schedule;
+mod server_handle;
 mod servers;
-mod serving;
 mod summary;
 mod trial;
 pub mod without_kernel;
 
 pub use error::RunError;
-pub use schedule::{BootedFor, Here, Standing, is_release};
+pub use hooks::HookError;
+pub use host_context::{BootedFor, HostContext, is_release};
+pub use schedule::Progress;
 pub use servers::build_facts;

@@ -1,4 +1,4 @@
-//! The live file of a run: what a campaign does, for `pgdyno serve` and other readers of the store.
+//! The live file of a run: the campaign's events for `pgdyno serve` and other readers of the store.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use store::format::live::{
 use store::{LiveWriter, Store, StoreError};
 
 use crate::RunError;
-use crate::campaign::Executed;
-use crate::progress::{Event, Observer};
+use crate::campaign::RunOutcome;
+use crate::observer::{Event, Observer};
 
-/// Steps of a preparation are told no more often.
+/// Shortest time between two reported steps of a preparation.
 const PACE: Duration = Duration::from_millis(500);
 
-/// An observer that passes events on and writes them to the run's live file. A file that can't be written is reported
-/// once, and tried again with the next trial.
+/// An observer that writes events to the run's live file and passes them on. A file that can't be written is reported once
+/// and tried again with the next trial.
 pub struct LiveFile<'a> {
     store: &'a Store,
     plan: &'a Plan,
     run: &'a Run,
     begun: Timestamp,
-    further: &'a dyn Observer,
+    next: &'a dyn Observer,
     state: Mutex<State>,
 }
 
@@ -34,19 +34,19 @@ struct State {
     cells: Vec<Cell>,
     /// The trial that runs.
     trial: Option<TrialBegins>,
-    /// When a preparation was last told.
+    /// When a step of a preparation was last reported.
     prepared: Option<Instant>,
-    complained: bool,
+    reported: bool,
 }
 
 impl<'a> LiveFile<'a> {
-    /// Begins the live file of a run. `trials` are those of it that have been run; `further` is told everything, too.
+    /// Begins the live file of a run. `trials` are those of the run that are in the store; `next` receives every event too.
     pub fn begin(
         store: &'a Store,
         plan: &'a Plan,
         run: &'a Run,
         trials: &[Trial],
-        further: &'a dyn Observer,
+        next: &'a dyn Observer,
     ) -> Self {
         let mut cells: Vec<Cell> = plan
             .cells
@@ -61,16 +61,16 @@ impl<'a> LiveFile<'a> {
                 count(&mut cells[at], trial);
             }
         }
-        let state = State { writer: None, cells, trial: None, prepared: None, complained: false };
-        let live = Self { store, plan, run, begun: Timestamp::now(), further, state: Mutex::new(state) };
+        let state = State { writer: None, cells, trial: None, prepared: None, reported: false };
+        let live = Self { store, plan, run, begun: Timestamp::now(), next, state: Mutex::new(state) };
         live.begin_run();
         live
     }
 
-    /// The run has ended: the file goes.
-    pub fn end(self, executed: &Result<Executed, RunError>) {
+    /// Ends the run and removes its file.
+    pub fn end(self, executed: &Result<RunOutcome, RunError>) {
         let (how, why) = match executed {
-            Ok(Executed { interrupted: false, .. }) => (How::Finished, None),
+            Ok(RunOutcome { interrupted: false, .. }) => (How::Finished, None),
             Ok(_) | Err(RunError::Interrupted) => (How::Interrupted, None),
             Err(error) => (How::Failed, Some(error.to_string())),
         };
@@ -95,7 +95,7 @@ impl<'a> LiveFile<'a> {
         }
     }
 
-    fn tell(&self, event: &Event) {
+    fn write(&self, event: &Event) {
         let state = &mut *self.state();
         let at = Timestamp::now();
         let line = match event {
@@ -115,7 +115,7 @@ impl<'a> LiveFile<'a> {
                 };
                 state.trial = Some(begins.clone());
                 let begun = self.begin_trial(state, begins);
-                return self.noted(state, begun);
+                return self.report(state, begun);
             }
             Event::Preparing { what, done, total } => {
                 let is_last = *total == Some(*done);
@@ -134,15 +134,15 @@ impl<'a> LiveFile<'a> {
             }
         };
         if let Some(writer) = &mut state.writer {
-            let said = writer.say(&line);
-            self.noted(state, said);
+            let written = writer.say(&line);
+            self.report(state, written);
         }
     }
 
     fn begin_run(&self) {
         let state = &mut *self.state();
         let begun = self.store.tell(&self.run.id, self.head(state)).map(|writer| state.writer = Some(writer));
-        self.noted(state, begun);
+        self.report(state, begun);
     }
 
     fn begin_trial(&self, state: &mut State, trial: TrialBegins) -> Result<(), StoreError> {
@@ -156,20 +156,20 @@ impl<'a> LiveFile<'a> {
         Ok(())
     }
 
-    fn noted(&self, state: &mut State, outcome: Result<(), StoreError>) {
+    fn report(&self, state: &mut State, outcome: Result<(), StoreError>) {
         let Err(error) = outcome else { return };
         state.writer = None;
-        if !std::mem::replace(&mut state.complained, true) {
+        if !std::mem::replace(&mut state.reported, true) {
             let text = format!("this run can't be watched by `pgdyno serve`: {error}");
-            self.further.see(&Event::Notice(&text));
+            self.next.on_event(&Event::Notice(&text));
         }
     }
 }
 
 impl Observer for LiveFile<'_> {
-    fn see(&self, event: &Event) {
-        self.further.see(event);
-        self.tell(event);
+    fn on_event(&self, event: &Event) {
+        self.next.on_event(event);
+        self.write(event);
     }
 }
 
@@ -200,10 +200,10 @@ fn ended(at: Timestamp, begun: &TrialBegins, trial: &Trial) -> TrialEnded {
 mod tests {
     use super::*;
 
-    struct Heard(Mutex<Vec<String>>);
+    struct Notices(Mutex<Vec<String>>);
 
-    impl Observer for Heard {
-        fn see(&self, event: &Event) {
+    impl Observer for Notices {
+        fn on_event(&self, event: &Event) {
             if let Event::Notice(text) = event {
                 self.0.lock().unwrap().push((*text).to_owned());
             }
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn a_live_file_that_can_not_be_written_is_told_once() {
+    fn a_live_file_that_can_not_be_written_is_reported_once() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let (plan, run, heard) = (plan(), run(), Heard(Mutex::default()));
-        // In its way, and so can't be replaced.
+        let (plan, run, notices) = (plan(), run(), Notices(Mutex::default()));
+        // A directory of its name, which can't be replaced.
         std::fs::create_dir_all(folder.path().join(format!(".live-{}.jsonl/x", run.id))).unwrap();
-        let live = LiveFile::begin(&store, &plan, &run, &[], &heard);
-        live.see(&Event::TrialBegins {
+        let live = LiveFile::begin(&store, &plan, &run, &[], &notices);
+        live.on_event(&Event::TrialBegins {
             trial: &plan.trials[0],
             cell: plan.cell(&plan.trials[0]),
             attempt: 1,
@@ -244,18 +244,18 @@ mod tests {
             of: 6,
             remaining: model::units::Span::from_us(1),
         });
-        live.end(&Ok(Executed::default()));
-        let heard = heard.0.into_inner().unwrap();
-        assert_eq!(heard.len(), 1, "{heard:?}");
-        assert!(heard[0].contains("pgdyno serve") && heard[0].contains(&run.id), "{heard:?}");
+        live.end(&Ok(RunOutcome::default()));
+        let notices = notices.0.into_inner().unwrap();
+        assert_eq!(notices.len(), 1, "{notices:?}");
+        assert!(notices[0].contains("pgdyno serve") && notices[0].contains(&run.id), "{notices:?}");
     }
 
     #[test]
     fn the_head_says_what_is_planned_of_each_cell() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let (plan, run, heard) = (plan(), run(), Heard(Mutex::default()));
-        let live = LiveFile::begin(&store, &plan, &run, &[], &heard);
+        let (plan, run, notices) = (plan(), run(), Notices(Mutex::default()));
+        let live = LiveFile::begin(&store, &plan, &run, &[], &notices);
         let news = store.hear(&run.id).unwrap().news().unwrap();
         let Line::Run(head) = &news.lines[0] else { panic!("{news:?}") };
         assert_eq!((head.planned, head.campaign.as_str()), (6, "a"));

@@ -1,4 +1,4 @@
-//! One load: starts a driver process, gives it the load, and listens until it has ended, one way or the other.
+//! One load: sends it to a driver process and receives its results until it ends or fails.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,64 +12,64 @@ use model::record::ClockReading;
 /// The argument that makes pgdyno a driver process.
 const DRIVER_COMMAND: &str = "driver";
 
-/// How often to look whether the user wants to stop.
-const LOOK_AROUND: Duration = Duration::from_millis(100);
+/// How often the user's wish to stop is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long connecting all clients may take.
+/// Time limit for connecting all clients.
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long after its planned end a load may take to end: the driver cuts transactions in flight after 5 s.
+/// Time limit for the end of a load after its planned end; the driver aborts transactions in flight after 5 s.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
-/// What came of a load.
+/// Results of a load.
 #[derive(Debug, Default)]
-pub(crate) struct Driven {
+pub(crate) struct LoadResult {
     /// Time it took to connect all clients.
     pub(crate) connect_us: u64,
-    /// When the load began; none where it did not.
+    /// Start of the load; none if it did not start.
     pub(crate) started: Option<ClockReading>,
-    /// When its end was heard of.
+    /// When its end was reported.
     pub(crate) ended: Option<ClockReading>,
-    /// The load second by second.
+    /// The load, second by second.
     pub(crate) intervals: Vec<Interval>,
-    /// When each transaction ran, where that is asked for.
+    /// Start and end of each transaction, for workloads that ask for them.
     pub(crate) spans: Vec<TransactionSpan>,
-    /// Clients that could not go on.
+    /// Clients that died.
     pub(crate) deaths: Vec<ClientDeath>,
-    /// Totals; none where the driver did not live to tell.
+    /// Totals; none if the driver did not report them.
     pub(crate) outcome: Option<Outcome>,
-    /// Why there was no load, or why it broke off.
+    /// Why there was no load, or why it ended early.
     pub(crate) failure: Option<String>,
-    /// Whether the user ended it.
+    /// Whether the user interrupted it.
     pub(crate) interrupted: bool,
 }
 
-impl Driven {
-    /// When the load began, by the wall clock.
+impl LoadResult {
+    /// Start of the load by the wall clock.
     pub(crate) fn load_started(&self) -> Option<Timestamp> {
         Timestamp::from_microsecond(self.started?.unix_us).ok()
     }
 
-    /// Whether something happened that the server may have died of, or not have survived unharmed.
+    /// Whether the load failed in a way that may have been caused by a failing server.
     pub(crate) fn leaves_server_in_doubt(&self) -> bool {
         self.failure.is_some() || !self.deaths.is_empty()
     }
 }
 
-/// What is heard of a load while it runs.
-pub(crate) enum Heard<'a> {
-    /// Its clients are connected.
+/// An event of a running load.
+pub(crate) enum LoadEvent<'a> {
+    /// All clients are connected.
     Connected {
-        /// Process ids of the backends that serve workloads beside it.
-        beside: Vec<i32>,
+        /// Process ids of the backends that serve background workloads.
+        background: Vec<i32>,
     },
-    /// It has begun.
+    /// The load has started.
     Started(ClockReading),
-    /// One more interval has passed.
+    /// An interval has ended.
     Interval(&'a Interval),
 }
 
-/// Starts a driver process, which waits for its load.
+/// Starts a driver process.
 ///
 /// # Errors
 /// The process could not be started.
@@ -77,73 +77,73 @@ pub(crate) fn start(program: &Path) -> Result<Process, DriverError> {
     Process::spawn(program, &[DRIVER_COMMAND])
 }
 
-/// Runs a load to its end. A driver that does not end is killed when its handle goes.
+/// Runs a load to its end. A driver that does not end is killed when its handle is dropped.
 ///
 /// # Errors
-/// The driver process could not be spoken to. What goes wrong later is part of the result.
+/// The load can't be sent to the driver process. Later failures are part of the result.
 pub(crate) fn drive(
     mut driver: Process,
     load: Load,
     interrupt: &AtomicBool,
-    mut hear: impl FnMut(Heard),
-) -> Result<Driven, DriverError> {
+    mut on_event: impl FnMut(LoadEvent),
+) -> Result<LoadResult, DriverError> {
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
     driver.send(&Request::Run(Box::new(load)))?;
-    let mut driven = Driven::default();
+    let mut result = LoadResult::default();
     let mut deadline = Instant::now() + CONNECT_LIMIT;
     loop {
-        if !driven.interrupted && interrupt.load(Ordering::Relaxed) {
-            driven.interrupted = true;
-            // A driver that is gone already says so below.
+        if !result.interrupted && interrupt.load(Ordering::Relaxed) {
+            result.interrupted = true;
+            // If the driver is gone, the next reply says so.
             let _ = driver.send(&Request::Stop);
             deadline = Instant::now() + END_LIMIT;
         }
         if Instant::now() > deadline {
-            driven.failure = Some(match driven.started {
+            result.failure = Some(match result.started {
                 None => format!("the clients were not connected after {} s", CONNECT_LIMIT.as_secs()),
                 Some(_) => format!("the load did not end {} s after its time", END_LIMIT.as_secs()),
             });
-            return Ok(driven);
+            return Ok(result);
         }
-        match driver.next(LOOK_AROUND) {
+        match driver.next(POLL_INTERVAL) {
             Ok(Next::TimedOut) => {}
             Ok(Next::Exited { status, stderr }) => {
-                driven.failure = Some(died(&status.to_string(), &stderr));
-                return Ok(driven);
+                result.failure = Some(died(&status.to_string(), &stderr));
+                return Ok(result);
             }
-            // A driver of another version, or one that died in the middle of a line.
+            // The driver has another version, or died in the middle of a line.
             Err(error) => {
-                driven.failure = Some(error.to_string());
-                return Ok(driven);
+                result.failure = Some(error.to_string());
+                return Ok(result);
             }
             Ok(Next::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
                 Reply::Connected { connect_us, beside } => {
-                    hear(Heard::Connected { beside });
-                    driven.connect_us = connect_us;
+                    on_event(LoadEvent::Connected { background: beside });
+                    result.connect_us = connect_us;
                 }
                 Reply::Started { at } => {
-                    hear(Heard::Started(at));
-                    driven.started = Some(at);
-                    if !driven.interrupted {
+                    on_event(LoadEvent::Started(at));
+                    result.started = Some(at);
+                    if !result.interrupted {
                         deadline = Instant::now() + length + END_LIMIT;
                     }
                 }
                 Reply::Interval(mut interval) => {
-                    driven.spans.append(&mut interval.spans);
-                    hear(Heard::Interval(&interval));
-                    driven.intervals.push(interval);
+                    result.spans.append(&mut interval.spans);
+                    on_event(LoadEvent::Interval(&interval));
+                    result.intervals.push(interval);
                 }
-                Reply::ClientDied(death) => driven.deaths.push(death),
+                Reply::ClientDied(death) => result.deaths.push(death),
                 Reply::Finished(outcome) => {
-                    driven.ended = Some(collect::now());
-                    driven.spans.sort_by_key(|span| (span.start_us, span.client));
-                    driven.outcome = Some(*outcome);
-                    return Ok(driven);
+                    result.ended = Some(collect::now());
+                    result.spans.sort_by_key(|span| (span.start_us, span.client));
+                    result.outcome = Some(*outcome);
+                    return Ok(result);
                 }
                 Reply::Failed { message } => {
-                    driven.failure = Some(message);
-                    return Ok(driven);
+                    result.failure = Some(message);
+                    return Ok(result);
                 }
             },
         }

@@ -1,5 +1,5 @@
-//! Trials under kernels of their own: each in a virtual machine that is booted for it, where the same program runs it. The
-//! bundle that it leaves there comes out and is a bundle like any other.
+//! Trials in virtual machines: each boots its kernel in a machine of its own, where the same program runs the trial and
+//! sends its bundle back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,39 +24,39 @@ use server::guest::{guest_server, is_for_running};
 use store::Store;
 
 use crate::error::RunError;
-use crate::schedule::Next;
+use crate::schedule::NextTrial;
 use crate::servers::Servers;
-use crate::trial::{self, Ended, Setup};
+use crate::trial::{self, FinishedTrial, RunContext};
 
-/// Where a guest finds its order, and where it leaves the bundle: stores, both.
+/// The guest's directory of its order, a store.
 pub const ORDER: &str = "/order";
-/// The path under which the bundle's files come out.
+/// The directory of the guest's bundle, a store, and the path of its files on their way out.
 pub const RESULT: &str = "result";
 
-/// What a disk needs. A kernel that has them built in needs none.
+/// Kernel modules that a disk needs, unless they are built in.
 const DISK_MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
-/// What a guest has beside its file system, where nobody says how much: for the kernel, the server and its sessions.
+/// Memory of a guest in addition to its file system if the cell gives no size: for the kernel, the server and its sessions.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// In what steps it gets more.
+/// Granularity of a guest's memory.
 const MEMORY_STEP_BYTES: u64 = 64 << 20;
 
-/// The kernels of a campaign, and what boots them.
+/// The kernels of a campaign and the emulator that boots them.
 pub(crate) struct Machines {
     emulator: String,
     kernels: BTreeMap<String, Kernel>,
 }
 
-/// Why there is no trial of a guest, and what its kernel has written.
+/// A guest that returned no trial, with its kernel's output.
 struct Failure {
     why: String,
     console: Option<Log>,
 }
 
 impl Machines {
-    /// Gets the kernels that some cells are to be booted under; none where there are no such cells.
+    /// Fetches the kernels of the cells that run in virtual machines; none if there are no such cells.
     ///
     /// # Errors
-    /// No emulator; a kernel that can't be had.
+    /// There is no emulator; a kernel can't be fetched.
     pub(crate) fn prepare(
         cache: &Cache,
         plan: &Plan,
@@ -82,7 +82,7 @@ impl Machines {
             let label = path.unwrap_or_else(|| spec.name.clone());
             let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
             if virtual_ones.iter().any(|cell| cell.kernel.as_deref() == Some(&*spec.name) && has_disk(cell)) {
-                // That a driver is missing is known before the first trial.
+                // A missing module is reported before the first trial.
                 machine::modules(&kernel, &DISK_MODULES)?;
             }
             kernels.insert(spec.name.clone(), kernel);
@@ -90,27 +90,27 @@ impl Machines {
         Ok(Some(Self { emulator, kernels }))
     }
 
-    /// Runs one trial in a guest. What goes wrong with the guest makes an invalid trial, not an error.
+    /// Runs one trial in a guest. A failure of the guest makes an invalid trial.
     ///
     /// # Errors
-    /// The kernel is not one of the campaign's.
+    /// The cell's kernel is not one of the campaign's.
     pub(crate) fn run(
         &self,
-        setup: &Setup,
+        context: &RunContext,
         cache: &Cache,
         servers: &Servers,
-        next: &Next,
+        next: &NextTrial,
         on_interval: impl FnMut(&Interval, Option<&[Waits]>),
-    ) -> Result<Ended, RunError> {
+    ) -> Result<FinishedTrial, RunError> {
         let started = Timestamp::now();
-        let cell = setup.plan.cell(&next.trial);
+        let cell = context.plan.cell(&next.trial);
         let mut machine = self.describe(cell);
-        let outcome = self.attempt(setup, cache, servers, next, &mut machine, on_interval);
+        let outcome = self.attempt(context, cache, servers, next, &mut machine, on_interval);
         Ok(match outcome {
-            Ok(record) => Ended { loaded: record.trial.load_started.is_some(), record },
+            Ok(record) => FinishedTrial { loaded: record.trial.load_started.is_some(), record },
             Err(Failure { why, console }) => {
                 let environment = Environment { virtual_machine: Some(machine), ..Environment::default() };
-                trial::failed(setup, next, started, environment, why, console.into_iter().collect())
+                trial::failed(context, next, started, environment, why, console.into_iter().collect())
             }
         })
     }
@@ -133,16 +133,16 @@ impl Machines {
 
     fn attempt(
         &self,
-        setup: &Setup,
+        context: &RunContext,
         cache: &Cache,
         servers: &Servers,
-        next: &Next,
+        next: &NextTrial,
         machine: &mut VirtualMachine,
         mut on_interval: impl FnMut(&Interval, Option<&[Waits]>),
     ) -> Result<TrialRecord, Failure> {
-        let cell = setup.plan.cell(&next.trial);
-        machine.host_cpu = setup.host.environment(None).cpu_model;
-        let (root, disk, kernel) = self.pack(setup, cache, servers, next)?;
+        let cell = context.plan.cell(&next.trial);
+        machine.host_cpu = context.host.environment(None).cpu_model;
+        let (root, disk, kernel) = self.pack(context, cache, servers, next)?;
         machine.memory_bytes = memory(cell, &root);
         let hardware = Hardware {
             acceleration: cell.acceleration,
@@ -158,7 +158,7 @@ impl Machines {
         let mut failed = None;
         let started = Instant::now();
         let passed = || u64::try_from(started.elapsed().as_micros()).ok();
-        let code = vm.run(&|| setup.interrupt.load(Ordering::Relaxed), |frame| match frame {
+        let code = vm.run(&|| context.interrupt.load(Ordering::Relaxed), |frame| match frame {
             Frame::Up => machine.up_after_us = passed(),
             Frame::Ready => machine.ready_after_us = passed(),
             Frame::Interval(json) => {
@@ -180,7 +180,7 @@ impl Machines {
         match taken {
             Err(why) => Err(Failure { why, console: Some(console) }),
             Ok(mut record) => {
-                // Its clock is a virtual one.
+                // The guest made its id from a virtual clock.
                 record.trial.id = store::new_id();
                 record.environment.virtual_machine = Some(machine.clone());
                 record.logs.push(console);
@@ -189,15 +189,15 @@ impl Machines {
         }
     }
 
-    /// What the guest of a trial is to have.
+    /// The files, disk and kernel of a trial's guest.
     fn pack(
         &self,
-        setup: &Setup,
+        context: &RunContext,
         cache: &Cache,
         servers: &Servers,
-        next: &Next,
+        next: &NextTrial,
     ) -> Result<(Root, Option<fs::File>, &Kernel), RunError> {
-        let cell = setup.plan.cell(&next.trial);
+        let cell = context.plan.cell(&next.trial);
         let none = || server::Error::NoTemplate { server: cell.server.clone(), content: String::new() };
         let template = servers.template(cell).ok_or_else(none)?;
         let name = cell.kernel.as_deref().unwrap_or_default();
@@ -206,7 +206,7 @@ impl Machines {
         let mut root = Root::new(cache.directory())?;
         let variables = pack(&mut root, cache, template, !has_disk(cell))?;
         let orders = tempfile::tempdir().map_err(VmError::from)?;
-        let id = write_order(orders.path(), setup, next)?;
+        let id = write_order(orders.path(), context, next)?;
         root.tree(orders.path(), Path::new(ORDER), &|_| true)?;
         if let Some(config) = &kernel.config {
             let content = fs::read(config).map_err(VmError::from)?;
@@ -223,13 +223,13 @@ impl Machines {
             variables,
             ..Orders::of(Job::Own(vec![id]))
         };
-        orders.pack(&mut root, setup.program, &modules)?;
+        orders.pack(&mut root, context.program, &modules)?;
         Ok((root, disk, kernel))
     }
 }
 
-/// Packs a server for a guest, with its data unless they are on a disk. Answers the variables of the environment that pgdyno
-/// wants in the guest.
+/// Packs a server for a guest, with its data unless they are on a disk. Returns the environment variables that pgdyno needs
+/// in the guest.
 fn pack(
     root: &mut Root,
     cache: &Cache,
@@ -259,25 +259,26 @@ fn has_disk(cell: &Cell) -> bool {
     matches!(cell.storage, Storage::Virtio { .. })
 }
 
-/// Processors of a cell's machine: where it does not say, those of this one.
+/// Processors of a cell's guest; by default as many as the host has.
 fn cpus(cell: &Cell) -> u32 {
     let here = || std::thread::available_parallelism().map_or(1, usize::from);
     cell.cpus.unwrap_or_else(|| u32::try_from(here()).unwrap_or(1))
 }
 
-/// How much memory a guest is to have: where the cell does not say, what is enough for what it has in memory, which is there
-/// twice while it is unpacked, and for the server; the same for all trials of a cell.
+/// Memory of a cell's guest. The default holds its file system, of which there are two copies while it is unpacked, and the
+/// server; it is the same for all trials of a cell.
 fn memory(cell: &Cell, root: &Root) -> u64 {
     cell.memory
         .bytes()
         .unwrap_or_else(|| (2 * root.bytes() + MEMORY_BYTES).next_multiple_of(MEMORY_STEP_BYTES))
 }
 
-/// The file of a kernel parameter: a path, or a name as sysctl(8) has it.
+/// The file of a kernel parameter, which is given as a path or by its sysctl(8) name.
 fn file_of(name: &str) -> PathBuf {
-    match name.starts_with('/') {
-        true => PathBuf::from(name),
-        false => Path::new("/proc/sys").join(name.replace('.', "/")),
+    if name.starts_with('/') {
+        PathBuf::from(name)
+    } else {
+        Path::new("/proc/sys").join(name.replace('.', "/"))
     }
 }
 
@@ -287,18 +288,18 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Writes the order for a trial as a store of its own, and gives the order's id. Beside it are the workloads of the
-/// campaign, which then can be read without its files.
-fn write_order(directory: &Path, setup: &Setup, next: &Next) -> Result<String, RunError> {
+/// Writes the order for a trial as a store and returns the order's id. The store has the campaign's workloads too, so that
+/// the guest needs none of the campaign's files.
+fn write_order(directory: &Path, context: &RunContext, next: &NextTrial) -> Result<String, RunError> {
     let store = Store::open(directory)?;
-    let cell = setup.plan.cell(&next.trial);
+    let cell = context.plan.cell(&next.trial);
     let mut id = String::new();
     let mut written: Vec<&str> = Vec::new();
-    for known in std::iter::once(cell).chain(&setup.plan.cells) {
+    for known in std::iter::once(cell).chain(&context.plan.cells) {
         let is_order = id.is_empty();
         let is_new = known.workload.custom().is_some() && !written.contains(&known.workload.name());
         if is_order || is_new {
-            let record = TrialRecord::of(next.head(setup.run, known));
+            let record = TrialRecord::of(next.head(context.run, known));
             if is_order {
                 id.clone_from(&record.trial.id);
             }
@@ -309,7 +310,7 @@ fn write_order(directory: &Path, setup: &Setup, next: &Next) -> Result<String, R
     Ok(id)
 }
 
-/// The one trial of a store that came out as files, by their paths.
+/// The one trial of a store that the guest sent as files, by their paths.
 fn take(files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
     let place = tempfile::tempdir().map_err(VmError::from)?;
     for (path, bytes) in files {
@@ -321,7 +322,7 @@ fn take(files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
     Ok(store.load(id)?)
 }
 
-/// Writes a file below a directory. A path that leads out of it is refused.
+/// Writes a file below a directory; rejects paths that lead out of it.
 fn put(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
     let path = Path::new(path);
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_stays_below_its_directory() {
+    fn files_of_a_guest_stay_below_their_directory() {
         let place = tempfile::tempdir().unwrap();
         put(place.path(), "result/trials/a", b"one").unwrap();
         assert_eq!(fs::read(place.path().join("result/trials/a")).unwrap(), b"one");

@@ -1,11 +1,11 @@
-//! Whether a cell wants more trials than it has, and why, in words for the bundle.
+//! Whether a cell wants another repeat, with the reason that the bundle states.
 
 use model::plan::Repeats;
 use stats::Reason;
 
-/// Why a cell with these results wants another trial for its own sake.
-pub(crate) fn of_cell(tps: &[f64], repeats: &Repeats) -> Option<String> {
-    // Where no interval is asked for, any is narrow enough.
+/// The reason for another repeat of a cell with these results, whatever it is compared with.
+pub(crate) fn reason_for_cell(tps: &[f64], repeats: &Repeats) -> Option<String> {
+    // Without a wanted width, every interval is narrow enough.
     let half_width = repeats.until_ci.unwrap_or(f64::INFINITY);
     let (wanted, reason) = stats::runs_for_cell(tps, half_width)?;
     let n = tps.len();
@@ -14,7 +14,7 @@ pub(crate) fn of_cell(tps: &[f64], repeats: &Repeats) -> Option<String> {
     }
     let most = wanted.min(repeats.max as usize);
     match reason {
-        // Invalid trials are run again for reasons of their own.
+        // Invalid trials are repeated by the schedule.
         Reason::TooFew => None,
         Reason::Unstable => {
             let cell = stats::Cell::of(tps)?;
@@ -36,8 +36,13 @@ pub(crate) fn of_cell(tps: &[f64], repeats: &Repeats) -> Option<String> {
     }
 }
 
-/// Why a cell wants another trial for the comparison with another one, which has the level `against`.
-pub(crate) fn of_pair(tps: &[f64], other: &[f64], against: &str, repeats: &Repeats) -> Option<String> {
+/// The reason for another repeat of a cell in its comparison with another cell, which has the level `against`.
+pub(crate) fn reason_for_pair(
+    tps: &[f64],
+    other: &[f64],
+    against: &str,
+    repeats: &Repeats,
+) -> Option<String> {
     let wanted = stats::runs_for_comparison(tps, other)?.min(repeats.max as usize);
     (tps.len() < wanted && tps.len() >= stats::STAGE).then(|| {
         format!("it may differ from {against} after {} runs: second stage, up to {wanted}", stats::STAGE)

@@ -1,45 +1,45 @@
-//! Which trial is next: a pure function of the plan and of what has been run, so that a campaign goes on after any end
-//! where it was.
+//! Which trial is next: a pure function of the plan and of the trials that have been run, so that a campaign continues
+//! where it ended, however it ended.
 
 use std::collections::BTreeMap;
 
 use model::cell::Cell;
 use model::factor::Factor;
-use model::machine::SysctlVariant;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Run, Status, Trial};
 use model::shuffle::Shuffler;
 
+use crate::host_context::HostContext;
 use crate::repeats;
 
-/// A trial of the plan that has been run, once.
+/// One attempt at a planned trial.
 #[derive(Clone, Debug, PartialEq)]
-struct Done {
+struct Attempt {
     cell: usize,
     repeat: u32,
     attempt: u32,
     position: u32,
-    /// Transactions a second; none where it may not be used.
+    /// Throughput, transactions per second; none if the trial is invalid.
     tps: Option<f64>,
-    /// Whether the user ended it: it then counts as not run.
+    /// Whether the user interrupted it: it then counts as not run.
     interrupted: bool,
-    /// Why it may not be used.
+    /// Why it is invalid; none if it is not.
     why: Option<String>,
 }
 
-/// The trial to be run next.
+/// The trial to run next.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Next {
-    /// Which.
+pub(crate) struct NextTrial {
+    /// Its place in the plan.
     pub(crate) trial: PlannedTrial,
-    /// Which try at it, from 1.
+    /// Number of the attempt, from 1.
     pub(crate) attempt: u32,
-    /// Why it is run beyond what was planned; none where it was planned.
+    /// Why it runs in addition to the plan; none for a planned trial.
     pub(crate) reason: Option<String>,
 }
 
-impl Next {
-    /// The head of this trial, of the campaign's run and with its cell, of which nothing is known yet.
+impl NextTrial {
+    /// The trial of this run and cell, without results.
     pub(crate) fn head(&self, run: &Run, cell: &Cell) -> Trial {
         Trial {
             repeat: self.trial.repeat,
@@ -51,101 +51,47 @@ impl Next {
     }
 }
 
-/// Where pgdyno is: what cells can be run here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Here {
-    /// Release of the running kernel, such as `6.1.0-37-amd64`.
-    pub kernel: String,
-    /// What it was booted with.
-    pub command_line: String,
-    /// What it was booted for, where a campaign boots its kernels by itself.
-    pub booted: Option<BootedFor>,
-    /// Host name.
-    pub host: String,
-}
-
-/// The levels that a kernel was booted for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BootedFor {
-    /// Of `kernel_args`.
-    pub kernel_args: String,
-    /// Of `sysctl`: they are set.
-    pub sysctl: String,
-}
-
-impl Here {
-    /// Whether a cell can be run here: its kernel and its host, where it names them, are these. A virtual machine boots any
-    /// kernel.
-    pub fn runs(&self, cell: &Cell) -> bool {
-        let is_kernel = |label: &str| {
-            cell.acceleration.is_virtual() || is_release(&self.kernel, label) && self.is_booted_for(cell)
-        };
-        cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
-    }
-
-    /// Whether a cell is to be run on this host.
-    pub fn is_host(&self, cell: &Cell) -> bool {
-        cell.host.as_deref().is_none_or(|label| self.host == label)
-    }
-
-    /// Whoever boots a kernel by hand gives it its arguments; nobody sets parameters then.
-    fn is_booted_for(&self, cell: &Cell) -> bool {
-        match &self.booted {
-            Some(booted) => booted.kernel_args == cell.kernel_args && booted.sysctl == cell.sysctl.name,
-            None => {
-                let has = |arg| self.command_line.split_whitespace().any(|there| there == arg);
-                cell.kernel_args.split_whitespace().all(has) && cell.sysctl == SysctlVariant::none()
-            }
-        }
-    }
-}
-
-/// Whether a release is of the series that a label names: `6.1` is that of `6.1.0-37-amd64`, and not of `6.12.9`.
-pub fn is_release(release: &str, label: &str) -> bool {
-    release.strip_prefix(label).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// How far a campaign is.
+/// Progress of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// Trials that may be used, one for each repeat of a cell.
+pub struct Progress {
+    /// Repeats of cells that have a usable trial.
     pub usable: usize,
-    /// Repeats that have been tried, as often as is allowed, and of which no trial may be used.
+    /// Repeats that have none after all allowed attempts.
     pub invalid: usize,
-    /// Trials that are still to be run here.
+    /// Trials still to run on this host.
     pub ahead: usize,
     /// Trials that wait for another kernel or host.
     pub elsewhere: usize,
 }
 
-/// What has been run of a plan, and what is to be run.
+/// The trials of a plan: those that have been run and those still to run.
 pub(crate) struct Schedule<'a> {
     plan: &'a Plan,
-    here: &'a Here,
-    /// By cell and repeat, the tries in their order.
-    done: BTreeMap<(usize, u32), Vec<Done>>,
+    host: &'a HostContext,
+    /// Attempts in their order, by cell and repeat.
+    attempts: BTreeMap<(usize, u32), Vec<Attempt>>,
 }
 
 impl<'a> Schedule<'a> {
-    /// `trials` are those of the run that are in the store. Those of cells that the plan does not have count for nothing.
+    /// The schedule after `trials`, those of the run that are in the store. Trials of cells that are not in the plan are ignored.
     pub(crate) fn new<'t>(
         plan: &'a Plan,
-        here: &'a Here,
+        host: &'a HostContext,
         trials: impl IntoIterator<Item = &'t Trial>,
     ) -> Self {
-        let mut schedule = Self { plan, here, done: BTreeMap::new() };
+        let mut schedule = Self { plan, host, attempts: BTreeMap::new() };
         for trial in trials {
-            schedule.note(trial);
+            schedule.record(trial);
         }
         schedule
     }
 
-    /// A trial has been run.
-    pub(crate) fn note(&mut self, trial: &Trial) {
+    /// Adds a trial that has been run.
+    pub(crate) fn record(&mut self, trial: &Trial) {
         let Some(cell) = self.plan.cells.iter().position(|cell| trial.cell == *cell) else { return };
         let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
         let is_usable = trial.validity.status != Status::Invalid;
-        self.done.entry((cell, trial.repeat)).or_default().push(Done {
+        self.attempts.entry((cell, trial.repeat)).or_default().push(Attempt {
             cell,
             repeat: trial.repeat,
             attempt: trial.attempt,
@@ -156,71 +102,76 @@ impl<'a> Schedule<'a> {
         });
     }
 
-    /// The next trial; none where everything is done that can be done here.
-    pub(crate) fn next(&self) -> Option<Next> {
-        self.planned().or_else(|| self.again()).or_else(|| self.further())
+    /// The next trial; none if nothing is left to run on this host.
+    pub(crate) fn next(&self) -> Option<NextTrial> {
+        self.planned().or_else(|| self.retry()).or_else(|| self.extra_repeat())
     }
 
     /// The first planned trial that has not been run.
-    fn planned(&self) -> Option<Next> {
+    fn planned(&self) -> Option<NextTrial> {
         let not_run = |trial: &&PlannedTrial| {
-            self.here.runs(self.plan.cell(trial))
-                && self.tries(trial.cell, trial.repeat).all(|done| done.interrupted)
+            self.host.runs(self.plan.cell(trial))
+                && self.attempts_at(trial.cell, trial.repeat).all(|attempt| attempt.interrupted)
         };
         let trial = *self.plan.trials.iter().find(not_run)?;
-        Some(Next { trial, attempt: self.attempt(trial.cell, trial.repeat), reason: None })
+        Some(NextTrial { trial, attempt: self.next_attempt(trial.cell, trial.repeat), reason: None })
     }
 
-    /// The first trial all of whose tries are invalid, where another one is allowed.
-    fn again(&self) -> Option<Next> {
-        let mut failed: Vec<&Done> = self
+    /// The next attempt at the first trial that has only invalid ones, if another is allowed.
+    fn retry(&self) -> Option<NextTrial> {
+        let mut failed: Vec<&Attempt> = self
             .all()
-            .filter(|done| self.is_open(done) && self.here.runs(&self.plan.cells[done.cell]))
+            .filter(|attempt| self.is_open(attempt) && self.host.runs(&self.plan.cells[attempt.cell]))
             .collect();
-        failed.sort_by_key(|done| (done.position, done.attempt));
-        let last = failed.iter().rfind(|done| done.position == failed[0].position)?;
+        failed.sort_by_key(|attempt| (attempt.position, attempt.attempt));
+        let last = failed.iter().rfind(|attempt| attempt.position == failed[0].position)?;
         let trial = PlannedTrial { position: last.position, cell: last.cell, repeat: last.repeat };
-        let attempt = self.attempt(last.cell, last.repeat);
+        let attempt = self.next_attempt(last.cell, last.repeat);
         let why = last.why.as_deref().unwrap_or("invalid");
-        Some(Next { trial, attempt, reason: Some(format!("attempt {} was invalid: {why}", last.attempt)) })
+        Some(NextTrial {
+            trial,
+            attempt,
+            reason: Some(format!("attempt {} was invalid: {why}", last.attempt)),
+        })
     }
 
-    /// Whether a try left its repeat without a usable trial, and others are allowed.
-    fn is_open(&self, done: &Done) -> bool {
-        let failures = self.tries(done.cell, done.repeat).filter(|done| !done.interrupted).count();
-        let usable = self.tries(done.cell, done.repeat).any(|done| done.tps.is_some());
+    /// Whether the repeat of an attempt has no usable trial yet, and more attempts are allowed.
+    fn is_open(&self, attempt: &Attempt) -> bool {
+        let failures =
+            self.attempts_at(attempt.cell, attempt.repeat).filter(|attempt| !attempt.interrupted).count();
+        let usable = self.attempts_at(attempt.cell, attempt.repeat).any(|attempt| attempt.tps.is_some());
         !usable && failures <= self.plan.run.retries as usize
     }
 
-    /// A trial beyond those that were planned, where what has been measured asks for it. They come in blocks too: the
-    /// cells with the fewest repeats first, in an order of their own.
-    fn further(&self) -> Option<Next> {
-        let asking = self.asking();
-        let fewest = asking.iter().map(|(cell, _)| self.repeats(*cell)).min()?;
+    /// A trial in addition to the plan, if the results so far call for one. They run in blocks too: the cells with the
+    /// fewest repeats first, in a shuffled order.
+    fn extra_repeat(&self) -> Option<NextTrial> {
+        let wanting = self.wanting();
+        let fewest = wanting.iter().map(|(cell, _)| self.repeats(*cell)).min()?;
         let mut order: Vec<usize> = (0..self.plan.cells.len()).collect();
         Shuffler::new(self.plan.run.seed.wrapping_add(u64::from(fewest))).shuffle(&mut order);
         let (cell, reason) = order
             .iter()
             .filter(|cell| self.repeats(**cell) == fewest)
-            .find_map(|cell| asking.iter().find(|(asking, _)| asking == cell))?;
-        let last = self.all().map(|done| done.position).max().unwrap_or(0);
+            .find_map(|cell| wanting.iter().find(|(candidate, _)| candidate == cell))?;
+        let last = self.all().map(|attempt| attempt.position).max().unwrap_or(0);
         let position = last.max(self.plan.trials.len() as u32) + 1;
         let trial = PlannedTrial { position, cell: *cell, repeat: fewest + 1 };
-        Some(Next { trial, attempt: 1, reason: Some(reason.clone()) })
+        Some(NextTrial { trial, attempt: 1, reason: Some(reason.clone()) })
     }
 
-    /// The cells that want another trial, each with the reason.
-    fn asking(&self) -> Vec<(usize, String)> {
+    /// The cells that want another repeat, each with the reason.
+    fn wanting(&self) -> Vec<(usize, String)> {
         let repeats = &self.plan.run.repeats;
         let cells = (0..self.plan.cells.len())
-            .filter(|cell| self.repeats(*cell) < repeats.max && self.here.runs(&self.plan.cells[*cell]));
+            .filter(|cell| self.repeats(*cell) < repeats.max && self.host.runs(&self.plan.cells[*cell]));
         cells
             .filter_map(|cell| {
                 let tps = self.tps(cell);
-                let wanted = repeats::of_cell(&tps, repeats).or_else(|| {
+                let wanted = repeats::reason_for_cell(&tps, repeats).or_else(|| {
                     self.rivals(cell).find_map(|rival| {
                         let against = self.plan.run.compare?.level(&self.plan.cells[rival]);
-                        repeats::of_pair(&tps, &self.tps(rival), &against, repeats)
+                        repeats::reason_for_pair(&tps, &self.tps(rival), &against, repeats)
                     })
                 });
                 Some((cell, wanted?))
@@ -228,8 +179,8 @@ impl<'a> Schedule<'a> {
             .collect()
     }
 
-    /// The cells that a cell is compared with: those with the baseline's level of the compared factor, or, for a cell
-    /// that has it, all others, in all else alike.
+    /// The cells that a cell is compared with: those with the baseline's level of the compared factor or, for a baseline
+    /// cell, all other levels; every other factor has the same level.
     fn rivals(&self, cell: usize) -> impl Iterator<Item = usize> {
         let compare = self.plan.run.compare;
         let baseline = compare.zip(self.plan.cells.first()).map(|(factor, first)| factor.level(first));
@@ -241,70 +192,73 @@ impl<'a> Schedule<'a> {
         })
     }
 
-    /// How far it is.
-    pub(crate) fn standing(&self) -> Standing {
-        let mut standing = Standing::default();
+    /// Progress of the campaign.
+    pub(crate) fn progress(&self) -> Progress {
+        let mut progress = Progress::default();
         let mut repeats: Vec<(usize, u32)> =
             self.plan.trials.iter().map(|trial| (trial.cell, trial.repeat)).collect();
-        repeats.extend(self.done.keys());
+        repeats.extend(self.attempts.keys());
         repeats.sort_unstable();
         repeats.dedup();
         for (cell, repeat) in repeats {
-            let mut tries = self.tries(cell, repeat).filter(|done| !done.interrupted).peekable();
-            let open = tries.peek().is_none_or(|done| self.is_open(done));
-            if tries.any(|done| done.tps.is_some()) {
-                standing.usable += 1;
+            let mut attempts =
+                self.attempts_at(cell, repeat).filter(|attempt| !attempt.interrupted).peekable();
+            let open = attempts.peek().is_none_or(|attempt| self.is_open(attempt));
+            if attempts.any(|attempt| attempt.tps.is_some()) {
+                progress.usable += 1;
             } else if !open {
-                standing.invalid += 1;
-            } else if self.here.runs(&self.plan.cells[cell]) {
-                standing.ahead += 1;
+                progress.invalid += 1;
+            } else if self.host.runs(&self.plan.cells[cell]) {
+                progress.ahead += 1;
             } else {
-                standing.elsewhere += 1;
+                progress.elsewhere += 1;
             }
         }
-        standing
+        progress
     }
 
-    /// The planned trials that are still to be run here.
+    /// The planned trials still to run on this host.
     pub(crate) fn ahead(&self) -> Vec<PlannedTrial> {
         let open = self.open().into_iter().map(|next| next.trial);
-        open.filter(|trial| self.here.runs(self.plan.cell(trial))).collect()
+        open.filter(|trial| self.host.runs(self.plan.cell(trial))).collect()
     }
 
-    /// The planned trials that are still to be run, here or elsewhere, each as its next try.
-    pub(crate) fn open(&self) -> Vec<Next> {
+    /// The planned trials still to run on any host, each as its next attempt.
+    pub(crate) fn open(&self) -> Vec<NextTrial> {
         let is_open = |trial: &&PlannedTrial| {
-            self.tries(trial.cell, trial.repeat).all(|done| done.interrupted || self.is_open(done))
+            self.attempts_at(trial.cell, trial.repeat)
+                .all(|attempt| attempt.interrupted || self.is_open(attempt))
         };
         let next = |trial: &PlannedTrial| {
-            let attempt = self.attempt(trial.cell, trial.repeat);
-            Next { trial: *trial, attempt, reason: None }
+            let attempt = self.next_attempt(trial.cell, trial.repeat);
+            NextTrial { trial: *trial, attempt, reason: None }
         };
         self.plan.trials.iter().filter(is_open).map(next).collect()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Done> {
-        self.done.values().flatten()
+    fn all(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.values().flatten()
     }
 
-    fn tries(&self, cell: usize, repeat: u32) -> impl Iterator<Item = &Done> {
-        self.done.get(&(cell, repeat)).into_iter().flatten()
+    fn attempts_at(&self, cell: usize, repeat: u32) -> impl Iterator<Item = &Attempt> {
+        self.attempts.get(&(cell, repeat)).into_iter().flatten()
     }
 
-    fn attempt(&self, cell: usize, repeat: u32) -> u32 {
-        self.tries(cell, repeat).map(|done| done.attempt).max().unwrap_or(0) + 1
+    fn next_attempt(&self, cell: usize, repeat: u32) -> u32 {
+        self.attempts_at(cell, repeat).map(|attempt| attempt.attempt).max().unwrap_or(0) + 1
     }
 
-    /// The repeats that a cell has, planned or run.
+    /// Number of a cell's repeats, planned or run.
     fn repeats(&self, cell: usize) -> u32 {
-        let last = self.done.range((cell, 0)..=(cell, u32::MAX)).next_back().map(|((_, repeat), _)| *repeat);
+        let last =
+            self.attempts.range((cell, 0)..=(cell, u32::MAX)).next_back().map(|((_, repeat), _)| *repeat);
         last.unwrap_or(0).max(self.plan.run.repeats.min)
     }
 
-    /// The usable results of a cell, by repeat.
+    /// Throughput of a cell's usable trials, by repeat.
     fn tps(&self, cell: usize) -> Vec<f64> {
-        let of_cell = self.done.range((cell, 0)..=(cell, u32::MAX));
-        of_cell.flat_map(|(_, tries)| tries.iter().filter_map(|done| done.tps)).collect()
+        let of_cell = self.attempts.range((cell, 0)..=(cell, u32::MAX));
+        of_cell.flat_map(|(_, attempts)| attempts.iter().filter_map(|attempt| attempt.tps)).collect()
     }
 }
 
@@ -314,6 +268,7 @@ mod tests {
     use model::spec::Campaign;
 
     use super::*;
+    use crate::host_context::{BootedFor, is_release};
 
     fn plan(factors: &str, run: &str) -> Plan {
         let text = format!(
@@ -322,12 +277,16 @@ mod tests {
         Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap()
     }
 
-    fn here() -> Here {
-        Here { kernel: "6.1.0-37-amd64".to_owned(), host: "here".to_owned(), ..Here::default() }
+    fn host() -> HostContext {
+        HostContext {
+            kernel: "6.1.0-37-amd64".to_owned(),
+            hostname: "here".to_owned(),
+            ..HostContext::default()
+        }
     }
 
-    /// What running a trial came to: a result, or the gate that made it invalid.
-    fn trial(plan: &Plan, next: &Next, outcome: Result<f64, &str>) -> Trial {
+    /// A trial that ran: with its throughput, or invalid because of a gate.
+    fn trial(plan: &Plan, next: &NextTrial, outcome: Result<f64, &str>) -> Trial {
         let status = if outcome.is_ok() { Status::Valid } else { Status::Invalid };
         let findings = outcome.err().map(|gate| Finding {
             gate: gate.to_owned(),
@@ -362,14 +321,14 @@ mod tests {
         }
     }
 
-    /// Runs a plan to its end, each time asking a schedule that knows only the trials, as after a crash.
+    /// Runs a plan to its end, with a new schedule for each trial, as after a crash.
     fn run(
         plan: &Plan,
-        here: &Here,
-        mut outcome: impl FnMut(&Next, usize) -> Result<f64, &'static str>,
+        host: &HostContext,
+        mut outcome: impl FnMut(&NextTrial, usize) -> Result<f64, &'static str>,
     ) -> Vec<Trial> {
         let mut trials: Vec<Trial> = Vec::new();
-        while let Some(next) = Schedule::new(plan, here, &trials).next() {
+        while let Some(next) = Schedule::new(plan, host, &trials).next() {
             assert!(trials.len() < 1000, "it never ends");
             let came_out = outcome(&next, trials.len());
             trials.push(trial(plan, &next, came_out));
@@ -380,12 +339,12 @@ mod tests {
     #[test]
     fn planned_trials_come_in_their_order_once() {
         let plan = plan("", "repeats = 3\n");
-        let trials = run(&plan, &here(), |_, n| Ok(100.0 + n as f64 / 100.0));
+        let trials = run(&plan, &host(), |_, n| Ok(100.0 + n as f64 / 100.0));
         let positions: Vec<u32> = trials.iter().map(|trial| trial.position).collect();
         assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
         assert!(trials.iter().all(|trial| trial.reason.is_none() && trial.attempt == 1));
-        let standing = Schedule::new(&plan, &here(), &trials).standing();
-        assert_eq!(standing, Standing { usable: 6, ..Standing::default() });
+        let progress = Schedule::new(&plan, &host(), &trials).progress();
+        assert_eq!(progress, Progress { usable: 6, ..Progress::default() });
     }
 
     #[test]
@@ -393,21 +352,21 @@ mod tests {
         let plan = plan("", "repeats = 2\nretries = 2\n");
         let trials = run(
             &plan,
-            &here(),
+            &host(),
             |next, _| if next.trial.position == 2 { Err("client-died") } else { Ok(9.0) },
         );
         let run: Vec<(u32, u32)> = trials.iter().map(|trial| (trial.position, trial.attempt)).collect();
         assert_eq!(run, [(1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (2, 3)]);
         assert_eq!(trials[5].reason.as_deref(), Some("attempt 2 was invalid: client-died: why"));
-        let standing = Schedule::new(&plan, &here(), &trials).standing();
-        assert_eq!(standing, Standing { usable: 3, invalid: 1, ..Standing::default() });
+        let progress = Schedule::new(&plan, &host(), &trials).progress();
+        assert_eq!(progress, Progress { usable: 3, invalid: 1, ..Progress::default() });
     }
 
     #[test]
     fn what_the_user_ended_counts_as_not_run() {
         let plan = plan("", "repeats = 1\nretries = 0\n");
         let mut ended = false;
-        let trials = run(&plan, &here(), |_, _| match std::mem::replace(&mut ended, true) {
+        let trials = run(&plan, &host(), |_, _| match std::mem::replace(&mut ended, true) {
             false => Err(diagnose::INTERRUPTED),
             true => Ok(9.0),
         });
@@ -419,14 +378,14 @@ mod tests {
     fn trials_of_other_kernels_and_hosts_wait() {
         let booted = "kernel = ['6.1', '6.12']\nacceleration = ['none']\n";
         let plan = plan(booted, "repeats = 1\n");
-        let trials = run(&plan, &here(), |_, _| Ok(9.0));
+        let trials = run(&plan, &host(), |_, _| Ok(9.0));
         assert!(trials.iter().all(|trial| Factor::Kernel.level(&trial.cell) == "6.1"));
-        let standing = Schedule::new(&plan, &here(), &trials).standing();
-        assert_eq!((standing.usable, standing.elsewhere), (2, 2));
-        let there = Here { kernel: "6.12.9".to_owned(), ..here() };
-        assert_eq!(Schedule::new(&plan, &there, &trials).next().unwrap().trial.cell % 2, 1);
+        let progress = Schedule::new(&plan, &host(), &trials).progress();
+        assert_eq!((progress.usable, progress.elsewhere), (2, 2));
+        let other = HostContext { kernel: "6.12.9".to_owned(), ..host() };
+        assert_eq!(Schedule::new(&plan, &other, &trials).next().unwrap().trial.cell % 2, 1);
         let virtual_machines = super::tests::plan("kernel = ['host', '5.10']\n", "repeats = 1\n");
-        assert!(virtual_machines.cells.iter().all(|cell| here().runs(cell)));
+        assert!(virtual_machines.cells.iter().all(|cell| host().runs(cell)));
         assert!(!is_release("6.12.9", "6.1") && is_release("6.1.0-37", "6.1") && is_release("6.1", "6.1"));
     }
 
@@ -435,22 +394,22 @@ mod tests {
         let factors = "kernel = ['6.1']\nacceleration = ['none']\nkernel_args = ['none', 'mitigations=off']\n\
                        sysctl = ['default', 'calm']\n[sysctls.calm]\n'vm.swappiness' = 1\n";
         let plan = plan(factors, "repeats = 1\n");
-        let levels = |here: &Here| -> Vec<(&str, &str)> {
-            let cells = plan.cells.iter().filter(|cell| cell.server == "18" && here.runs(cell));
+        let levels = |host: &HostContext| -> Vec<(&str, &str)> {
+            let cells = plan.cells.iter().filter(|cell| cell.server == "18" && host.runs(cell));
             cells.map(|cell| (cell.kernel_args.as_str(), cell.sysctl.name.as_str())).collect()
         };
-        assert_eq!(levels(&here()), [("", "default")]);
-        let by_hand = Here { command_line: "ro mitigations=off".to_owned(), ..here() };
+        assert_eq!(levels(&host()), [("", "default")]);
+        let by_hand = HostContext { command_line: "ro mitigations=off".to_owned(), ..host() };
         assert_eq!(levels(&by_hand), [("", "default"), ("mitigations=off", "default")]);
         let booted = BootedFor { kernel_args: "mitigations=off".to_owned(), sysctl: "calm".to_owned() };
-        assert_eq!(levels(&Here { booted: Some(booted), ..by_hand }), [("mitigations=off", "calm")]);
+        assert_eq!(levels(&HostContext { booted: Some(booted), ..by_hand }), [("mitigations=off", "calm")]);
     }
 
     #[test]
     fn an_unstable_cell_gets_more_runs_in_blocks_and_says_why() {
         let plan = plan("", "repeats = { min = 5, max = 20 }\n");
         // One server is steady, the other has two modes.
-        let trials = run(&plan, &here(), |next, n| {
+        let trials = run(&plan, &host(), |next, n| {
             Ok(if next.trial.cell == 0 { 100.0 } else { [100.0, 150.0][n % 2] + n as f64 / 1000.0 })
         });
         let of =
@@ -468,21 +427,21 @@ mod tests {
     #[test]
     fn a_difference_that_shows_gets_its_second_stage_on_both_sides() {
         let plan = plan("", "repeats = { min = 5, max = 20 }\n");
-        let trials = run(&plan, &here(), |next, n| {
+        let trials = run(&plan, &host(), |next, n| {
             Ok((if next.trial.cell == 0 { 100.0 } else { 104.0 }) + (n % 3) as f64 / 10.0)
         });
         assert_eq!(trials.len(), 20, "10 of each");
         assert_eq!(trials.iter().filter(|trial| trial.reason.is_some()).count(), 10);
         let reason = trials[10].reason.as_deref().unwrap();
         assert!(reason.contains("it may differ from 1"), "{reason}");
-        let same = run(&plan, &here(), |_, n| Ok(100.0 + (n / 2 % 3) as f64 / 10.0));
+        let same = run(&plan, &host(), |_, n| Ok(100.0 + (n / 2 % 3) as f64 / 10.0));
         assert_eq!(same.len(), 10);
     }
 
     #[test]
     fn runs_are_added_until_the_mean_is_known_well_enough() {
         let plan = plan("", "repeats = { min = 3, max = 12, until_ci = '1%' }\ncompare = 'server'\n");
-        let trials = run(&plan, &here(), |next, _| Ok(100.0 + f64::from(next.trial.repeat % 2) * 2.0));
+        let trials = run(&plan, &host(), |next, _| Ok(100.0 + f64::from(next.trial.repeat % 2) * 2.0));
         let of_one = trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == "17").count();
         assert!((6..=12).contains(&of_one), "{of_one}");
         assert!(trials.last().unwrap().reason.as_ref().unwrap().contains("± 1.0 %"));

@@ -1,5 +1,5 @@
-//! The servers of a campaign: each installed and filled once, at most one running at a time, each trial on a state
-//! that it can rely on.
+//! The servers of a campaign: each is installed and filled once, at most one runs at a time, and each trial finds the state
+//! that it asks for.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -17,24 +17,24 @@ use model::plan::Plan;
 use model::server::{ServerSpec, Source};
 use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
 
-use crate::serving::Serving;
+use crate::server_handle::ServerHandle;
 
-/// Which copy of which data set under which server.
+/// A server and the data set that it runs on.
 type Origin = (String, Content);
 
-/// How a server is started: a trial that wants it otherwise needs another start.
+/// Parameters of a server's start; a trial with other parameters needs another start.
 #[derive(Clone, PartialEq, Eq)]
 struct Start {
     origin: Origin,
     settings: SettingsVariant,
-    /// The processors that it keeps to.
+    /// The processors it is pinned to; none for all.
     cpus: Option<String>,
-    /// What it is held to from its first moment on.
+    /// Its limits, from its first moment on.
     limits: Limits,
 }
 
 impl Start {
-    fn of(cell: &Cell) -> Self {
+    fn from_cell(cell: &Cell) -> Self {
         Self {
             origin: origin(cell),
             settings: cell.settings.clone(),
@@ -44,22 +44,21 @@ impl Start {
     }
 }
 
-/// The server that runs.
+/// The running server.
 pub(crate) struct Running {
     start: Start,
-    /// Which programs it is; none where they are not ours.
+    /// Identity of its programs; none for an external server.
     build: Option<String>,
-    pub(crate) server: Serving,
+    pub(crate) server: ServerHandle,
     state: State,
 }
 
-/// What a copy of a data set has been through.
+/// State of a copy of a data set.
 #[derive(Clone, Copy)]
 struct State {
-    /// Written to, or left by a server that can't be trusted.
+    /// Whether it was written to, or its server may have failed.
     altered: bool,
-    /// The count of commits in the tested database, where it is known: a count takes a while to settle unless one
-    /// knows what it settles at.
+    /// The count of commits in the tested database, if known: reading the count takes a while unless its value is known.
     commits: Option<u64>,
 }
 
@@ -67,34 +66,34 @@ struct State {
 pub(crate) struct Servers<'a> {
     cache: &'a Cache,
     installations: BTreeMap<String, Installation>,
-    /// Servers that are not ours, while no trial runs on them.
+    /// External servers, while no trial runs on them.
     externals: HashMap<String, ExternalServer>,
     progress: &'a dyn host::Progress,
     templates: HashMap<Origin, Template>,
-    /// One copy of each template, while its server does not run.
+    /// One copy of each template, while no server runs on it.
     copies: HashMap<Origin, (Cluster, State)>,
-    /// The count of commits that the copies of an origin begin with.
+    /// The count of commits in a new copy.
     first_commits: HashMap<Origin, u64>,
-    /// What is known of each server with its settings.
+    /// Build and settings in force, by names of server and settings.
     facts: HashMap<(String, String), Facts>,
-    /// What the servers say of themselves, asked once.
-    said: HashMap<Origin, ServerFacts>,
+    /// What each server reports about itself, queried once.
+    server_facts: HashMap<Origin, ServerFacts>,
     running: Option<Running>,
 }
 
 impl<'a> Servers<'a> {
-    /// Takes away what killed pgdynos left, installs every server of some cells, fills every data set, and starts each
-    /// server once with each of its settings and limits, so that what can't work is known before the first trial.
+    /// Removes what killed pgdyno processes left, installs every server of the cells, fills every data set, and starts each
+    /// server once with each of its settings and limits, so that errors are reported before the first trial.
     ///
     /// # Errors
-    /// A server that can't be got, filled or started.
+    /// A server can't be installed, filled or started.
     pub(crate) fn prepare(
         cache: &'a Cache,
         plan: &Plan,
         cells: &[&Cell],
         progress: &'a dyn host::Progress,
     ) -> Result<Self, server::Error> {
-        // Known in a moment, and so before servers are fetched and filled.
+        // Checked in a moment, and so before servers are fetched and filled.
         for limits in limits_of(cells) {
             server::check_limits(cache, &limits)?;
         }
@@ -104,7 +103,7 @@ impl<'a> Servers<'a> {
         for restored in server::restore_settings(cache, progress)? {
             progress.notice(&restored.notice());
         }
-        let mut servers = Self::none(cache, progress);
+        let mut servers = Self::new(cache, progress);
         let needed = |server: &&ServerSpec| cells.iter().any(|cell| cell.server == server.name);
         for server in plan.servers.iter().filter(needed) {
             if let Source::Dsn(dsn) = &server.source {
@@ -146,8 +145,8 @@ impl<'a> Servers<'a> {
         Ok(servers)
     }
 
-    /// In a guest: the one server, on the data directory that one trial of this cell is to have.
-    pub(crate) fn of_guest(
+    /// The one server of a guest, on the data directory for one trial of this cell.
+    pub(crate) fn from_guest(
         cache: &'a Cache,
         cell: &Cell,
         (installation, cluster): (Installation, Cluster),
@@ -157,11 +156,11 @@ impl<'a> Servers<'a> {
         Self {
             installations: BTreeMap::from([(cell.server.clone(), installation)]),
             copies: HashMap::from([(origin(cell), (cluster, state))]),
-            ..Self::none(cache, progress)
+            ..Self::new(cache, progress)
         }
     }
 
-    fn none(cache: &'a Cache, progress: &'a dyn host::Progress) -> Self {
+    fn new(cache: &'a Cache, progress: &'a dyn host::Progress) -> Self {
         Self {
             cache,
             installations: BTreeMap::new(),
@@ -171,17 +170,17 @@ impl<'a> Servers<'a> {
             copies: HashMap::new(),
             first_commits: HashMap::new(),
             facts: HashMap::new(),
-            said: HashMap::new(),
+            server_facts: HashMap::new(),
             running: None,
         }
     }
 
-    /// The filled data directory of a cell; none where its server is not ours.
+    /// The filled data directory of a cell; none for an external server.
     pub(crate) fn template(&self, cell: &Cell) -> Option<&Template> {
         self.templates.get(&origin(cell))
     }
 
-    /// Whether the data sets of some cells, and a copy of each, fit on the disk.
+    /// Checks that the data sets of the cells, and a copy of each, fit on the disk.
     fn check_disk(&self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
         let mut origins: Vec<Origin> = cells.iter().map(|cell| origin(cell)).collect();
         origins.sort();
@@ -195,8 +194,8 @@ impl<'a> Servers<'a> {
         server::disk_need(self.cache, &datasets)?.check(self.cache)
     }
 
-    /// The server for a trial of this cell, running. Where the cell writes, on its data set as it was filled; where it
-    /// only reads, on one that has only been read from. Where it is to begin with cold caches, it has just been started.
+    /// The running server for a trial of this cell: on the data set as filled if the cell writes, on one that has only been
+    /// read if it does not; newly started if the cell begins with cold caches.
     ///
     /// # Errors
     /// The copy can't be made, or the server does not start.
@@ -204,18 +203,17 @@ impl<'a> Servers<'a> {
         self.start(cell, true)
     }
 
-    /// What is known of the server of a cell: settings in force, and how it was built.
+    /// Settings in force and build of a cell's server.
     pub(crate) fn facts(&self, cell: &Cell) -> Option<&Facts> {
         self.facts.get(&(cell.server.clone(), cell.settings.name.clone()))
     }
 
-    /// What the server of a cell says of itself; nothing where it has not been started yet.
-    pub(crate) fn said(&self, cell: &Cell) -> ServerFacts {
-        self.said.get(&origin(cell)).cloned().unwrap_or_default()
+    /// What the server of a cell reports about itself; empty before its first start.
+    pub(crate) fn server_facts(&self, cell: &Cell) -> ServerFacts {
+        self.server_facts.get(&origin(cell)).cloned().unwrap_or_default()
     }
 
-    /// To be called when a trial has ended: whether it has written, or left a server that can't be trusted, and the
-    /// count of commits.
+    /// Records the end of a trial: whether it wrote or its server may have failed, and the count of commits.
     pub(crate) fn ended(&mut self, altered: bool, commits: Option<u64>) {
         if let Some(running) = &mut self.running {
             running.state = State { altered: running.state.altered || altered, commits };
@@ -223,7 +221,7 @@ impl<'a> Servers<'a> {
     }
 
     fn start(&mut self, cell: &Cell, for_trial: bool) -> Result<&mut Running, server::Error> {
-        let start = Start::of(cell);
+        let start = Start::from_cell(cell);
         let as_filled = for_trial && cell.workload.writes();
         let cold = for_trial && cell.cache == CacheState::Cold;
         let fits =
@@ -237,19 +235,19 @@ impl<'a> Servers<'a> {
                     self.put_away(previous)?;
                 }
                 let as_left = was == Some((start.origin.clone(), false)) && !as_filled;
-                match self.turned_to(cell, as_left)? {
+                match self.reset_external(cell, as_left)? {
                     Some((server, commits)) => {
                         let state = State { altered: false, commits: Some(commits) };
-                        Running { start, build: None, server: Serving::External(server), state }
+                        Running { start, build: None, server: ServerHandle::External(server), state }
                     }
                     None => self.start_anew(cell, start, as_filled, cold)?,
                 }
             }
         };
         let running = self.running.insert(running);
-        if let Entry::Vacant(said) = self.said.entry(running.start.origin.clone()) {
-            said.insert(running.server.facts());
-            // Asking is counted, too.
+        if let Entry::Vacant(entry) = self.server_facts.entry(running.start.origin.clone()) {
+            entry.insert(running.server.facts());
+            // The queries are counted.
             running.state.commits = Some(running.server.commits(None)?);
         }
         Ok(running)
@@ -277,11 +275,12 @@ impl<'a> Servers<'a> {
         self.first_commits.entry(start.origin.clone()).or_insert(commits);
         let build = self.installations.get(&cell.server).map(|known| known.identity().to_owned());
         let state = State { altered: false, commits: Some(commits) };
-        Ok(Running { start, build, server: Serving::Own(server), state })
+        Ok(Running { start, build, server: ServerHandle::Own(server), state })
     }
 
-    /// The server of a cell in the state that the cell asks for, where it is not ours; with its count of commits.
-    fn turned_to(
+    /// The external server of a cell in the state that the cell asks for, with its count of commits; none if pgdyno starts
+    /// the cell's server itself.
+    fn reset_external(
         &mut self,
         cell: &Cell,
         as_left: bool,
@@ -295,12 +294,12 @@ impl<'a> Servers<'a> {
         Ok(self.externals.remove(&cell.server).map(|external| (external, commits)))
     }
 
-    /// A copy that has not been written to, with its count of commits where it is known.
+    /// A copy that has not been written to, with its count of commits if known.
     fn copy(&mut self, origin: &Origin, as_filled: bool) -> Result<(Cluster, Option<u64>), server::Error> {
         let copy = self.copies.remove(origin);
         let Some(template) = self.templates.get(origin) else {
             return match copy {
-                // In a guest: the only one, for one trial.
+                // A guest has one copy, for one trial, and no template.
                 Some((cluster, State { altered: false, commits })) => Ok((cluster, commits)),
                 _ => {
                     Err(server::Error::NoTemplate { server: origin.0.clone(), content: origin.1.to_string() })
@@ -319,14 +318,14 @@ impl<'a> Servers<'a> {
     }
 
     fn put_away(&mut self, running: Running) -> Result<(), server::Error> {
-        // What is put back anyway needs no checkpoint.
+        // A copy that will be restored needs no checkpoint.
         let mode = if running.state.altered { StopMode::Immediate } else { StopMode::Fast };
         match running.server {
-            Serving::Own(server) => {
+            ServerHandle::Own(server) => {
                 let cluster = server.stop(mode)?;
                 self.copies.insert(running.start.origin, (cluster, running.state));
             }
-            Serving::External(external) => {
+            ServerHandle::External(external) => {
                 self.externals.insert(running.start.origin.0, external);
             }
         }
@@ -335,28 +334,28 @@ impl<'a> Servers<'a> {
 }
 
 impl Running {
-    /// What the count of commits in the tested database is to be, where that is known.
+    /// The expected count of commits in the tested database, if known.
     pub(crate) fn expected_commits(&self) -> Option<u64> {
         self.state.commits
     }
 
-    /// Commits in the tested database that are pgdyno's own.
-    pub(crate) fn counted(&mut self, commits: u64) {
+    /// Adds pgdyno's own commits in the tested database.
+    pub(crate) fn add_commits(&mut self, commits: u64) {
         self.state.commits = self.state.commits.map(|known| known + commits);
     }
 
-    /// Somebody else may have used the tested database.
-    pub(crate) fn count_is_unknown(&mut self) {
+    /// Forgets the count of commits: others may have used the tested database.
+    pub(crate) fn forget_commits(&mut self) {
         self.state.commits = None;
     }
 
-    /// Which programs it is.
+    /// Identity of its programs; none for an external server.
     pub(crate) fn build(&self) -> Option<&str> {
         self.build.as_deref()
     }
 }
 
-/// The limits that some cells ask for, each once.
+/// The limits of the cells, each once.
 fn limits_of(cells: &[&Cell]) -> Vec<Limits> {
     let mut limits: Vec<Limits> = cells.iter().map(|cell| cell.limits()).collect();
     limits.retain(|limits| !limits.is_none());
@@ -369,13 +368,13 @@ fn origin(cell: &Cell) -> Origin {
     (cell.server.clone(), content(cell))
 }
 
-/// What the data set of a cell holds.
+/// The content of a cell's data set.
 pub(crate) fn content(cell: &Cell) -> Content {
     let custom = cell.workload.custom().filter(|custom| {
         !custom.pgbench_tables || custom.and_beside().any(|workload| !workload.setup.is_empty())
     });
     let setup = custom.map(|custom| {
-        // That it can be computed has been checked with the plan.
+        // Checked with the plan.
         let statements = workload::setup(custom, cell.scale).unwrap_or_default();
         let pgbench_tables = custom.pgbench_tables;
         Arc::new(Setup { workload: custom.name.clone(), pgbench_tables, statements })
@@ -383,7 +382,7 @@ pub(crate) fn content(cell: &Cell) -> Content {
     Content { scale: cell.scale, setup }
 }
 
-/// How a server's programs were built, for the confound guard.
+/// Build options of a server's programs, for the confound guard.
 pub fn build_facts(installation: &Installation) -> Facts {
     let flags = installation.build_flags();
     let known = [("CC", flags.cc), ("CFLAGS", flags.cflags), ("configure", flags.configure)];

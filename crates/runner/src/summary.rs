@@ -1,4 +1,4 @@
-//! What a load came to.
+//! The figures of a load.
 
 use diagnose::instructions_per_transaction;
 use model::cell::Cell;
@@ -7,13 +7,13 @@ use model::message::{BesideOutcome, Outcome, Phase};
 use model::metrics::Metrics;
 use model::record::{BesideSummary, Latency, Summary};
 
-use crate::load::Driven;
+use crate::load::LoadResult;
 
-/// The summary of a cell's load that has ended, beside which this was collected.
-pub(crate) fn of(driven: &Driven, outcome: &Outcome, cell: &Cell, collected: &Metrics) -> Summary {
+/// The summary of a cell's load that has ended, with the metrics collected during it.
+pub(crate) fn summarize(load: &LoadResult, outcome: &Outcome, cell: &Cell, metrics: &Metrics) -> Summary {
     let (from_us, to_us) = window_of(cell, outcome.window_us);
-    let count = || instructions_per_transaction(collected, from_us, to_us, outcome.window_transactions);
-    let window = || driven.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+    let count = || instructions_per_transaction(metrics, from_us, to_us, outcome.window_transactions);
+    let window = || load.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let seconds = outcome.window_us as f64 / 1e6;
     Summary {
         window_us: Some(outcome.window_us),
@@ -26,8 +26,8 @@ pub(crate) fn of(driven: &Driven, outcome: &Outcome, cell: &Cell, collected: &Me
         },
         latency: outcome.latency.clone().map(Latency::from),
         service: outcome.service.clone().map(Latency::from),
-        beside: outcome.beside.iter().map(|beside| of_beside(beside, seconds)).collect(),
-        connect_us: Some(driven.connect_us),
+        beside: outcome.beside.iter().map(|beside| summarize_background(beside, seconds)).collect(),
+        connect_us: Some(load.connect_us),
         driver_cpu_us: Some(outcome.cpu_us),
         driver_busy_max: window().filter_map(|interval| interval.busy).reduce(f64::max),
         driver_lag_max_us: window().filter_map(|interval| interval.lag_max_us).reduce(f64::max),
@@ -36,17 +36,17 @@ pub(crate) fn of(driven: &Driven, outcome: &Outcome, cell: &Cell, collected: &Me
         statistics: cell
             .workload
             .is_steady()
-            .then(|| diagnose::within_run(&driven.intervals, store::hlog::latencies)),
+            .then(|| diagnose::within_run(&load.intervals, store::hlog::latencies)),
     }
 }
 
-/// A window of this length, from its start to its end in microseconds after the load's start.
+/// Start and end of a window of this length, in microseconds after the load's start.
 pub(crate) fn window_of(cell: &Cell, window_us: u64) -> (i64, i64) {
     let from_us = cell.warmup.us() as i64;
     (from_us, from_us + window_us as i64)
 }
 
-fn of_beside(beside: &BesideOutcome, seconds: f64) -> BesideSummary {
+fn summarize_background(beside: &BesideOutcome, seconds: f64) -> BesideSummary {
     BesideSummary {
         workload: beside.workload.clone(),
         transactions: beside.window_transactions,

@@ -27,11 +27,11 @@ use model::workload::Custom;
 use server::RawReading;
 
 use crate::error::RunError;
-use crate::hooks::{self, Told};
-use crate::load::{self, Driven, Heard, drive};
-use crate::schedule::Next;
+use crate::hooks::{self, HookEnv};
+use crate::load::{self, LoadEvent, LoadResult, drive};
+use crate::schedule::NextTrial;
+use crate::server_handle::ServerHandle;
 use crate::servers::{Running, Servers};
-use crate::serving::Serving;
 use crate::summary;
 
 /// Length of one record of a load.
@@ -45,7 +45,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 const REPORTED_WITHIN: Duration = Duration::from_millis(600);
 
 /// What every trial of a run has in common.
-pub(crate) struct Setup<'a> {
+pub(crate) struct RunContext<'a> {
     /// The run.
     pub(crate) run: &'a Run,
     /// What to run.
@@ -59,11 +59,11 @@ pub(crate) struct Setup<'a> {
     /// Set when the user wants to stop.
     pub(crate) interrupt: &'a AtomicBool,
     /// Called when the server of a trial takes connections.
-    pub(crate) ready: &'a dyn Fn(),
+    pub(crate) on_ready: &'a dyn Fn(),
 }
 
 /// A trial that has ended.
-pub(crate) struct Ended {
+pub(crate) struct FinishedTrial {
     /// Everything that is known of it.
     pub(crate) record: TrialRecord,
     /// Whether its load began.
@@ -93,7 +93,7 @@ impl Before {
 struct Gathered {
     environment: Environment,
     before: Before,
-    driven: Driven,
+    driven: LoadResult,
     accounting: Accounting,
     collected: Collected,
     settings_after: Vec<Setting>,
@@ -112,16 +112,16 @@ struct Gathered {
 /// # Errors
 /// The driver process can't be started.
 pub(crate) fn run(
-    setup: &Setup,
+    setup: &RunContext,
     servers: &mut Servers,
-    next: &Next,
+    next: &NextTrial,
     mut on_interval: impl FnMut(&Interval, Option<&[Waits]>),
-) -> Result<Ended, RunError> {
+) -> Result<FinishedTrial, RunError> {
     let started = Timestamp::now();
     let cell = setup.plan.cell(&next.trial);
     let mut environment;
     let mut before = Before::default();
-    let mut driven = Driven::default();
+    let mut driven = LoadResult::default();
     let mut accounting = Accounting::default();
     let mut collected = Collected::default();
     let mut settings_after = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn run(
             driven.interrupted = setup.interrupt.load(Ordering::Relaxed);
         }
         Ok(running) => {
-            (setup.ready)();
+            (setup.on_ready)();
             environment = setup.host.environment(running.server.data_directory());
             server_build = running.build().map(str::to_owned);
             let connection = running.server.connection(cell.transport);
@@ -173,9 +173,9 @@ pub(crate) fn run(
                     });
                     let load = load(setup, next.trial.repeat, cell, connection);
                     driven = drive(driver, load, setup.interrupt, |heard| match heard {
-                        Heard::Connected { beside } => collection.add_background_backends(beside),
-                        Heard::Started(at) => collection.load_started(window(at, cell)),
-                        Heard::Interval(interval) => {
+                        LoadEvent::Connected { background } => collection.add_background_backends(background),
+                        LoadEvent::Started(at) => collection.load_started(window(at, cell)),
+                        LoadEvent::Interval(interval) => {
                             on_interval(interval, collection.waits_at(interval.start_us).as_deref());
                         }
                     })?;
@@ -196,7 +196,7 @@ pub(crate) fn run(
             if let (None, Some(hook)) = (&server_exit, &setup.plan.hooks.after_trial)
                 && let Err(why) = hooks::run(hook, &told, setup.interrupt)
             {
-                notes.push(why);
+                notes.push(why.to_string());
             }
             server_events.append(&mut collected.events);
             if let Some(text) = running.server.take_log() {
@@ -214,7 +214,7 @@ pub(crate) fn run(
                 server_events.extend(told.events.into_iter().filter(|event| event.at >= started));
                 logs.push(log);
             }
-            environment.server = servers.said(cell);
+            environment.server = servers.server_facts(cell);
         }
     }
     // Not before the load, so that the kernel's log has what happened during it.
@@ -247,20 +247,20 @@ pub(crate) fn run(
 
 /// A trial for which there was no place to run it at: why, whether the user ended it, and what has been logged.
 pub(crate) fn failed(
-    setup: &Setup,
-    next: &Next,
+    setup: &RunContext,
+    next: &NextTrial,
     started: Timestamp,
     environment: Environment,
     why: String,
     logs: Vec<Log>,
-) -> Ended {
+) -> FinishedTrial {
     let interrupted = setup.interrupt.load(Ordering::Relaxed);
-    let driven = Driven { failure: Some(why), interrupted, ..Driven::default() };
+    let driven = LoadResult { failure: Some(why), interrupted, ..LoadResult::default() };
     conclude(setup, next, started, Gathered { environment, driven, logs, ..Gathered::default() })
 }
 
 /// Judges what has been gathered, and puts it together.
-fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) -> Ended {
+fn conclude(setup: &RunContext, next: &NextTrial, started: Timestamp, gathered: Gathered) -> FinishedTrial {
     let cell = setup.plan.cell(&next.trial);
     let Gathered {
         environment,
@@ -279,7 +279,7 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
         server_events,
     } = gathered;
     let summary =
-        driven.outcome.as_ref().map(|outcome| summary::of(&driven, outcome, cell, &collected.metrics));
+        driven.outcome.as_ref().map(|outcome| summary::summarize(&driven, outcome, cell, &collected.metrics));
     let in_time = driven.outcome.as_ref().is_none_or(|outcome| !outcome.stopped_early);
     if let (Some(iterations), false) = (cell.workload.iterations(), in_time || driven.interrupted)
         && driven.failure.is_none()
@@ -324,7 +324,7 @@ fn conclude(setup: &Setup, next: &Next, started: Timestamp, gathered: Gathered) 
     events.extend(judged(&validity, ended));
 
     let loaded = driven.started.is_some();
-    Ended {
+    FinishedTrial {
         record: TrialRecord {
             events,
             trial: Trial {
@@ -379,8 +379,8 @@ fn look(running: &Running) -> Result<Before, server::Error> {
 }
 
 /// What hooks are told of a trial.
-fn told(setup: &Setup, next: &Next, connection: Option<&Connection>) -> Told {
-    let told = Told::campaign(&setup.plan.campaign, &setup.run.id)
+fn told(setup: &RunContext, next: &NextTrial, connection: Option<&Connection>) -> HookEnv {
+    let told = HookEnv::new(&setup.plan.campaign, &setup.run.id)
         .with_cell(setup.plan.cell(&next.trial))
         .with("TRIAL", next.trial.position)
         .with("REPEAT", next.trial.repeat)
@@ -400,24 +400,29 @@ struct Prepared {
 }
 
 /// Brings the server into the state in which the load is to begin.
-fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Result<Prepared, String> {
+fn prepare(
+    setup: &RunContext,
+    cell: &Cell,
+    running: &mut Running,
+    told: &HookEnv,
+) -> Result<Prepared, String> {
     let run = &setup.plan.run;
     let Prepared { mut notes, mut raw_read } = Prepared::default();
     if let Some(hook) = &setup.plan.hooks.before_trial {
-        hooks::run(hook, told, setup.interrupt)?;
-        running.count_is_unknown();
+        hooks::run(hook, told, setup.interrupt).map_err(|error| error.to_string())?;
+        running.forget_commits();
     }
     let failed = |error: server::Error| format!("the server could not be prepared: {error}");
     if let Some(statement) = run.vacuum.statement() {
         let commits = running.server.run(statement).map_err(failed)?;
-        running.counted(commits);
+        running.add_commits(commits);
     }
     if run.checkpoint && !running.server.checkpoint().map_err(failed)? {
         notes.push("there was no checkpoint: the role may not ask for one".to_owned());
     }
     if cell.cache == CacheState::Warm {
         let warmed = running.server.warm().map_err(failed)?;
-        running.counted(warmed.commits);
+        running.add_commits(warmed.commits);
         if !warmed.prewarmed {
             notes.push("without pg_prewarm, tables were read by scans, and indexes not at all".to_owned());
         }
@@ -429,7 +434,7 @@ fn prepare(setup: &Setup, cell: &Cell, running: &mut Running, told: &Told) -> Re
                 notes.push(format!("\"{relation}\" was not read past the server, whose files are not here"))
             }
             Some(RawReading { outcome, commits }) => {
-                running.counted(commits);
+                running.add_commits(commits);
                 match outcome {
                     Ok(read) => raw_read = Some(read),
                     Err(why) => notes.push(format!("\"{relation}\" was not read past the server: {why}")),
@@ -455,7 +460,7 @@ fn pause(length: Duration, interrupt: &AtomicBool) {
     }
 }
 
-fn load(setup: &Setup, repeat: u32, cell: &Cell, connection: Connection) -> Load {
+fn load(setup: &RunContext, repeat: u32, cell: &Cell, connection: Connection) -> Load {
     Load {
         connection,
         workload: cell.workload.clone(),
@@ -492,7 +497,7 @@ fn window(started: ClockReading, cell: &Cell) -> Window {
 
 /// Both sides' counts. A server that can't be asked any more leaves its count unknown.
 fn account(
-    server: &Serving,
+    server: &ServerHandle,
     cell: &Cell,
     before: &Before,
     collected: &Collected,
@@ -523,7 +528,7 @@ fn workers_launched(metrics: &Metrics) -> Option<f64> {
 
 /// How the server ended; none where it is up. One in doubt is asked, and where it does not answer it is given the time
 /// to be gone: clients notice a crash before the process has ended.
-fn exit_of(server: &mut Serving, in_doubt: bool) -> Option<String> {
+fn exit_of(server: &mut ServerHandle, in_doubt: bool) -> Option<String> {
     if in_doubt && server.version().is_err() {
         let end = Instant::now() + GONE_WITHIN;
         while server.exited().is_none() {
@@ -541,7 +546,7 @@ fn has_teardown(custom: &Custom) -> bool {
 }
 
 /// Runs the teardown of a trial's workload, up to a statement that is refused; what is worth remembering of it.
-fn tear_down(server: &Serving, cell: &Cell) -> Option<String> {
+fn tear_down(server: &ServerHandle, cell: &Cell) -> Option<String> {
     let custom = cell.workload.custom().filter(|custom| has_teardown(custom))?;
     let statements = workload::teardown(custom, cell.scale).map_err(|error| error.to_string());
     let torn_down =
@@ -567,7 +572,7 @@ fn event(at: Timestamp, kind: &str, message: String) -> Event {
 
 /// What pgdyno itself has seen happen.
 fn happened(
-    driven: &Driven,
+    driven: &LoadResult,
     server_exit: Option<&str>,
     notes: Vec<String>,
     started: Timestamp,

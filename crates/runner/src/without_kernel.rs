@@ -1,35 +1,35 @@
-//! Trials whose kernel was booted for them and did not come up, or went down: they are invalid, and say why.
+//! Trials whose kernel did not come up or went down: invalid, with the reason.
 
 use jiff::Timestamp;
 use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Event, Finding, Log, Run, Status, Trial, TrialRecord, Validity};
 
-use crate::schedule::{Here, Next, Schedule};
+use crate::host_context::HostContext;
+use crate::schedule::{NextTrial, Schedule};
 
 /// The gate of a trial without its kernel.
 pub const KERNEL: &str = "kernel";
 
-/// A planned trial that is still to be run, here or elsewhere.
+/// A planned trial still to run on any host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTrial<'a> {
-    next: Next,
+    next: NextTrial,
     /// Its cell.
     pub cell: &'a Cell,
 }
 
-/// The planned trials that are still to be run, here or elsewhere, in their order. `trials` are those of the run that are in
-/// the store.
+/// The planned trials still to run on any host, in their order. `trials` are those of the run that are in the store.
 pub fn open_trials<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<OpenTrial<'a>> {
-    // Where they run makes no difference.
-    let anywhere = Here::default();
-    let open = Schedule::new(plan, &anywhere, trials).open();
+    // Open trials do not depend on the host.
+    let any_host = HostContext::default();
+    let open = Schedule::new(plan, &any_host, trials).open();
     open.into_iter().map(|next| OpenTrial { cell: plan.cell(&next.trial), next }).collect()
 }
 
 impl OpenTrial<'_> {
-    /// What the trial leaves where its kernel was asked for and is not there: no load and nothing of a machine, since it
-    /// ran on none. `log` is the last that is known of the kernel.
+    /// The record of the trial without its kernel: no load and no environment, since it ran on no machine. `log` is the end
+    /// of the kernel's log.
     pub fn without_kernel(&self, run: &Run, evidence: &str, log: Option<&str>) -> TrialRecord {
         let now = Timestamp::now();
         let finding = Finding {
@@ -89,7 +89,7 @@ mod tests {
         }
         assert_eq!(attempts, [2, 2], "two repeats, two tries");
         assert_eq!(open_trials(&plan, &trials).len(), 2, "those of the other kernel");
-        let here = Here { kernel: "6.1.0".to_owned(), ..Here::default() };
-        assert_eq!(Schedule::new(&plan, &here, &trials).next(), None);
+        let host = HostContext { kernel: "6.1.0".to_owned(), ..HostContext::default() };
+        assert_eq!(Schedule::new(&plan, &host, &trials).next(), None);
     }
 }

@@ -169,7 +169,7 @@ fn document<'a>(
 pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
     plan.run.compare?;
     let store = Store::existing(store).ok()?;
-    power_check(plan, &noise_on(&store, &here().host).ok()?)
+    power_check(plan, &noise_on(&store, &here().hostname).ok()?)
 }
 
 /// The limits that servers can't be held to on this machine, which may not be the one to measure on.

@@ -104,7 +104,7 @@ impl PowerArgs {
         let run = self.run.named();
         let (source, cells) = match (&self.selector, run) {
             (None, None) => {
-                let host = here().host;
+                let host = here().hostname;
                 (format!("the cells measured on {host}"), noise_on(&store, &host)?)
             }
             (selector, run) => {

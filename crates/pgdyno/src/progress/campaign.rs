@@ -8,7 +8,7 @@ use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::message::Interval;
 use model::record::{Status, Trial};
-use runner::progress::{Event, Observer};
+use runner::observer::{Event, Observer};
 
 use crate::output::{about, note};
 use crate::progress::preparation::PreparationProgress;
@@ -54,7 +54,7 @@ impl CampaignProgress {
 }
 
 impl Observer for CampaignProgress {
-    fn see(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         match event {
             // Between trials, data are put back.
             Event::Preparing { done, total, .. } if self.measuring.load(Ordering::Relaxed) => {

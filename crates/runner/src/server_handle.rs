@@ -1,4 +1,4 @@
-//! The server that a trial runs on, whosever it is.
+//! The server under test: one that pgdyno started, or an external one.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,18 +10,18 @@ use model::record::Setting;
 use model::workload::{Statement, Transport};
 use server::{ExternalServer, RawReading, Server, Warmed};
 
-/// The argument that makes pgdyno a process which reads files past the page cache.
+/// The argument that makes pgdyno read files past the page cache.
 const READ_COMMAND: &str = "read-files";
 
-/// A server that answers.
-pub(crate) enum Serving {
-    /// Started by us, on a data directory of ours.
+/// A running server.
+pub(crate) enum ServerHandle {
+    /// Started by pgdyno on its own data directory.
     Own(Server),
-    /// One that runs without us.
+    /// Given by a connection string.
     External(ExternalServer),
 }
 
-impl Serving {
+impl ServerHandle {
     pub(crate) fn connection(&self, transport: Transport) -> Result<Connection, server::Error> {
         match self {
             Self::Own(server) => Ok(server.connection(transport)),
@@ -36,7 +36,7 @@ impl Serving {
         }
     }
 
-    /// How sessions of pgdyno's own connect to a database. The tested one counts their transactions with the load's.
+    /// Connection of pgdyno's own sessions with a database. The tested database counts their transactions with the load's.
     pub(crate) fn own_connection(&self, database: &str) -> Connection {
         match self {
             Self::Own(server) => server.own_connection(database),
@@ -44,7 +44,7 @@ impl Serving {
         }
     }
 
-    /// Runs statements in the tested database, in one session, up to one that is refused: its place, and why.
+    /// Runs statements in the tested database, in one session; stops at the first that fails.
     pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error> {
         match self {
             Self::Own(server) => server.run_all(statements),
@@ -52,7 +52,7 @@ impl Serving {
         }
     }
 
-    /// The process id of its first process, where that is ours.
+    /// Process id of the postmaster; none for an external server.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Own(server) => Some(server.pid()),
@@ -67,7 +67,7 @@ impl Serving {
         }
     }
 
-    /// What it says of itself; asking is counted in the tested database.
+    /// What it reports about itself. The tested database counts the queries.
     pub(crate) fn facts(&self) -> ServerFacts {
         match self {
             Self::Own(server) => server.facts(),
@@ -103,7 +103,7 @@ impl Serving {
         }
     }
 
-    /// What the disk gives of a relation, past the server; none where its files are not ours.
+    /// Reads a relation's files past the server; none for an external server.
     pub(crate) fn raw_read(
         &self,
         relation: &str,
@@ -116,7 +116,7 @@ impl Serving {
         }
     }
 
-    /// False where the role may not.
+    /// Requests a checkpoint; false if the role may not.
     pub(crate) fn checkpoint(&self) -> Result<bool, server::Error> {
         match self {
             Self::Own(server) => server.checkpoint().map(|()| true),
@@ -124,7 +124,7 @@ impl Serving {
         }
     }
 
-    /// The limits that it is under, and what they have done to it.
+    /// Its limits and their effect so far; none without limits.
     pub(crate) fn limits(&self) -> Option<LimitsInForce> {
         match self {
             Self::Own(server) => server.limits(),
@@ -132,7 +132,7 @@ impl Serving {
         }
     }
 
-    /// Where its data are, if that is here.
+    /// Its data directory; none for an external server.
     pub(crate) fn data_directory(&self) -> Option<&Path> {
         match self {
             Self::Own(server) => Some(server.data_directory()),
@@ -140,7 +140,7 @@ impl Serving {
         }
     }
 
-    /// How it ended, if it has; of one that is not ours that can't be known.
+    /// Its exit status if it has ended; always none for an external server.
     pub(crate) fn exited(&mut self) -> Option<String> {
         match self {
             Self::Own(server) => server.exited().map(|status| status.to_string()),
@@ -148,7 +148,7 @@ impl Serving {
         }
     }
 
-    /// What it has written to its log since this was last asked, if that is ours.
+    /// What it has logged since the last call; none for an external server.
     pub(crate) fn take_log(&mut self) -> Option<String> {
         match self {
             Self::Own(server) => server.take_log().ok(),

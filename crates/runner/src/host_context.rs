@@ -1,0 +1,57 @@
+//! The host that a campaign runs on: which of its cells can run there.
+
+use model::cell::Cell;
+use model::machine::SysctlVariant;
+
+/// The host and its kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostContext {
+    /// Release of the running kernel, such as `6.1.0-37-amd64`.
+    pub kernel: String,
+    /// The kernel's command line.
+    pub command_line: String,
+    /// The levels that a campaign booted this kernel for; none if a campaign did not boot it.
+    pub booted: Option<BootedFor>,
+    /// Host name.
+    pub hostname: String,
+}
+
+/// The levels that a kernel was booted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootedFor {
+    /// Level of `kernel_args`.
+    pub kernel_args: String,
+    /// Level of `sysctl`; its parameters are set.
+    pub sysctl: String,
+}
+
+impl HostContext {
+    /// Whether a cell can run here: its kernel and its host, if it names them, are these. A virtual machine boots any kernel.
+    pub fn runs(&self, cell: &Cell) -> bool {
+        let is_kernel = |label: &str| {
+            cell.acceleration.is_virtual() || is_release(&self.kernel, label) && self.is_booted_for(cell)
+        };
+        cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
+    }
+
+    /// Whether a cell runs on this host, under whichever kernel.
+    pub fn is_host(&self, cell: &Cell) -> bool {
+        cell.host.as_deref().is_none_or(|label| self.hostname == label)
+    }
+
+    /// A kernel that the user booted has the arguments on its command line and no parameters set by pgdyno.
+    fn is_booted_for(&self, cell: &Cell) -> bool {
+        match &self.booted {
+            Some(booted) => booted.kernel_args == cell.kernel_args && booted.sysctl == cell.sysctl.name,
+            None => {
+                let has = |arg| self.command_line.split_whitespace().any(|present| present == arg);
+                cell.kernel_args.split_whitespace().all(has) && cell.sysctl == SysctlVariant::none()
+            }
+        }
+    }
+}
+
+/// Whether a release belongs to the series of a label: `6.1.0-37-amd64` to `6.1`, `6.12.9` not.
+pub fn is_release(release: &str, label: &str) -> bool {
+    release.strip_prefix(label).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+}

@@ -1,0 +1,54 @@
+//! Events of a running campaign, reported as they happen.
+
+use model::cell::Cell;
+use model::message::Interval;
+use model::plan::PlannedTrial;
+use model::record::Trial;
+use model::units::Span;
+use model::waits::Waits;
+
+/// An event that users see.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A step of the preparation: fetching a server, filling a data set.
+    Preparing {
+        /// The step, such as `filling pgbench at scale 10`.
+        what: &'a str,
+        /// Parts of it that are done.
+        done: u64,
+        /// Number of its parts; none if not known.
+        total: Option<u64>,
+    },
+    /// A message; the work goes on.
+    Notice(&'a str),
+    /// A trial begins.
+    TrialBegins {
+        /// Its place in the plan.
+        trial: &'a PlannedTrial,
+        /// Its cell.
+        cell: &'a Cell,
+        /// Number of the attempt, from 1.
+        attempt: u32,
+        /// Why it runs in addition to the plan; none for a planned trial.
+        reason: Option<&'a str>,
+        /// Number of trials, as far as known.
+        of: usize,
+        /// Estimated time until the end of the campaign.
+        remaining: Span,
+    },
+    /// An interval of the load has ended.
+    Load {
+        /// The interval.
+        interval: &'a Interval,
+        /// Activity of the server's sessions in its second; none if it was not sampled.
+        waits: Option<&'a [Waits]>,
+    },
+    /// A trial has ended and is stored.
+    TrialEnded(&'a Trial),
+}
+
+/// A receiver of events. Called from several threads while servers are prepared.
+pub trait Observer: Sync {
+    /// Handles an event.
+    fn on_event(&self, event: &Event);
+}
