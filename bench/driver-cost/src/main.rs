@@ -143,7 +143,7 @@ fn beside_us(name: &str) -> Result<PathBuf> {
 }
 
 fn transport(name: &str) -> Result<Transport, &'static str> {
-    Transport::by_name(name).ok_or("neither unix nor tcp")
+    name.parse().map_err(|_| "neither unix nor tcp")
 }
 
 impl Servers {

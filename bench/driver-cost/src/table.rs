@@ -26,7 +26,7 @@ pub(crate) fn rows(
             out,
             [
                 place.kind.name().to_owned(),
-                place.transport.name().to_owned(),
+                place.transport.as_str().to_owned(),
                 place.clients.to_string(),
                 figure.to_owned(),
                 side(0).map_or_else(String::new, |range| format!("{range:.digits$}")),

@@ -17,7 +17,7 @@ use model::record::{
     Accounting, Environment, Event, Latency, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::spec::Campaign;
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -161,7 +161,7 @@ impl Maker<'_> {
                     ..Latency::default()
                 }),
                 service: None,
-                beside: Vec::new(),
+                background: Vec::new(),
                 connect_us: Some(2_000),
                 driver_cpu_us: Some(1_000_000),
                 driver_busy_max: Some(0.3),
@@ -188,7 +188,7 @@ impl Maker<'_> {
                 latency_ns: latency_ns.clone(),
                 service_ns: None,
             }],
-            beside: Vec::new(),
+            background: Vec::new(),
             spans: Vec::new(),
             busy: Some(random.random_range(0.1..0.3)),
             lag_max_us: Some(random.random_range(100.0..900.0)),
@@ -234,7 +234,7 @@ impl Maker<'_> {
                     at_us: second as i64 * 1_000_000,
                     width_us: 1_000_000,
                     looks: 20,
-                    session: Session::Load,
+                    session: SessionKind::Load,
                     state: Some("active".to_owned()),
                     event_type: wait.map(|(kind, _)| kind.to_owned()),
                     event: wait.map(|(_, event)| event.to_owned()),

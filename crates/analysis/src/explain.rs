@@ -160,7 +160,7 @@ impl ExplanationView {
         Self {
             cell: explained.cell.clone(),
             trials: explained.trials.clone(),
-            status: explained.status.name(),
+            status: explained.status.as_str(),
             tps: explained.tps,
             latency_us: budget.latency_us,
             looks: budget.looks,

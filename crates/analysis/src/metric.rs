@@ -201,7 +201,7 @@ impl Metric {
             Self::Instructions => summary.instructions_per_transaction,
             Self::Latency(figure) => figure.of(summary.latency.as_ref()?),
             Self::Beside { workload, latency } => {
-                let beside = summary.beside.iter().find(|beside| beside.workload == *workload)?;
+                let beside = summary.background.iter().find(|beside| beside.workload == *workload)?;
                 match latency {
                     None => Some(beside.tps),
                     Some(figure) => figure.of(beside.latency.as_ref()?),

@@ -247,7 +247,7 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
                     let parts: Vec<TrialProfile> = point
                         .iter()
                         .flat_map(|point| &point.runs)
-                        .filter(|run| run.validity != Status::Invalid.name())
+                        .filter(|run| run.validity != Status::Invalid.as_str())
                         .filter_map(|run| contexts.get(&run.id))
                         .flat_map(|known| known.profiles.iter().filter(|profile| profile.kind == kind))
                         .cloned()
@@ -322,7 +322,7 @@ fn trial(trial: &Trial) -> view::Trial {
         attempt: trial.attempt,
         position: trial.position,
         started: trial.started,
-        validity: trial.validity.status.name(),
+        validity: trial.validity.status.as_str(),
         findings: trial.validity.findings.iter().map(view::Finding::new).collect(),
         tps: summary.map(|summary| summary.tps),
         instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
@@ -330,7 +330,7 @@ fn trial(trial: &Trial) -> view::Trial {
         failed: summary.and_then(|summary| summary.failed),
         latency: summary.and_then(|summary| summary.latency.as_ref()).map(view::Latency::new),
         beside: summary
-            .map(|summary| summary.beside.iter().map(view::Beside::new).collect())
+            .map(|summary| summary.background.iter().map(view::Beside::new).collect())
             .unwrap_or_default(),
         commit_surplus: trial.accounting.surplus(),
         raw_read: trial.raw_read.as_ref().map(view::RawRead::new),

@@ -81,7 +81,7 @@ impl LoadDescription {
         Self {
             clients: load.clients(),
             threads: load.threads,
-            protocol: load.protocol.name(),
+            protocol: load.protocol.as_str(),
             open: load.main.arrivals.is_open(),
             arrivals: arrivals(&load.main.arrivals, load.warmup),
             rate_per_s: match &load.main.arrivals {

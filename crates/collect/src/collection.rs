@@ -68,7 +68,7 @@ impl<'a> Collection<'a> {
 
     /// Backends that serve workloads which run in the background of the load.
     pub fn add_background_backends(&self, pids: impl IntoIterator<Item = i32>) {
-        self.context.backends(|backends| backends.beside.extend(pids));
+        self.context.backends(|backends| backends.background.extend(pids));
     }
 
     /// The load has started.
@@ -120,7 +120,7 @@ mod tests {
             collect: Collect { metrics_hz: 1.0, waits_hz: 20.0, statements: true, buffers: true },
             profile: None,
             connect,
-            load: LoadSessions { database: "tested".to_owned(), application_name: None, beside: None },
+            load: LoadSessions { database: "tested".to_owned(), application_name: None, background: None },
             data_directory: None,
             driver: std::process::id(),
             postmaster: None,

@@ -307,11 +307,11 @@ fn a_configuration_is_read_from_the_first_place_that_has_one() {
     let release = ("proc/sys/kernel/osrelease", "6.12.9\n");
     let source = |files: &[(&str, &str)]| look(files).kernel_facts.config.map(|config| config.source);
     let built = ("lib/modules/6.12.9/build/.config", "CONFIG_HZ=100\n");
-    let beside = ("lib/modules/6.12.9/config", "CONFIG_HZ=300\n");
+    let background = ("lib/modules/6.12.9/config", "CONFIG_HZ=300\n");
     let boot = ("boot/config-6.12.9", "CONFIG_HZ=250\n");
     let another = ("boot/config-6.12.8", "CONFIG_HZ=1000\n");
-    assert_eq!(source(&[release, built, beside, boot]).as_deref(), Some("/boot/config-6.12.9"));
-    assert_eq!(source(&[release, built, beside]).as_deref(), Some("/lib/modules/6.12.9/config"));
+    assert_eq!(source(&[release, built, background, boot]).as_deref(), Some("/boot/config-6.12.9"));
+    assert_eq!(source(&[release, built, background]).as_deref(), Some("/lib/modules/6.12.9/config"));
     assert_eq!(source(&[release, built]).as_deref(), Some("/lib/modules/6.12.9/build/.config"));
     assert_eq!(source(&[release, another]), None);
 }

@@ -87,9 +87,10 @@ fn options_only_in(list: &str, other: &str) -> String {
 
 /// The options of a list, quoted by apostrophes as `configure` keeps them, or not at all.
 fn options(list: &str) -> Vec<&str> {
-    match list.contains('\'') {
-        true => list.split('\'').map(str::trim).filter(|option| !option.is_empty()).collect(),
-        false => list.split_whitespace().collect(),
+    if list.contains('\'') {
+        list.split('\'').map(str::trim).filter(|option| !option.is_empty()).collect()
+    } else {
+        list.split_whitespace().collect()
     }
 }
 
@@ -194,9 +195,10 @@ fn differing(known: &Facts, other: &Facts) -> Vec<Undeclared> {
     let mut found = Vec::new();
     for (what, value) in known {
         let Some(changed) = other.get(what).filter(|changed| *changed != value) else { continue };
-        let (before, after) = match OPTIONS.contains(&what.as_str()) {
-            true => (options_only_in(value, changed), options_only_in(changed, value)),
-            false => (value.clone(), changed.clone()),
+        let (before, after) = if OPTIONS.contains(&what.as_str()) {
+            (options_only_in(value, changed), options_only_in(changed, value))
+        } else {
+            (value.clone(), changed.clone())
         };
         if before != after {
             found.push(Undeclared { what: what.clone(), before, after });

@@ -69,9 +69,9 @@ mod tests {
     use model::message::{Interval, Phase};
     use model::metrics::{Kind, Metrics, Point, Series};
     use model::plan::Plan;
-    use model::record::{BesideSummary, Event, Latency, Run, Setting, Summary, Trial};
+    use model::record::{BackgroundSummary, Event, Latency, Run, Setting, Summary, Trial};
     use model::spec::Campaign;
-    use model::waits::{Session, Waits};
+    use model::waits::{SessionKind, Waits};
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
             at_us: 0,
             width_us: 10 * SECOND as u64,
             looks: 200,
-            session: Session::Load,
+            session: SessionKind::Load,
             state: Some(state.to_owned()),
             event_type: event.map(|(kind, _)| kind.to_owned()),
             event: event.map(|(_, event)| event.to_owned()),
@@ -131,7 +131,7 @@ mod tests {
                 tps: 1000.0,
                 latency: Some(latency(2000.0)),
                 service: None,
-                beside: Vec::new(),
+                background: Vec::new(),
                 connect_us: Some(0),
                 driver_cpu_us: Some(SECOND as u64),
                 driver_busy_max: Some(0.1),
@@ -147,7 +147,7 @@ mod tests {
             width_us: 10 * SECOND as u64,
             phase: Phase::Measure,
             scripts: Vec::new(),
-            beside: Vec::new(),
+            background: Vec::new(),
             spans: Vec::new(),
             busy: Some(0.1),
             lag_max_us: Some(0.0),
@@ -222,14 +222,14 @@ mod tests {
     #[test]
     fn what_io_workers_read_is_of_those_who_wait_for_it() {
         let mut record = record(("IO", "DataFileRead"));
-        let beside = BesideSummary {
+        let background = BackgroundSummary {
             workload: "scans".to_owned(),
             transactions: 10_000,
             failed: 0,
             tps: 1000.0,
             latency: None,
         };
-        record.trial.summary.as_mut().unwrap().beside.push(beside);
+        record.trial.summary.as_mut().unwrap().background.push(background);
         record.metrics.0.push(counter("role.read_bytes", "load", 1e6));
         record.metrics.0.push(counter("role.read_bytes", "io worker", 9e6));
         // The driver's second was for twice as many transactions.
@@ -238,8 +238,10 @@ mod tests {
             explain(record).unwrap().causes.into_iter().find(|cause| cause.name == "beside")
         };
         assert_eq!(cause(&record), None, "nobody beside was seen to wait for the workers");
-        let waits =
-            Waits { session: Session::Beside, ..seen("active", Some(("IO", "AioIoCompletion")), 150) };
+        let waits = Waits {
+            session: SessionKind::Background,
+            ..seen("active", Some(("IO", "AioIoCompletion")), 150)
+        };
         record.waits.push(waits);
         let cause = cause(&record).unwrap();
         // A quarter of the latency is waiting for reads, nine tenths of which are theirs.

@@ -162,7 +162,7 @@ mod tests {
             width_us: 1_000_000,
             phase,
             scripts: vec![script],
-            beside: Vec::new(),
+            background: Vec::new(),
             spans: Vec::new(),
             busy: Some(0.5),
             lag_max_us: Some(10.0),

@@ -92,7 +92,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         intervals: Intervals::new(load.threads as usize),
         progress: Progress::default(),
         engine_used: None,
-        beside: Vec::new(),
+        background: Vec::new(),
         window_start_ns: schedule.window_start_ns(),
         window_end_ns: 0,
     };
@@ -223,7 +223,7 @@ struct Engine<'a> {
     progress: Progress,
     engine_used: Option<EngineUsed>,
     /// Process ids of the backends of clients beside the main group.
-    beside: Vec<i32>,
+    background: Vec<i32>,
     window_start_ns: u64,
     window_end_ns: u64,
 }
@@ -255,7 +255,7 @@ impl Engine<'_> {
             }
             return Ok(self.outcome(0, 0, 0));
         }
-        self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns), &self.beside);
+        self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns), &self.background);
 
         let cpu_from_us = clock::process_cpu_us();
         let origin_ns = clock::now_ns();
@@ -306,9 +306,9 @@ impl Engine<'_> {
                     worker.waker.wake();
                 }
             }
-            Event::Connected { engine, mut beside } => {
+            Event::Connected { engine, mut background } => {
                 self.engine_used = Some(engine);
-                self.beside.append(&mut beside);
+                self.background.append(&mut background);
                 self.progress.connected += 1;
             }
             Event::Record { thread, record } => {

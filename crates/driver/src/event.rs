@@ -13,7 +13,7 @@ pub(crate) enum Event {
     /// The load is to end at once, and nobody wants to know what came of it.
     Abandon(LoadError),
     /// A thread has connected its clients.
-    Connected { engine: EngineUsed, beside: Vec<i32> },
+    Connected { engine: EngineUsed, background: Vec<i32> },
     /// A thread's interval is over.
     Record { thread: usize, record: Box<Record> },
     /// Something happened to a client.

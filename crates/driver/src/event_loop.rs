@@ -456,11 +456,11 @@ impl<'a, I: Io> EventLoop<'a, I> {
     fn release_waiting(&mut self) {
         for at in 0..self.clients.len() {
             let client = &self.clients[at];
-            let is_beside = client.group > 0;
+            let is_background = client.group > 0;
             match client.state {
                 State::Throttled | State::Thinking => {}
-                State::Sleeping | State::BackingOff if is_beside => {}
-                State::Waiting(_) if is_beside => {
+                State::Sleeping | State::BackingOff if is_background => {}
+                State::Waiting(_) if is_background => {
                     // Where that can't be, it is cut off with the others.
                     let _ = client.cancel_key.as_ref().map(|key| self.server.cancel(key));
                     continue;

@@ -45,4 +45,4 @@ pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Ver
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
 pub use process::{Next, Process};
 pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord, TransactionSpan};
-pub use serve::{APPLICATION_NAME, BESIDE_NAME, Ended, serve};
+pub use serve::{APPLICATION_NAME, BACKGROUND_APPLICATION_NAME, Ended, serve};

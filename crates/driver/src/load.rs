@@ -18,7 +18,7 @@ pub struct Load {
     /// The clients that are measured.
     pub main: Group,
     /// Others that do something else at the same time.
-    pub beside: Vec<Group>,
+    pub background: Vec<Group>,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Number of event-loop threads, at least 1 and at most as many as there are clients.
@@ -56,7 +56,7 @@ impl Load {
         Self {
             connection,
             main,
-            beside: Vec::new(),
+            background: Vec::new(),
             protocol: Protocol::Simple,
             threads: u32::try_from(seeds.threads.len()).unwrap_or(u32::MAX),
             seeds,
@@ -76,7 +76,7 @@ impl Load {
 
     /// All groups: the one that is measured, then those beside it.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
-        iter::once(&self.main).chain(&self.beside)
+        iter::once(&self.main).chain(&self.background)
     }
 
     /// Number of clients of all groups.

@@ -8,9 +8,9 @@ use crate::record::Record;
 
 /// Is told of a load as it runs, on the thread that called [`run`](crate::run).
 pub trait Observer {
-    /// Every client is connected; it took so long. `beside` has the process ids of the backends of clients beside the main
+    /// Every client is connected; it took so long. `background` has the process ids of the backends of clients beside the main
     /// group.
-    fn connected(&mut self, took: Duration, beside: &[i32]);
+    fn connected(&mut self, took: Duration, background: &[i32]);
     /// The load begins, now.
     fn started(&mut self, at: ClockReading);
     /// An interval is over, or the last one is cut short by the end of the load or of a phase.

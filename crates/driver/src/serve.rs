@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::message::{self, Reply, Request, VERSION};
 use model::record::ClockReading;
-use model::workload::{Beside, Workload};
+use model::workload::{BackgroundWorkload, Workload};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use script::{EvalError, Names, Script, Seeds, Value, Variables};
 
@@ -28,7 +28,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// What the load's sessions call themselves in `pg_stat_activity`: there they are told from others by it.
 pub const APPLICATION_NAME: &str = "pgdyno";
 /// The same of sessions of workloads beside it.
-pub const BESIDE_NAME: &str = "pgdyno-beside";
+pub const BACKGROUND_APPLICATION_NAME: &str = "pgdyno-beside";
 
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) ->
     if let Some(cpus) = &load.cpus {
         keep_to(cpus)?;
     }
-    let names = beside(&load.workload).map(|beside| beside.workload.name().to_owned()).collect();
+    let names = background(&load.workload).map(|background| background.workload.name().to_owned()).collect();
     let load = of_message(&load)?;
     let control = Control::default();
     let stopper = control.stopper();
@@ -124,7 +124,7 @@ fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
 
 /// The load that a runner asks for.
 fn of_message(load: &message::Load) -> Result<Load, LoadError> {
-    let clients = beside(&load.workload).map(|beside| beside.clients).sum::<u32>() + load.clients;
+    let clients = background(&load.workload).map(|background| background.clients).sum::<u32>() + load.clients;
     let seeds = Seeds::draw(load.seed, clients as usize, load.threads as usize, false);
     let known = [
         ("scale", Some(i64::from(load.scale))),
@@ -133,12 +133,12 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
     ];
     let main = Group { clients: load.clients, ..group(&load.workload, str::to_owned, load.rate, &known)? };
     let mut others = Vec::new();
-    for beside in beside(&load.workload) {
-        let group = group(&beside.workload, |script| beside.script(script), beside.rate, &known)?;
+    for background in background(&load.workload) {
+        let group = group(&background.workload, |script| background.script(script), background.rate, &known)?;
         others.push(Group {
-            clients: beside.clients,
-            application_name: Some(BESIDE_NAME.to_owned()),
-            start: beside.start.duration(),
+            clients: background.clients,
+            application_name: Some(BACKGROUND_APPLICATION_NAME.to_owned()),
+            start: background.start.duration(),
             ..group
         });
     }
@@ -151,7 +151,7 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
         connect_params(&load.connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
     connection.application_name = Some(APPLICATION_NAME.to_owned());
     Ok(Load {
-        beside: others,
+        background: others,
         protocol: load.protocol,
         length: Some(Duration::from_micros(load.duration_us)),
         warmup: Duration::from_micros(load.warmup_us),
@@ -163,8 +163,8 @@ fn of_message(load: &message::Load) -> Result<Load, LoadError> {
 }
 
 /// What runs beside a workload.
-fn beside(workload: &Workload) -> impl Iterator<Item = &Beside> {
-    workload.custom().into_iter().flat_map(|custom| &custom.beside)
+fn background(workload: &Workload) -> impl Iterator<Item = &BackgroundWorkload> {
+    workload.custom().into_iter().flat_map(|custom| &custom.background)
 }
 
 /// The clients of a workload, whose number is to be set. `called` is what its scripts are called.
@@ -242,9 +242,9 @@ impl<W: Write> Teller<'_, W> {
 }
 
 impl<W: Write> Observer for Teller<'_, W> {
-    fn connected(&mut self, took: Duration, beside: &[i32]) {
+    fn connected(&mut self, took: Duration, background: &[i32]) {
         let connect_us = took.as_micros() as u64;
-        self.reply(&Reply::Connected { connect_us, beside: beside.to_vec() });
+        self.reply(&Reply::Connected { connect_us, background: background.to_vec() });
     }
 
     fn started(&mut self, at: ClockReading) {

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use model::message::{BesideOutcome, Interval, Latency, Outcome, Phase, ScriptInterval, TransactionSpan};
+use model::message::{BackgroundOutcome, Interval, Latency, Outcome, Phase, ScriptInterval, TransactionSpan};
 
 use crate::error::LoadError;
 use crate::load::Load;
@@ -19,7 +19,7 @@ pub(crate) struct Summary {
     script_names: Vec<String>,
     /// How many of them are of the main group.
     main: usize,
-    beside: Vec<Beside>,
+    background: Vec<Background>,
     open_loop: bool,
     /// The end of the last interval.
     told_until_ns: u64,
@@ -36,10 +36,10 @@ pub(crate) struct Summary {
 }
 
 /// What is counted of a group beside the main one.
-struct Beside {
+struct Background {
     /// Its scripts' numbers.
     scripts: Range<usize>,
-    told: BesideOutcome,
+    outcome: BackgroundOutcome,
     window: Histogram<u64>,
 }
 
@@ -49,22 +49,22 @@ impl Summary {
         let scripts = load.groups().flat_map(|group| &group.scripts);
         let main = load.main.scripts.len();
         let mut first = main;
-        let beside = load.beside.iter().zip(names).map(|(group, workload)| {
+        let background = load.background.iter().zip(names).map(|(group, workload)| {
             let scripts = first..first + group.scripts.len();
             first = scripts.end;
-            let told = BesideOutcome {
+            let outcome = BackgroundOutcome {
                 workload,
                 transactions: 0,
                 window_transactions: 0,
                 failed_transactions: 0,
                 latency: None,
             };
-            Ok(Beside { scripts, told, window: latencies()? })
+            Ok(Background { scripts, outcome, window: latencies()? })
         });
         Ok(Self {
             script_names: scripts.map(|script| script.script.name().to_owned()).collect(),
             main,
-            beside: beside.collect::<Result<_, LoadError>>()?,
+            background: background.collect::<Result<_, LoadError>>()?,
             open_loop: load.main.arrivals.is_open(),
             told_until_ns: 0,
             warmup: 0,
@@ -92,12 +92,13 @@ impl Summary {
         let mut scripts = Vec::with_capacity(record.scripts.len());
         for (number, (name, script)) in self.script_names.iter().zip(&record.scripts).enumerate() {
             let transactions = script.latency.len();
-            let beside = self.beside.iter_mut().find(|beside| beside.scripts.contains(&number));
-            if let Some(beside) = beside {
-                beside.told.failed_transactions += script.failures.sum();
-                beside.told.transactions += transactions;
+            let background =
+                self.background.iter_mut().find(|background| background.scripts.contains(&number));
+            if let Some(background) = background {
+                background.outcome.failed_transactions += script.failures.sum();
+                background.outcome.transactions += transactions;
                 if record.phase == Phase::Measure {
-                    add(&mut beside.window, &script.latency)?;
+                    add(&mut background.window, &script.latency)?;
                 }
             } else {
                 self.failed += script.failures.sum();
@@ -130,14 +131,14 @@ impl Summary {
         // Rounded at both ends, so that an interval begins where the one before ended.
         let start_us = start_ns / 1_000;
         let lag = record.lag;
-        let beside = scripts.split_off(self.main);
+        let background = scripts.split_off(self.main);
         let spans = record.spans.iter().map(|span| self.span(span)).collect();
         Ok(Interval {
             start_us,
             width_us: end_ns / 1_000 - start_us,
             phase: record.phase,
             scripts,
-            beside,
+            background,
             spans,
             busy: Some(record.busy),
             lag_max_us: Some(lag.max_ns as f64 / 1e3),
@@ -168,7 +169,7 @@ impl Summary {
             failed_transactions: self.failed,
             latency: (!self.window.is_empty()).then(|| in_figures(&self.window)),
             service: self.service.as_ref().filter(|service| !service.is_empty()).map(in_figures),
-            beside: self.beside.iter().map(Beside::outcome).collect(),
+            background: self.background.iter().map(Background::outcome).collect(),
             connections: outcome.connections,
             commits: self.commits,
             silent_commits: self.silent_commits,
@@ -180,12 +181,12 @@ impl Summary {
     }
 }
 
-impl Beside {
-    fn outcome(&self) -> BesideOutcome {
-        let mut told = self.told.clone();
-        told.window_transactions = self.window.len();
-        told.latency = (!self.window.is_empty()).then(|| in_figures(&self.window));
-        told
+impl Background {
+    fn outcome(&self) -> BackgroundOutcome {
+        let mut outcome = self.outcome.clone();
+        outcome.window_transactions = self.window.len();
+        outcome.latency = (!self.window.is_empty()).then(|| in_figures(&self.window));
+        outcome
     }
 }
 

@@ -177,9 +177,10 @@ impl<W: Write> TransactionLog<W> {
         let out = &mut self.out;
         write!(out, "{} {}", interval.start_us / SECOND_US, interval.latency.count)?;
         interval.latency.write(out)?;
-        match self.with_lag {
-            true => interval.lag.write(out)?,
-            false => Sums::default().write(out)?,
+        if self.with_lag {
+            interval.lag.write(out)?
+        } else {
+            Sums::default().write(out)?
         }
         writeln!(
             out,

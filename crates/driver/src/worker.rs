@@ -108,8 +108,8 @@ impl Worker {
         if !event_loop.connect_all()? {
             return event_loop.close();
         }
-        let beside = event_loop.beside();
-        let _ = self.events.send(Event::Connected { engine: engine_used, beside });
+        let background = event_loop.background();
+        let _ = self.events.send(Event::Connected { engine: engine_used, background });
         // Without a start there is no load.
         let Ok(origin_ns) = self.start.recv() else { return event_loop.close() };
         let late_ns = load.latency_limit.map(|limit| limit.as_nanos() as u64);

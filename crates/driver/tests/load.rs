@@ -6,6 +6,7 @@ mod harness;
 use model::message::{Endpoint, Phase, Reply, Request};
 use model::workload::{Protocol, Workload};
 use rustix::process::Signal;
+use strum::VariantArray;
 
 use harness::{Bench, Driver, MAJORS, allocations, load, unlimited};
 
@@ -22,13 +23,13 @@ fn the_server_counts_the_same_transactions_18() {
 /// The server's count of commits is the driver's, to the last one, for each script and protocol.
 fn counts_the_same_transactions(major: &'static str) {
     let bench = Bench::shared_of(major);
-    for protocol in Protocol::ALL {
+    for &protocol in Protocol::VARIANTS {
         for workload in Workload::BUILTIN {
             let mut load = load(bench.unix());
             (load.workload, load.protocol) = (workload.clone(), protocol);
             let told = Driver::run(&load);
             let outcome = &told.outcome;
-            let what = format!("{major} {} {}", workload.name(), protocol.name());
+            let what = format!("{major} {} {}", workload.name(), protocol.as_str());
             assert!(told.transactions() > 0, "{what}: {outcome:?}");
             assert_eq!((outcome.failed_transactions, outcome.stopped_early), (0, false), "{what}");
             assert_eq!(outcome.window_us, load.duration_us, "{what}");
@@ -181,7 +182,7 @@ fn without_the_tables_the_reason_is_told() {
     let bench = Bench::shared();
     let mut load = load(bench.unix());
     load.connection.database = "postgres".to_owned();
-    for protocol in Protocol::ALL {
+    for &protocol in Protocol::VARIANTS {
         load.protocol = protocol;
         let told = Driver::run(&load);
         assert!(told.outcome.stopped_early);
@@ -277,13 +278,13 @@ fn many_clients_connect_through_a_short_backlog() {
 #[test]
 fn answers_may_come_byte_by_byte() {
     let bench = Bench::shared();
-    for protocol in Protocol::ALL {
+    for &protocol in Protocol::VARIANTS {
         let mut load = load(bench.byte_by_byte());
         (load.workload, load.protocol, load.clients, load.threads) = (Workload::TpcbLike, protocol, 2, 1);
         let told = Driver::run(&load);
         assert!(told.outcome.window_transactions > 0);
         assert_eq!(told.outcome.failed_transactions, 0, "{:?}", told.deaths);
-        bench.assert_commits(told.transactions() + told.outcome.other_commits, protocol.name());
+        bench.assert_commits(told.transactions() + told.outcome.other_commits, protocol.as_str());
     }
 }
 
@@ -299,7 +300,7 @@ fn what_is_no_postgresql_is_told() {
 #[test]
 fn a_transaction_allocates_nothing() {
     let bench = Bench::shared();
-    for protocol in Protocol::ALL {
+    for &protocol in Protocol::VARIANTS {
         let mut load = load(bench.unix());
         load.protocol = protocol;
         (load.warmup_us, load.interval_us) = (0, 10_000_000);
@@ -316,7 +317,7 @@ fn a_transaction_allocates_nothing() {
             more < 100,
             "{more} allocations more in {} transactions more, {}",
             many - few,
-            protocol.name()
+            protocol.as_str()
         );
     }
 }

@@ -424,7 +424,7 @@ fn size_does_not_matter() {
 }
 
 /// A group beside the clients of [`load`], of two.
-fn beside(script: &str, transactions: Option<u64>) -> Group {
+fn background(script: &str, transactions: Option<u64>) -> Group {
     let mut names = Names::default();
     let script = Script::parse("beside", script, &mut names).unwrap();
     Group {
@@ -440,7 +440,7 @@ fn groups_have_scripts_numbers_and_an_end_of_their_own() {
     let bench = Bench::shared();
     // A client that had another's script or number would divide by zero.
     let mut load = load(&bench.unix(), &["select 1 / (:client_id - 2);", "\\set a 1\nselect 1 / :a;"], 6);
-    load.beside = vec![beside("\\set a :client_id\nselect 1 / (2 - :a);", Some(3))];
+    load.background = vec![background("\\set a :client_id\nselect 1 / (2 - :a);", Some(3))];
     load.seeds = Seeds::draw(7, 4, 3, false);
     for threads in [1, 3] {
         load.threads = threads;
@@ -472,11 +472,11 @@ fn clients_begin_one_after_the_other_and_failures_have_spans() {
     let late = Group {
         start: Duration::from_millis(100),
         stagger: Duration::from_millis(150),
-        ..beside("\\if :client_id = 1\nselect 1 / 0;\n\\endif\nselect 2;", Some(1))
+        ..background("\\if :client_id = 1\nselect 1 / 0;\n\\endif\nselect 2;", Some(1))
     };
     // One that would begin after the end does not begin.
-    let never = Group { start: Duration::from_secs(60), ..beside("select 3;", None) };
-    load.beside = vec![late, never];
+    let never = Group { start: Duration::from_secs(60), ..background("select 3;", None) };
+    load.background = vec![late, never];
     load.errors.otherwise = OnError::Count;
     load.seeds = Seeds::draw(7, 6, 1, false);
     on_each_engine(&load, |told| {
@@ -511,12 +511,12 @@ fn what_runs_beside_a_load_is_cut_short_at_its_end_and_has_not_failed() {
     for (connection, protocol) in [(bench.unix(), Protocol::Prepared), (bench.tcp(), Protocol::Simple)] {
         let mut load = load(&connection, &["select 1;"], 0);
         (load.length, load.main.transactions) = (Some(Duration::from_millis(300)), None);
-        load.beside = vec![
-            beside("begin;\nselect pg_sleep(600);\ncommit;", None),
-            beside("begin;\nselect 1;\n\\sleep 600 s\ncommit;", None),
-            beside("\\startpipeline\nselect 2;\nselect pg_sleep(600);\n\\endpipeline", None),
+        load.background = vec![
+            background("begin;\nselect pg_sleep(600);\ncommit;", None),
+            background("begin;\nselect 1;\n\\sleep 600 s\ncommit;", None),
+            background("\\startpipeline\nselect 2;\nselect pg_sleep(600);\n\\endpipeline", None),
         ];
-        load.beside.truncate(if protocol == Protocol::Simple { 2 } else { 3 });
+        load.background.truncate(if protocol == Protocol::Simple { 2 } else { 3 });
         load.protocol = protocol;
         load.seeds = Seeds::draw(7, load.clients() as usize, 1, false);
         on_each_engine(&load, |told| {

@@ -30,9 +30,10 @@ pub fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {
         command.pre_exec(move || {
             rustix::process::set_parent_process_death_signal(Some(signal))?;
             // The parent may have died before it was set.
-            match rustix::process::getppid() == Some(parent) {
-                true => Ok(()),
-                false => Err(rustix::io::Errno::CANCELED.into()),
+            if rustix::process::getppid() == Some(parent) {
+                Ok(())
+            } else {
+                Err(rustix::io::Errno::CANCELED.into())
             }
         });
     }

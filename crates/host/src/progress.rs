@@ -20,8 +20,5 @@ pub trait Progress: Sync {
 
 /// Ends a long step where the user wants to stop.
 pub fn unless_interrupted(progress: &dyn Progress) -> Result<(), Error> {
-    match progress.interrupted() {
-        true => Err(Error::Interrupted),
-        false => Ok(()),
-    }
+    if progress.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
 }

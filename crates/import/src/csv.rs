@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use model::cell::RecordedCell;
 use model::factor::Factor;
 use model::record::Latency;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::error::{BadRow, ImportError};
 use crate::file::Source;
@@ -30,7 +31,8 @@ pub struct Mapping {
 }
 
 /// A figure of a distribution of latencies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum LatencyFigure {
     /// Arithmetic mean.
     Mean,
@@ -47,43 +49,16 @@ pub enum LatencyFigure {
     /// 99th percentile.
     P99,
     /// 99.9th percentile.
+    #[strum(serialize = "p99.9")]
     P999,
     /// Largest.
     Max,
 }
 
 impl LatencyFigure {
-    /// Each there is.
-    pub const ALL: [Self; 9] = [
-        Self::Mean,
-        Self::Stddev,
-        Self::Min,
-        Self::P50,
-        Self::P90,
-        Self::P95,
-        Self::P99,
-        Self::P999,
-        Self::Max,
-    ];
-
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Stddev => "stddev",
-            Self::Min => "min",
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::P999 => "p99.9",
-            Self::Max => "max",
-        }
-    }
-
-    /// The figure of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|figure| figure.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Where it is kept.
@@ -114,7 +89,7 @@ impl Mapping {
         }
         put("columns.tps".to_owned(), &self.tps);
         for (figure, column) in &self.latency_ms {
-            put(format!("columns.latency_ms.{}", quoted(figure.name())), column);
+            put(format!("columns.latency_ms.{}", quoted(figure.as_str())), column);
         }
         for (key, column) in [("repeat", &self.repeat), ("started", &self.started)] {
             if let Some(column) = column {

@@ -79,7 +79,7 @@ impl Draft {
                 tps,
                 latency: None,
                 service: None,
-                beside: Vec::new(),
+                background: Vec::new(),
                 connect_us: None,
                 driver_cpu_us: None,
                 driver_busy_max: None,

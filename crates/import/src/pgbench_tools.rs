@@ -126,9 +126,12 @@ fn set_rest(
     names: &Names,
     levels: &BTreeMap<Factor, String>,
 ) -> Result<(), BadRow> {
-    let mut set = |factor: Factor, column: &Column, level: &str| match levels.contains_key(&factor) {
-        true => Ok(()),
-        false => draft.cell.set(factor, level).map_err(|message| row.bad(column, message)),
+    let mut set = |factor: Factor, column: &Column, level: &str| {
+        if levels.contains_key(&factor) {
+            Ok(())
+        } else {
+            draft.cell.set(factor, level).map_err(|message| row.bad(column, message))
+        }
     };
     if let Some((column, number)) = columns.set.as_ref().and_then(|column| Some((column, row.text(column)?)))
     {

@@ -87,10 +87,7 @@ impl Table {
 
     /// The same where the table need not have it.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<Column>, ImportError> {
-        match self.heads.iter().any(|head| head == name) {
-            true => self.column(name).map(Some),
-            false => Ok(None),
-        }
+        if self.heads.iter().any(|head| head == name) { self.column(name).map(Some) } else { Ok(None) }
     }
 
     /// Makes something of each row. Where some are bad: nothing, or what the others are beside the bad ones.

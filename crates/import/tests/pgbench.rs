@@ -86,14 +86,14 @@ fn progress_reports_are_a_series_wherever_they_stand() {
     let seconds: Vec<u64> =
         within.intervals.iter().map(|interval| interval.scripts[0].transactions).collect();
     assert_eq!((seconds, within.intervals[0].scripts[0].script.as_str()), (vec![600, 620], "insert.sql"));
-    let beside = draft(&Run {
+    let background = draft(&Run {
         output: Some(data("v15-threads.out")),
         progress: Some(data("threads.err")),
         ..Run::default()
     });
-    assert_eq!(beside.intervals.len(), 2);
-    assert_eq!(beside.intervals[1].scripts[0].failed, Some(0));
-    let mean = beside.metrics.get("pgbench.latency_mean_us", None).unwrap();
+    assert_eq!(background.intervals.len(), 2);
+    assert_eq!(background.intervals[1].scripts[0].failed, Some(0));
+    let mean = background.metrics.get("pgbench.latency_mean_us", None).unwrap();
     assert_eq!(mean.points[1].value, Some(462.0));
     let other = Run { progress: Some(data("v9.0.out")), output: Some(data("v9.0.out")), ..Run::default() };
     assert!(refused(&other).contains("no progress report"));

@@ -83,9 +83,10 @@ pub fn fetch_kernel(
     base: &Path,
     progress: &dyn Progress,
 ) -> Result<Fetched, Error> {
-    match is_path(label) {
-        true => Ok(Fetched { kernel: in_place::kernel(label, base)?, before: None }),
-        false => fetch_package(cache, &label.parse()?, progress),
+    if is_path(label) {
+        Ok(Fetched { kernel: in_place::kernel(label, base)?, before: None })
+    } else {
+        fetch_package(cache, &label.parse()?, progress)
     }
 }
 

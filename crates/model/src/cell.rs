@@ -299,8 +299,8 @@ impl fmt::Display for Cell {
             self.workload.name(),
             self.scale,
             self.clients,
-            self.protocol.name(),
-            self.transport.name(),
+            self.protocol.as_str(),
+            self.transport.as_str(),
             self.duration,
         )?;
         let recorded = RecordedCell::from(self.clone());

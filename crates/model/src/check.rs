@@ -74,7 +74,7 @@ impl<'a> Checked<'a> {
         }
         for (name, table) in &campaign.workloads {
             plain(name, "name of a workload")?;
-            if Workload::by_name(name.get_ref()).is_some() {
+            if Workload::builtin(name.get_ref()).is_some() {
                 return Err(SpecError::at(
                     name,
                     format!("`{}` is a built-in workload", name.get_ref()),

@@ -71,7 +71,7 @@ pub struct Server {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Build {
     /// Build system (default: as the source has it).
-    #[cfg_attr(test, schemars(extend("enum" = crate::schema::names(&crate::server::BuildSystem::ALL))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::server::BuildSystem>())))]
     pub system: Option<Spanned<String>>,
     /// Options for `configure` or `meson setup`.
     #[serde(default)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::definitions::Definitions;
 use crate::machine::NotStorage;
 use crate::units::{NotASize, NotASpan, Span};
-use crate::value::{Spanned, SpecError};
+use crate::value::{Spanned, SpecError, Word, names};
 
 pub mod acceleration;
 pub mod cache;
@@ -376,22 +376,18 @@ fn count(factor: &'static str, text: &str) -> Result<u32, LevelError> {
     count.ok_or_else(|| LevelError::NoCount { factor, text: text.to_owned() })
 }
 
-/// One of a fixed set of levels, by its name.
-fn named<T: Copy>(
-    factor: &'static str,
-    text: &str,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
-) -> Result<T, LevelError> {
-    all.iter().copied().find(|level| name(*level) == text).ok_or_else(|| {
-        let expected: Vec<&str> = all.iter().map(|level| name(*level)).collect();
-        LevelError::NoLevel { factor, text: text.to_owned(), expected: expected.join(", ") }
+/// Level that is one of a fixed list of words.
+fn named<T: Word>(factor: &'static str, text: &str) -> Result<T, LevelError> {
+    text.parse().map_err(|_| LevelError::NoLevel {
+        factor,
+        text: text.to_owned(),
+        expected: names::<T>().join(", "),
     })
 }
 
-/// JSON schema of names.
-fn names(names: &[&str]) -> Value {
-    json!({ "enum": names })
+/// JSON schema of a fixed list of words.
+fn words<T: Word>() -> Value {
+    json!({ "enum": names::<T>() })
 }
 
 /// JSON schema of whole numbers from 1.

@@ -7,12 +7,28 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// What is told of the machine itself: its kernel, its processors, its storage, as they are.
 pub const HOST: &str = "host";
 
 /// What executes the instructions of kernel and server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Acceleration {
     /// The machine itself: there is no virtual one.
@@ -27,22 +43,9 @@ pub enum Acceleration {
 }
 
 impl Acceleration {
-    /// Every one there is.
-    pub const ALL: [Self; 4] = [Self::None, Self::Kvm, Self::Tcg, Self::Icount];
-
     /// Its name in campaigns and bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-            Self::Icount => "icount",
-        }
-    }
-
-    /// The one of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|acceleration| acceleration.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Whether there is a virtual machine.
@@ -57,7 +60,10 @@ impl Acceleration {
 }
 
 /// How QEMU caches a disk (`cache=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DiskCache {
     /// Past the host's page cache.
     None,
@@ -73,19 +79,9 @@ pub enum DiskCache {
 }
 
 impl DiskCache {
-    /// Every mode there is.
-    pub const ALL: [Self; 5] =
-        [Self::None, Self::Writeback, Self::Writethrough, Self::Directsync, Self::Unsafe];
-
     /// Its name in campaigns, which is QEMU's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Writeback => "writeback",
-            Self::Writethrough => "writethrough",
-            Self::Directsync => "directsync",
-            Self::Unsafe => "unsafe",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Whether the host's page cache is passed by, which native asynchronous I/O needs.
@@ -95,7 +91,10 @@ impl DiskCache {
 }
 
 /// How QEMU reads and writes a disk's file (`aio=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum DiskAio {
     /// Threads that wait.
     #[default]
@@ -107,16 +106,9 @@ pub enum DiskAio {
 }
 
 impl DiskAio {
-    /// Every way there is.
-    pub const ALL: [Self; 3] = [Self::Threads, Self::Native, Self::IoUring];
-
     /// Its name in campaigns, which is QEMU's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::Native => "native",
-            Self::IoUring => "io_uring",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -149,7 +141,7 @@ impl fmt::Display for Storage {
         match self {
             Self::Host => f.write_str(HOST),
             Self::Memory => f.write_str("memory"),
-            Self::Virtio { cache, aio } => write!(f, "virtio-{}-{}", cache.name(), aio.name()),
+            Self::Virtio { cache, aio } => write!(f, "virtio-{}-{}", cache.as_str(), aio.as_str()),
         }
     }
 }
@@ -161,9 +153,7 @@ impl FromStr for Storage {
         let virtio = || {
             let modes = text.strip_prefix("virtio-")?;
             let (cache, aio) = modes.split_once('-')?;
-            let cache = DiskCache::ALL.into_iter().find(|mode| mode.name() == cache)?;
-            let aio = DiskAio::ALL.into_iter().find(|way| way.name() == aio)?;
-            Some(Self::Virtio { cache, aio })
+            Some(Self::Virtio { cache: cache.parse().ok()?, aio: aio.parse().ok()? })
         };
         match text {
             HOST => Ok(Self::Host),
@@ -251,8 +241,8 @@ mod tests {
     #[test]
     fn storage_is_read_as_it_is_written() {
         let mut all = vec![Storage::Host, Storage::Memory];
-        for cache in DiskCache::ALL {
-            all.extend(DiskAio::ALL.map(|aio| Storage::Virtio { cache, aio }));
+        for &cache in DiskCache::VARIANTS {
+            all.extend(DiskAio::VARIANTS.iter().map(|&aio| Storage::Virtio { cache, aio }));
         }
         for storage in all {
             assert_eq!(storage.to_string().parse(), Ok(storage));

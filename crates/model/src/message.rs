@@ -11,7 +11,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver that says another one in its `Hello` is not used.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// From the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,7 +104,7 @@ pub enum Reply {
         /// Time it took to connect all clients, in microseconds.
         connect_us: u64,
         /// Process ids of the backends that serve workloads beside the one that is measured.
-        beside: Vec<i32>,
+        background: Vec<i32>,
     },
     /// The load begins now.
     Started {
@@ -160,8 +160,8 @@ pub struct Interval {
     pub phase: Phase,
     /// One entry a script, in the load's order.
     pub scripts: Vec<ScriptInterval>,
-    /// The same of the workloads beside it, each script named [`Beside::script`](crate::workload::Beside::script).
-    pub beside: Vec<ScriptInterval>,
+    /// The same of the workloads beside it, each script named [`BackgroundWorkload::script`](crate::workload::Beside::script).
+    pub background: Vec<ScriptInterval>,
     /// Transactions that ended, of workloads whose spans are asked for; in no order.
     pub spans: Vec<TransactionSpan>,
     /// Share of the time that the busiest driver thread was not waiting for its sockets, 0 to 1; none where it is not
@@ -237,7 +237,7 @@ pub struct Outcome {
     /// The same from the start as it was: service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
     /// What came of each workload beside it, in their order.
-    pub beside: Vec<BesideOutcome>,
+    pub background: Vec<BackgroundOutcome>,
     /// Connections that were opened.
     pub connections: u64,
     /// Commits that the server told of, in any phase: one for each transaction of pgbench's scripts, none, one or more
@@ -257,7 +257,7 @@ pub struct Outcome {
 
 /// Totals of a workload beside the one that is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BesideOutcome {
+pub struct BackgroundOutcome {
     /// The workload's name.
     pub workload: String,
     /// Succeeded transactions in any phase.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::units::Span;
 
@@ -21,9 +22,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Samples a second where nothing is said: odd, so that nothing which happens at full tenths is always met or
+    /// Samples a second by default: odd, so that nothing which happens at full tenths of a second is always met or
     /// always missed.
-    pub const USUAL_HZ: u32 = 99;
+    pub const DEFAULT_HZ: u32 = 99;
 
     /// How much of a measured window is profiled. With copies of stacks, which are large, it is no more than gives
     /// [`MOST_COPIES`] when all processors are busy, unless the campaign says how much it is to be.
@@ -62,10 +63,12 @@ pub const MOST_COPIES: u64 = 32_768;
 pub const COPY_BYTES: u32 = 8192;
 
 /// A way to find the callers of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Unwinding {
     /// The kernel follows frame pointers at each sample: cheap, and blind in programs that have none.
     #[serde(rename = "fp")]
+    #[strum(serialize = "fp")]
     FramePointers,
     /// The kernel copies the top of the stack at each sample, which is unwound afterwards by the tables for exceptions
     /// (DWARF call frame information), which nearly all programs have.
@@ -74,25 +77,15 @@ pub enum Unwinding {
 }
 
 impl Unwinding {
-    /// Every way there is.
-    pub const ALL: [Self; 2] = [Self::FramePointers, Self::Dwarf];
-
     /// Its name in campaigns and bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FramePointers => "fp",
-            Self::Dwarf => "dwarf",
-        }
-    }
-
-    /// The one of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|unwinding| unwinding.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// What was sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Scope {
     /// Whatever ran on the machine.
     Machine,
@@ -102,16 +95,8 @@ pub enum Scope {
 
 impl Scope {
     /// Its name in bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Machine => "machine",
-            Self::Processes => "processes",
-        }
-    }
-
-    /// The one of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Machine, Self::Processes].into_iter().find(|scope| scope.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -230,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_stacks_are_taken_for_a_part_of_a_long_window_unless_it_is_said() {
+    fn copies_of_stacks_are_taken_for_a_part_of_a_long_window_unless_the_campaign_asks_for_more() {
         let profile = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
         let hour = Span::from_us(3_600_000_000);
         assert_eq!(profile.window(hour, Unwinding::FramePointers, 64), hour);

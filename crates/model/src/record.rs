@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::cell::RecordedCell;
 pub use crate::environment::Environment;
@@ -260,7 +261,7 @@ pub struct Summary {
     /// Their service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
     /// What came of each workload beside it, in the workload's order.
-    pub beside: Vec<BesideSummary>,
+    pub background: Vec<BackgroundSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process during the load, user and system, in microseconds.
@@ -280,7 +281,7 @@ pub struct Summary {
 
 /// What a workload brought that ran beside the one that is measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BesideSummary {
+pub struct BackgroundSummary {
     /// Its name.
     pub workload: String,
     /// Its transactions that ended in the window.
@@ -360,7 +361,8 @@ impl Accounting {
 }
 
 /// Whether a trial may be used. The order is from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Status {
     /// May be used.
     Valid,
@@ -371,21 +373,9 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status there is.
-    pub const ALL: [Self; 3] = [Self::Valid, Self::Suspect, Self::Invalid];
-
     /// Its name in tables and bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Suspect => "suspect",
-            Self::Invalid => "invalid",
-        }
-    }
-
-    /// The status of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

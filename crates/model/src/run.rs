@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::factor::Factor;
 use crate::units::Span;
@@ -65,8 +66,9 @@ impl fmt::Display for Repeats {
 }
 
 /// Order of the trials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Order {
     /// One block a repeat, each with every cell once, in random order: slow drift of the machine then falls on all
     /// cells alike.
@@ -75,15 +77,10 @@ pub enum Order {
     Sequential,
 }
 
-impl Order {
-    /// Every order with its name in campaigns.
-    pub(crate) const ALL: [(&'static str, Self); 2] =
-        [("randomized-blocks", Self::RandomizedBlocks), ("sequential", Self::Sequential)];
-}
-
 /// What is done to the tables before each trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Vacuum {
     /// Nothing: the data set has been vacuumed and analyzed when it was filled.
     None,
@@ -96,14 +93,6 @@ pub enum Vacuum {
 }
 
 impl Vacuum {
-    /// Every choice with its name in campaigns.
-    pub(crate) const ALL: [(&'static str, Self); 4] = [
-        ("none", Self::None),
-        ("analyze", Self::Analyze),
-        ("vacuum", Self::Vacuum),
-        ("freeze", Self::Freeze),
-    ];
-
     /// The statement that does it, for all tables of a database.
     pub const fn statement(self) -> Option<&'static str> {
         match self {

@@ -11,11 +11,6 @@ use crate::value::Spanned;
 /// Pattern of a list of processors.
 pub(crate) const PROCESSORS: &str = "^ *[0-9]+ *(- *[0-9]+ *)?(, *[0-9]+ *(- *[0-9]+ *)?)*$";
 
-/// Names of a fixed set of values.
-pub(crate) fn names<T>(all: &[(&'static str, T)]) -> Vec<&'static str> {
-    all.iter().map(|(name, _)| *name).collect()
-}
-
 /// A table has exactly one of these keys.
 pub(crate) fn one_of(keys: &[&str]) -> Value {
     keys.iter().map(|key| json!({ "required": [key] })).collect()

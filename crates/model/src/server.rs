@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::version::VersionRequest;
 
@@ -50,7 +51,22 @@ pub struct Build {
 }
 
 /// What configures a build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildSystem {
     /// `meson setup` and ninja; PostgreSQL 16 and later.
@@ -60,8 +76,10 @@ pub enum BuildSystem {
 }
 
 impl BuildSystem {
-    /// Every build system with its name in campaigns.
-    pub const ALL: [(&'static str, Self); 2] = [("meson", Self::Meson), ("configure", Self::Configure)];
+    /// Its name in campaigns.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A server that runs already.

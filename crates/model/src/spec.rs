@@ -169,7 +169,7 @@ pub struct Run {
     /// Trials of each cell (default 3).
     pub repeats: Option<Spanned<Repeats>>,
     /// Order of the trials (default `randomized-blocks`).
-    #[cfg_attr(test, schemars(extend("enum" = crate::schema::names(&crate::run::Order::ALL))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::run::Order>())))]
     pub order: Option<Spanned<String>>,
     /// Seed of the order and of the scripts' random numbers (default: drawn, and recorded).
     #[cfg_attr(test, schemars(range(min = 0)))]
@@ -187,7 +187,7 @@ pub struct Run {
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,
     /// `VACUUM` or `ANALYZE` before each trial (default `none`: data sets are vacuumed and analyzed when they are filled).
-    #[cfg_attr(test, schemars(extend("enum" = crate::schema::names(&crate::run::Vacuum::ALL))))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::run::Vacuum>())))]
     pub vacuum: Option<Spanned<String>>,
     /// Whether each trial begins with a checkpoint (default true).
     pub checkpoint: Option<bool>,

@@ -3,8 +3,10 @@
 use std::borrow::Borrow;
 use std::fmt::Display;
 use std::ops::Range;
+use std::str::FromStr;
 
 use serde::{Deserialize, de};
+use strum::VariantArray;
 
 /// A value of a campaign with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -111,6 +113,22 @@ pub(crate) fn in_range<T>(
         format!("{what} = {value} is out of range"),
         format!("expected a whole number from {least} to {most}"),
     ))
+}
+
+/// Values that campaigns and bundles name by a fixed list of words.
+pub(crate) trait Word: Copy + Into<&'static str> + FromStr + VariantArray {}
+
+impl<T: Copy + Into<&'static str> + FromStr + VariantArray> Word for T {}
+
+/// All words of a list.
+pub(crate) fn names<T: Word>() -> Vec<&'static str> {
+    T::VARIANTS.iter().map(|value| (*value).into()).collect()
+}
+
+/// The value that a word of a fixed list names.
+pub(crate) fn word<T: Word>(given: &Spanned<String>, what: &str) -> Result<T, SpecError> {
+    let known: Vec<(&str, T)> = T::VARIANTS.iter().map(|value| ((*value).into(), *value)).collect();
+    one_of(given, what, &known)
 }
 
 /// The value that a word names.

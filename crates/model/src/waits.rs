@@ -12,8 +12,8 @@ pub struct Waits {
     pub width_us: u64,
     /// How often it was looked in this span.
     pub looks: u32,
-    /// Who.
-    pub session: Session,
+    /// Kind of the sessions.
+    pub session: SessionKind,
     /// `state` of `pg_stat_activity`: `active`, `idle`, `idle in transaction`, …; none of the server's own processes.
     pub state: Option<String>,
     /// `wait_event_type`, such as `LWLock`; none where it did not wait.
@@ -41,13 +41,13 @@ impl Waits {
 /// Source: PostgreSQL manual, `pg_stat_activity`.
 const IS_ACTIVE: [&str; 2] = ["active", "fastpath function call"];
 
-/// Who is looked at.
+/// Kinds of sessions and processes that are sampled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Session {
+pub enum SessionKind {
     /// One of the load's clients.
     Load,
-    /// A client of a workload beside the load.
-    Beside,
+    /// A client of a background workload.
+    Background,
     /// Another client.
     Other,
     /// A process of the server, by `backend_type`: `checkpointer`, `autovacuum worker`, …; before PostgreSQL 10 there
@@ -55,22 +55,22 @@ pub enum Session {
     Server(String),
 }
 
-impl Session {
-    /// Its name in bundles: `load`, `beside`, `other`, or the server's own.
+impl SessionKind {
+    /// Its name in bundles: `load`, `background`, `other`, or the server's own.
     pub fn name(&self) -> &str {
         match self {
             Self::Load => "load",
-            Self::Beside => "beside",
+            Self::Background => "beside",
             Self::Other => "other",
             Self::Server(name) => name,
         }
     }
 
-    /// The session of that name.
-    pub fn by_name(name: &str) -> Self {
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Self {
         match name {
             "load" => Self::Load,
-            "beside" => Self::Beside,
+            "beside" => Self::Background,
             "other" => Self::Other,
             name => Self::Server(name.to_owned()),
         }

@@ -6,6 +6,7 @@ use std::iter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::units::{Rate, Span};
 
@@ -57,14 +58,15 @@ pub struct Custom {
     pub iterations: Option<u32>,
     /// Whether the start and the end of each transaction are kept.
     pub spans: bool,
-    /// What others do at the same time.
-    pub beside: Vec<Beside>,
+    /// Workloads that run at the same time, with clients of their own.
+    #[serde(rename = "beside")]
+    pub background: Vec<BackgroundWorkload>,
 }
 
 /// A workload that runs at the same time as the one that is measured, with clients of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Beside {
-    /// What they do; it has nothing beside it.
+pub struct BackgroundWorkload {
+    /// What they do, without background workloads of its own.
     pub workload: Workload,
     /// How many they are.
     pub clients: u32,
@@ -74,7 +76,7 @@ pub struct Beside {
     pub start: Span,
 }
 
-impl Beside {
+impl BackgroundWorkload {
     /// The name of one of its scripts among those of the whole load.
     pub fn script(&self, script: &str) -> String {
         let workload = self.workload.name();
@@ -158,18 +160,18 @@ impl Custom {
             stagger: Span::default(),
             iterations: None,
             spans: false,
-            beside: Vec::new(),
+            background: Vec::new(),
         }
     }
 
-    /// It, and those beside it that are not pgbench's.
-    pub fn and_beside(&self) -> impl Iterator<Item = &Self> {
-        iter::once(self).chain(self.beside.iter().filter_map(|beside| beside.workload.custom()))
+    /// This workload and those of its background workloads that are not pgbench's.
+    pub fn with_background(&self) -> impl Iterator<Item = &Self> {
+        iter::once(self).chain(self.background.iter().filter_map(|background| background.workload.custom()))
     }
 }
 
 impl Workload {
-    /// pgbench's.
+    /// pgbench's built-in scripts.
     pub const BUILTIN: [Self; 3] = [Self::TpcbLike, Self::SimpleUpdate, Self::SelectOnly];
 
     /// Its name: pgbench's, or the campaign's.
@@ -210,26 +212,41 @@ impl Workload {
         }
     }
 
-    /// A mark of what it does, by which those of one name are told apart within a run of pgdyno; none of pgbench's.
+    /// A hash of its content, which distinguishes workloads of one name within a run of pgdyno; none for pgbench's.
     pub fn mark(&self) -> Option<String> {
         let mut hasher = DefaultHasher::new();
         self.custom()?.hash(&mut hasher);
         Some(format!("{:08x}", hasher.finish() as u32))
     }
 
-    /// The workload of that name: pgbench's, or else of which nothing but the name is known.
-    pub fn named(name: &str) -> Self {
-        Self::by_name(name).unwrap_or_else(|| Self::Named(name.to_owned()))
+    /// pgbench's built-in script of that name, or else a workload of which only the name is known.
+    pub fn from_name(name: &str) -> Self {
+        Self::builtin(name).unwrap_or_else(|| Self::Named(name.to_owned()))
     }
 
-    /// The one of pgbench's of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
+    /// pgbench's built-in script of that name.
+    pub fn builtin(name: &str) -> Option<Self> {
         Self::BUILTIN.into_iter().find(|workload| workload.name() == name)
     }
 }
 
 /// How statements are sent (pgbench's `--protocol`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// One Query message, values written into the text.
@@ -241,26 +258,29 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Every protocol there is.
-    pub const ALL: [Self; 3] = [Self::Simple, Self::Extended, Self::Prepared];
-
     /// pgbench's name of it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "simple",
-            Self::Extended => "extended",
-            Self::Prepared => "prepared",
-        }
-    }
-
-    /// The protocol of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|protocol| protocol.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// What carries the bytes between driver and target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// A Unix-domain socket.
@@ -270,19 +290,8 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Every transport there is.
-    pub const ALL: [Self; 2] = [Self::Unix, Self::Tcp];
-
     /// Its name in campaigns.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unix => "unix",
-            Self::Tcp => "tcp",
-        }
-    }
-
-    /// The transport of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|transport| transport.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -56,7 +56,7 @@ impl Results<'_> {
         if let Some((method, count)) = self.tables.partitions {
             writeln!(out, "partition method: {}\npartitions: {count}", method.as_str())?;
         }
-        writeln!(out, "query mode: {}", task.protocol.name())?;
+        writeln!(out, "query mode: {}", task.protocol.as_str())?;
         writeln!(out, "number of clients: {}", task.clients)?;
         writeln!(out, "number of threads: {}", task.threads)?;
         if let Some(tries) = task.max_tries {

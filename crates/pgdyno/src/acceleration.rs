@@ -36,5 +36,5 @@ pub(crate) fn decide(file: CampaignFile) -> anyhow::Result<CampaignFile> {
             Acceleration::Icount
         }
     };
-    Ok(file.with_set(&format!("acceleration={}", acceleration.name()))?)
+    Ok(file.with_set(&format!("acceleration={}", acceleration.as_str()))?)
 }

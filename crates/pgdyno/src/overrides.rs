@@ -38,7 +38,7 @@ pub(crate) fn on_the_machine(text: &str) -> Result<String, Usage> {
     let name = Factor::Acceleration.name();
     // What a matrix leaves out is as in `factors`.
     if document.get("factors").is_none_or(|factors| factors.get(name).is_none()) {
-        let level = Array::from_iter([Acceleration::None.name()]);
+        let level = Array::from_iter([Acceleration::None.as_str()]);
         put(document.as_table_mut(), "factors", name, Value::Array(level))
             .map_err(|why| Usage(format!("error: {why}")))?;
     }

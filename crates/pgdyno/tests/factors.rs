@@ -11,7 +11,7 @@ use host::{Cache, Progress};
 use model::cell::Level;
 use model::message::Endpoint;
 use model::record::{Status, Trial};
-use model::waits::Session;
+use model::waits::SessionKind;
 use model::workload::Transport;
 use server::Cluster;
 use support::{Bench, bundle, text};
@@ -138,7 +138,7 @@ fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
     assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
     assert_eq!(trial.accounting.surplus(), Some(0));
     let record = bench.store().load(&trial.id).unwrap();
-    assert!(record.waits.iter().any(|row| row.session == Session::Load), "{:?}", record.waits);
+    assert!(record.waits.iter().any(|row| row.session == SessionKind::Load), "{:?}", record.waits);
     for (metric, of) in [("pg.database.commits", None), ("pg.table.index_scans", Some("pgbench_accounts"))] {
         let series = record.metrics.get(metric, of).unwrap_or_else(|| panic!("no {metric}"));
         assert!(series.points.iter().any(|point| point.value.is_some()), "{series:?}");

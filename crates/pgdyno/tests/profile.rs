@@ -16,7 +16,7 @@ use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 /// Whether it can be tried here; says why not.
 fn can_profile() -> bool {
-    let profile = Profile { hz: Profile::USUAL_HZ, callgraph: None, window: None, off_cpu: None };
+    let profile = Profile { hz: Profile::DEFAULT_HZ, callgraph: None, window: None, off_cpu: None };
     Perf::find(&profile).map_err(skip).is_ok()
 }
 
@@ -157,7 +157,7 @@ fn a_cell_is_measured_and_its_profile_shown() {
 #[test]
 fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
     let profile = Profile {
-        hz: Profile::USUAL_HZ,
+        hz: Profile::DEFAULT_HZ,
         callgraph: None,
         window: None,
         off_cpu: Some(Span::from_us(1_000_000)),

@@ -177,7 +177,7 @@ fn figures_are_those_of_the_bundles() {
             assert_eq!(tps, summary.tps);
             assert_eq!(p99_us, summary.latency.as_ref().unwrap().p99_us);
             assert_eq!(clients, i64::from(trial.cell.clients.into_known().unwrap()));
-            assert_eq!(validity, trial.validity.status.name());
+            assert_eq!(validity, trial.validity.status.as_str());
             assert_eq!(load_started, trial.load_started.unwrap().as_microsecond());
             assert_eq!(findings.contains(r"x'\\"), trial.validity.status == Status::Invalid);
             let readings =

@@ -239,10 +239,10 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
         let summary = trial.summary.as_ref().unwrap();
         let record = bench.store().load(&trial.id).unwrap();
         if trial.cell.workload.known().unwrap().name() == "alone" {
-            assert!(summary.beside.is_empty());
+            assert!(summary.background.is_empty());
             continue;
         }
-        let [busy, once, long] = summary.beside.as_slice() else { panic!("{told}") };
+        let [busy, once, long] = summary.background.as_slice() else { panic!("{told}") };
         // It is cut short at the load's end, and nothing of it counts.
         assert_eq!((long.transactions, long.failed, &long.latency), (0, 0, &None));
         assert_eq!((busy.workload.as_str(), once.workload.as_str()), ("busy", "once.sql"));
@@ -253,7 +253,7 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
         assert!(busy.latency.as_ref().unwrap().mean_us.unwrap() > 10.0 * mean_us, "{summary:?}");
         // Counted second by second, apart.
         let scripts: Vec<&str> =
-            record.intervals[0].beside.iter().map(|script| script.script.as_str()).collect();
+            record.intervals[0].background.iter().map(|script| script.script.as_str()).collect();
         assert_eq!(scripts, ["busy/scan.sql", "once.sql", "long.sql"]);
         assert_eq!(record.intervals[0].scripts[0].script, "select-only");
         let cpu_us = record.metrics.growth("role.run_us", Some("beside"), 500_000, 3_500_000).unwrap();

@@ -47,7 +47,7 @@ fn heading(explained: &CellExplanation) -> String {
     };
     let status = match explained.status {
         Status::Valid => String::new(),
-        status => format!(", {}: `pgdyno store show` says why", status.name()),
+        status => format!(", {}: `pgdyno store show` says why", status.as_str()),
     };
     format!(
         "{} ({trials}{status})\n{:.1} transactions/s, {:.3} ms each; the server's sessions were looked at {} times",

@@ -125,5 +125,5 @@ fn by_nearness(view: &View) -> Vec<String> {
 }
 
 fn trial_is_invalid(trial: &analysis::overview::view::Trial) -> bool {
-    trial.validity == model::record::Status::Invalid.name()
+    trial.validity == model::record::Status::Invalid.as_str()
 }

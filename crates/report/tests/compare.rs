@@ -502,7 +502,7 @@ fn wide() -> Compared {
         for (workload, base) in [("select-only", 14.0), ("tpcb-like", 0.6)] {
             for clients in [1_u32, 8, 128] {
                 let mut cell = cell(server, clients);
-                cell.workload = model::workload::Workload::by_name(workload).unwrap();
+                cell.workload = model::workload::Workload::builtin(workload).unwrap();
                 let grown = base * f64::from(clients).sqrt();
                 let factor = if workload == "select-only" { factor } else { 1.0 };
                 let unstable = if clients == 128 { [0.8, 1.0, 1.1, 0.9, 1.3] } else { [1.0; 5] };

@@ -495,7 +495,7 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
         assert_eq!(stored["event"]["kind"], "trial");
         assert_eq!(stored["event"]["id"], record.trial.id);
         assert_eq!(stored["event"]["cell"], record.trial.cell.to_string());
-        assert_eq!(stored["event"]["validity"], record.trial.validity.status.name());
+        assert_eq!(stored["event"]["validity"], record.trial.validity.status.as_str());
         let ended = listener.next().await.unwrap();
         assert_eq!((&ended["event"]["kind"], &ended["event"]["how"]), (&json!("ended"), &json!("finished")));
     }

@@ -190,7 +190,7 @@ fn ended(at: Timestamp, begun: &TrialBegins, trial: &Trial) -> TrialEnded {
         cell_index: begun.cell_index,
         repeat: begun.repeat,
         attempt: begun.attempt,
-        validity: trial.validity.status.name().to_owned(),
+        validity: trial.validity.status.as_str().to_owned(),
         tps: trial.summary.as_ref().map(|summary| summary.tps),
         reasons: against.map(|finding| finding.evidence.clone()).collect(),
     }

@@ -118,8 +118,8 @@ pub(crate) fn drive(
             }
             Ok(Next::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
-                Reply::Connected { connect_us, beside } => {
-                    on_event(LoadEvent::Connected { background: beside });
+                Reply::Connected { connect_us, background } => {
+                    on_event(LoadEvent::Connected { background });
                     result.connect_us = connect_us;
                 }
                 Reply::Started { at } => {

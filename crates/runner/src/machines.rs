@@ -119,7 +119,7 @@ impl Machines {
         let kernel = cell.kernel.as_ref().and_then(|name| self.kernels.get(name));
         let host = rustix::system::uname();
         VirtualMachine {
-            acceleration: cell.acceleration.name().to_owned(),
+            acceleration: cell.acceleration.as_str().to_owned(),
             emulator: self.emulator.clone(),
             cpus: cpus(cell),
             storage: cell.storage.to_string(),

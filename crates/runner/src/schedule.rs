@@ -308,7 +308,7 @@ mod tests {
                 tps: outcome.unwrap_or(0.0),
                 latency: None,
                 service: None,
-                beside: Vec::new(),
+                background: Vec::new(),
                 connect_us: Some(0),
                 driver_cpu_us: Some(0),
                 driver_busy_max: Some(0.0),

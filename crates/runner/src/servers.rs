@@ -371,7 +371,7 @@ fn origin(cell: &Cell) -> Origin {
 /// The content of a cell's data set.
 pub(crate) fn content(cell: &Cell) -> Content {
     let custom = cell.workload.custom().filter(|custom| {
-        !custom.pgbench_tables || custom.and_beside().any(|workload| !workload.setup.is_empty())
+        !custom.pgbench_tables || custom.with_background().any(|workload| !workload.setup.is_empty())
     });
     let setup = custom.map(|custom| {
         // Checked with the plan.

@@ -3,9 +3,9 @@
 use diagnose::instructions_per_transaction;
 use model::cell::Cell;
 use model::machine::Acceleration;
-use model::message::{BesideOutcome, Outcome, Phase};
+use model::message::{BackgroundOutcome, Outcome, Phase};
 use model::metrics::Metrics;
-use model::record::{BesideSummary, Latency, Summary};
+use model::record::{BackgroundSummary, Latency, Summary};
 
 use crate::load::LoadResult;
 
@@ -26,7 +26,11 @@ pub(crate) fn summarize(load: &LoadResult, outcome: &Outcome, cell: &Cell, metri
         },
         latency: outcome.latency.clone().map(Latency::from),
         service: outcome.service.clone().map(Latency::from),
-        beside: outcome.beside.iter().map(|beside| summarize_background(beside, seconds)).collect(),
+        background: outcome
+            .background
+            .iter()
+            .map(|background| summarize_background(background, seconds))
+            .collect(),
         connect_us: Some(load.connect_us),
         driver_cpu_us: Some(outcome.cpu_us),
         driver_busy_max: window().filter_map(|interval| interval.busy).reduce(f64::max),
@@ -46,12 +50,12 @@ pub(crate) fn window_of(cell: &Cell, window_us: u64) -> (i64, i64) {
     (from_us, from_us + window_us as i64)
 }
 
-fn summarize_background(beside: &BesideOutcome, seconds: f64) -> BesideSummary {
-    BesideSummary {
-        workload: beside.workload.clone(),
-        transactions: beside.window_transactions,
-        failed: beside.failed_transactions,
-        tps: if seconds > 0.0 { beside.window_transactions as f64 / seconds } else { 0.0 },
-        latency: beside.latency.clone().map(Latency::from),
+fn summarize_background(background: &BackgroundOutcome, seconds: f64) -> BackgroundSummary {
+    BackgroundSummary {
+        workload: background.workload.clone(),
+        transactions: background.window_transactions,
+        failed: background.failed_transactions,
+        tps: if seconds > 0.0 { background.window_transactions as f64 / seconds } else { 0.0 },
+        latency: background.latency.clone().map(Latency::from),
     }
 }

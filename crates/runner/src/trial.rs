@@ -480,11 +480,11 @@ fn load(setup: &RunContext, repeat: u32, cell: &Cell, connection: Connection) ->
 
 /// The sessions that collectors count as the load's.
 fn load_sessions(cell: &Cell) -> LoadSessions {
-    let has_background = cell.workload.custom().is_some_and(|custom| !custom.beside.is_empty());
+    let has_background = cell.workload.custom().is_some_and(|custom| !custom.background.is_empty());
     LoadSessions {
         database: server::DATABASE.to_owned(),
         application_name: Some(driver::APPLICATION_NAME.to_owned()),
-        beside: has_background.then(|| driver::BESIDE_NAME.to_owned()),
+        background: has_background.then(|| driver::BACKGROUND_APPLICATION_NAME.to_owned()),
     }
 }
 
@@ -504,8 +504,8 @@ fn account(
     outcome: Option<&Outcome>,
 ) -> Accounting {
     let driver_transactions = outcome.map(|o| {
-        let beside: u64 = o.beside.iter().map(|beside| beside.transactions).sum();
-        o.warmup_transactions + o.window_transactions + o.drain_transactions + beside
+        let background: u64 = o.background.iter().map(|background| background.transactions).sum();
+        o.warmup_transactions + o.window_transactions + o.drain_transactions + background
     });
     let driver_commits = outcome.map(|outcome| outcome.commits);
     let other_commits = outcome.map(|o| o.other_commits + collected.commits);
@@ -542,7 +542,7 @@ fn exit_of(server: &mut ServerHandle, in_doubt: bool) -> Option<String> {
 }
 
 fn has_teardown(custom: &Custom) -> bool {
-    custom.and_beside().any(|workload| !workload.teardown.is_empty())
+    custom.with_background().any(|workload| !workload.teardown.is_empty())
 }
 
 /// Runs the teardown of a trial's workload, up to a statement that is refused; what is worth remembering of it.
@@ -594,7 +594,7 @@ fn happened(
 /// What the gates found.
 fn judged(validity: &Validity, at: Timestamp) -> impl Iterator<Item = Event> {
     validity.findings.iter().map(move |finding| {
-        let kind = format!("judged-{}", finding.status.name());
+        let kind = format!("judged-{}", finding.status.as_str());
         event(at, &kind, format!("{}: {}", finding.gate, finding.evidence))
     })
 }

@@ -192,10 +192,8 @@ impl<'a> Parser<'a, '_> {
             }
         }
         self.expect(Token::CloseParen, "an operator, a comma or )")?;
-        let seed = match function.lacks_seed(arguments.len()) {
-            true => Some(self.slot(DEFAULT_SEED, start)?),
-            false => None,
-        };
+        let seed =
+            if function.lacks_seed(arguments.len()) { Some(self.slot(DEFAULT_SEED, start)?) } else { None };
         let message = match (function, arguments.is_empty()) {
             (Function::Extremum(_), true) => "at least one argument expected",
             _ => "unexpected number of arguments",

@@ -30,10 +30,8 @@ enum Stored {
 impl Variables {
     /// The variables of a load, none of them defined.
     pub fn new(names: &Names) -> Self {
-        let undefined = |(_, name)| match is_valid_variable_name(name) {
-            true => Stored::Undefined,
-            false => Stored::Invalid,
-        };
+        let undefined =
+            |(_, name)| if is_valid_variable_name(name) { Stored::Undefined } else { Stored::Invalid };
         Variables { names: names.clone(), values: names.iter().map(undefined).collect(), texts: Vec::new() }
     }
 

@@ -367,8 +367,9 @@ fn with(options: &str) -> String {
 /// What `initdb` says of an option that it does not have comes from getopt.
 fn initdb_advice(options: &str, output: &str) -> &'static str {
     let unknown = ["unrecognized option", "invalid option", "illegal option"];
-    match !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {
-        true => ": this version has no such option, so leave it out here",
-        false => "",
+    if !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {
+        ": this version has no such option, so leave it out here"
+    } else {
+        ""
     }
 }

@@ -104,10 +104,7 @@ impl ExternalServer {
             place,
             _session: session,
         };
-        let done = match server.changed.is_empty() {
-            true => None,
-            false => Some(server.put_back()?),
-        };
+        let done = if server.changed.is_empty() { None } else { Some(server.put_back()?) };
         Ok((server, done))
     }
 

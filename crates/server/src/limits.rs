@@ -56,12 +56,11 @@ impl Group {
         let refuse = |source| Error::Limit { what: in_words(limits), source };
         let mut wanted = Vec::new();
         wanted.extend((limits.memory != MemoryLimit::NONE).then_some(Controller::Memory));
-        let device = match limits.disk.is_none() {
-            true => None,
-            false => {
-                wanted.push(Controller::Io);
-                Some(device::under(data).map_err(refuse)?)
-            }
+        let device = if limits.disk.is_none() {
+            None
+        } else {
+            wanted.push(Controller::Io);
+            Some(device::under(data).map_err(refuse)?)
         };
         let made = groups::make(Path::new("/"), &wanted, name, note).map_err(refuse)?;
         let place = |controller| {

@@ -49,9 +49,10 @@ pub(crate) fn end_all(data: &Path) -> Result<usize, Error> {
     for pid in postgres_processes(data) {
         signal(pid, Signal::KILL);
     }
-    match none_within(data, OBEY_WITHIN) {
-        true => Ok(found),
-        false => Err(Error::WontStop { pids: postgres_processes(data), directory: data.to_owned() }),
+    if none_within(data, OBEY_WITHIN) {
+        Ok(found)
+    } else {
+        Err(Error::WontStop { pids: postgres_processes(data), directory: data.to_owned() })
     }
 }
 

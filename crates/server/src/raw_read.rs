@@ -139,9 +139,10 @@ impl Server {
         loop {
             let mut next = first.clone().into_os_string();
             next.push(format!(".{}", files.len()));
-            match Path::new(&next).try_exists().doing("look at", Path::new(&next))? {
-                true => files.push(next.into()),
-                false => return Ok((files, 2)),
+            if Path::new(&next).try_exists().doing("look at", Path::new(&next))? {
+                files.push(next.into())
+            } else {
+                return Ok((files, 2));
             }
         }
     }

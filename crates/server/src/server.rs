@@ -85,10 +85,7 @@ impl Server {
         limits: &Limits,
     ) -> Result<Self, Error> {
         let (data, log) = (cluster.data_directory(), cluster.log());
-        let group = match limits.is_none() {
-            true => None,
-            false => Some(Box::new(cluster.group(limits)?)),
-        };
+        let group = if limits.is_none() { None } else { Some(Box::new(cluster.group(limits)?)) };
         let Launched { child, port, log_from } = Launch {
             installation: cluster.installation(),
             user: cluster.user(),

@@ -133,12 +133,13 @@ pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Resul
         if server.pid.is_some() {
             let same_port = start.port.is_none_or(|port| port == server.port());
             let same_settings = start.settings.is_empty() || *start.settings == server.record.settings;
-            return match same_port && same_settings {
-                true => Ok(server.clone()),
-                false => Err(Error::Standing(format!(
+            return if same_port && same_settings {
+                Ok(server.clone())
+            } else {
+                Err(Error::Standing(format!(
                     "the server {name} already runs with another port or other settings; stop it first: pgdyno \
                      server stop {name}"
-                ))),
+                )))
             };
         }
     } else {

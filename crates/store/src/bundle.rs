@@ -137,10 +137,7 @@ pub(crate) fn list(trials: &Path) -> Result<Vec<String>, StoreError> {
 pub(crate) fn others(trials: &Path) -> Result<Others, StoreError> {
     let mut others = Others::default();
     for name in entries(trials)?.into_iter().filter(|name| !id::is_id(name) && name != WRITERS) {
-        match name.starts_with(PARTIAL) {
-            true => others.partials.push(name),
-            false => others.strangers.push(name),
-        }
+        if name.starts_with(PARTIAL) { others.partials.push(name) } else { others.strangers.push(name) }
     }
     Ok(others)
 }

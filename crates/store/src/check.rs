@@ -59,8 +59,8 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     let (mut window, mut all) = (0, 0);
     for interval in &record.intervals {
         match check_interval(interval, record.trial.imported.is_some()) {
-            Ok((count, beside)) => {
-                all += count + beside;
+            Ok((count, background)) => {
+                all += count + background;
                 window += if interval.phase == Phase::Measure { count } else { 0 };
             }
             Err(defect) => defects.push(defect),
@@ -87,7 +87,7 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
 /// have none, and its totals are not its own.
 fn check_interval(interval: &Interval, imported: bool) -> Result<(u64, u64), Defect> {
     let count = |scripts| check_scripts(scripts, interval.start_us, imported);
-    Ok((count(&interval.scripts)?, count(&interval.beside)?))
+    Ok((count(&interval.scripts)?, count(&interval.background)?))
 }
 
 fn check_scripts(scripts: &[ScriptInterval], start_us: u64, imported: bool) -> Result<u64, Defect> {

@@ -152,7 +152,7 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
             row += 1;
         }
         let mut scripts =
-            intervals.get_mut(row).into_iter().flat_map(|i| i.scripts.iter_mut().chain(&mut i.beside));
+            intervals.get_mut(row).into_iter().flat_map(|i| i.scripts.iter_mut().chain(&mut i.background));
         let script = scripts.find(|script| script.script == line.script);
         let Some(script) = script else {
             let reason = format!(
@@ -163,10 +163,7 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
             );
             return Err(Defect::damaged(hlog::FILE, reason));
         };
-        match line.service {
-            false => script.latency_ns = line.payload,
-            true => script.service_ns = Some(line.payload),
-        }
+        if line.service { script.service_ns = Some(line.payload) } else { script.latency_ns = line.payload }
     }
     Ok(intervals)
 }

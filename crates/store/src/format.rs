@@ -63,10 +63,12 @@ pub use profile::Profile;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
-    Accounting, BesideSummary, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Limits,
+    Accounting, BackgroundSummary, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Limits,
     RawRead, Run, Summary, Trial, Validity,
 };
-pub use workload::{Beside, ScriptText, WeightedScript, WorkloadContent};
+pub use workload::{BackgroundWorkload, ScriptText, WeightedScript, WorkloadContent};
+
+use std::str::FromStr;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -92,7 +94,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(file: &str, text: &[u8]) -> Result<
     serde_json::from_slice(text).map_err(|error| Defect::damaged(file, format!("it can't be read: {error}")))
 }
 
-/// A name that stands for one of a fixed set of things.
-fn known<T>(file: &str, what: &str, name: &str, by_name: impl Fn(&str) -> Option<T>) -> Result<T, Defect> {
-    by_name(name).ok_or_else(|| Defect::newer(file, format!("this release knows no {what} \"{name}\"")))
+/// A word of a fixed list.
+pub(crate) fn known<T: FromStr>(file: &str, what: &str, name: &str) -> Result<T, Defect> {
+    name.parse().map_err(|_| Defect::newer(file, format!("this release knows no {what} \"{name}\"")))
 }

@@ -49,7 +49,7 @@ pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<O
     let mut lines = 0;
     for interval in intervals {
         // An interval without a histogram (a script that was not yet running) has no line.
-        let scripts = interval.scripts.iter().chain(&interval.beside);
+        let scripts = interval.scripts.iter().chain(&interval.background);
         for script in scripts.filter(|script| !script.latency_ns.is_empty()) {
             let tag = tag(&script.script, interval.phase);
             let service = script.service_ns.as_ref().map(|payload| (format!("{tag}{SERVICE}"), payload));

@@ -3,10 +3,11 @@
 //! The readings of a series are together and in order of time, and the series are in the order of the record: what is
 //! alike stands together, which makes the file small, and what is read back is equal to what was written.
 
-use model::metrics::{Kind, Metrics, Point, Series};
+use model::metrics::{Metrics, Point, Series};
 
 use crate::columns::{self, Column, Table, Text, Values};
 use crate::error::Defect;
+use crate::format::known;
 
 /// Name of the file within a bundle.
 pub(crate) const FILE: &str = "metrics.parquet";
@@ -28,7 +29,7 @@ pub(crate) fn write(trial: &str, metrics: &Metrics) -> Result<Vec<u8>, Defect> {
         Column::required(AT, Values::Whole(points().map(|point| Some(point.at_us)).collect())),
         Column::required(METRIC, text(|series| Some(&series.metric))),
         Column::optional(OF, text(|series| series.label.as_deref())),
-        Column::required(KIND, text(|series| Some(series.kind.name()))),
+        Column::required(KIND, text(|series| Some(series.kind.as_str()))),
         Column::optional(VALUE, Values::Real(points().map(|point| point.value).collect())),
     ];
     columns::write(FILE, trial, &columns)
@@ -49,7 +50,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Metrics, Defect> {
             metrics.push(Series {
                 metric: metric[row].to_string(),
                 label: of[row].as_deref().map(str::to_owned),
-                kind: kind_by_name(&kind[row])?,
+                kind: known(FILE, "kind of metric", &kind[row])?,
                 points: Vec::new(),
             });
         }
@@ -60,13 +61,10 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Metrics, Defect> {
     Ok(Metrics(metrics))
 }
 
-fn kind_by_name(name: &str) -> Result<Kind, Defect> {
-    Kind::by_name(name)
-        .ok_or_else(|| Defect::newer(FILE, format!("this release knows no kind of metric \"{name}\"")))
-}
-
 #[cfg(test)]
 mod tests {
+    use model::metrics::Kind;
+
     use super::*;
 
     /// Ten minutes of 400 series as a busy server gives them: five sources that are read at slightly other moments, 60%

@@ -17,8 +17,8 @@ const WIDTH: &str = "width_us";
 const PHASE: &str = "phase";
 const TRANSACTIONS: &str = "driver.transactions.";
 const FAILED: &str = "driver.failed.";
-const BESIDE_TRANSACTIONS: &str = "beside.transactions.";
-const BESIDE_FAILED: &str = "beside.failed.";
+const BACKGROUND_TRANSACTIONS: &str = "beside.transactions.";
+const BACKGROUND_FAILED: &str = "beside.failed.";
 const BUSY: &str = "driver.busy_share";
 const LAG_MAX: &str = "driver.lag_max_us";
 const RESPONSES: &str = "driver.responses";
@@ -37,7 +37,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
     let width_us = table.required(WIDTH, Table::counts)?;
     let phase = table.required(PHASE, Table::texts)?;
     let scripts = Script::all(&table, TRANSACTIONS, FAILED)?;
-    let beside = Script::all(&table, BESIDE_TRANSACTIONS, BESIDE_FAILED)?;
+    let background = Script::all(&table, BACKGROUND_TRANSACTIONS, BACKGROUND_FAILED)?;
     let busy = table.reals(BUSY)?;
     let lag_max_us = table.reals(LAG_MAX)?;
     let lag_mean_us = table.reals(LAG_MEAN)?;
@@ -49,7 +49,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
             width_us: width_us[row],
             phase: phase_by_name(&phase[row])?,
             scripts: scripts.iter().filter_map(|script| script.interval(row)).collect(),
-            beside: beside.iter().filter_map(|script| script.interval(row)).collect(),
+            background: background.iter().filter_map(|script| script.interval(row)).collect(),
             spans: Vec::new(),
             busy: busy[row],
             lag_max_us: lag_max_us[row],
@@ -76,7 +76,13 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
         Column::required(PHASE, Values::Text(phase)),
     ];
     script_columns(&mut columns, intervals, |interval| &interval.scripts, TRANSACTIONS, FAILED)?;
-    script_columns(&mut columns, intervals, |interval| &interval.beside, BESIDE_TRANSACTIONS, BESIDE_FAILED)?;
+    script_columns(
+        &mut columns,
+        intervals,
+        |interval| &interval.background,
+        BACKGROUND_TRANSACTIONS,
+        BACKGROUND_FAILED,
+    )?;
     columns.push(Column::optional(BUSY, reals(|i| i.busy)));
     columns.push(Column::optional(LAG_MAX, reals(|i| i.lag_max_us)));
     columns.push(Column::optional(LAG_MEAN, reals(|i| i.lag_mean_us)));
@@ -174,7 +180,7 @@ mod tests {
                 latency_ns: String::new(),
                 service_ns: None,
             }],
-            beside: Vec::new(),
+            background: Vec::new(),
             spans: Vec::new(),
             busy: Some(0.5),
             lag_max_us: Some(n as f64),

@@ -62,10 +62,7 @@ impl SurroundingsReader<'_> {
     /// # Errors
     /// As [`Store::load`].
     pub fn of(&mut self, id: &str) -> Result<Surroundings, StoreError> {
-        let whole = match id::is_id(id) {
-            true => id.to_owned(),
-            false => self.store.find(id)?,
-        };
+        let whole = if id::is_id(id) { id.to_owned() } else { self.store.find(id)? };
         self.store.read_whole_id(&whole, |bundle| bundle::read_surroundings(bundle, &mut self.settings))
     }
 }

@@ -1,7 +1,7 @@
 //! `waits.parquet`: what the server's sessions were seen doing, one row for each kind of session, state and wait event in
 //! each second.
 
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 
 use crate::columns::{self, Column, Table, Text, Values};
 use crate::error::Defect;
@@ -53,7 +53,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
         at_us: at_us[row],
         width_us: width_us[row],
         looks: looks[row],
-        session: Session::by_name(&session[row]),
+        session: SessionKind::from_name(&session[row]),
         state: owned(&state[row]),
         event_type: owned(&event_type[row]),
         event: owned(&event[row]),

@@ -49,7 +49,8 @@ fn rendered(record: &TrialRecord) -> Value {
     let levels: BTreeMap<&str, Option<String>> =
         Factor::ALL.into_iter().map(|factor| (factor.name(), factor.known_level(&trial.cell))).collect();
     let summary = trial.summary.as_ref().map(|summary| {
-        let background = summary.beside.iter().map(|one| json!([one.workload, one.transactions, one.tps]));
+        let background =
+            summary.background.iter().map(|one| json!([one.workload, one.transactions, one.tps]));
         json!({
             "tps": summary.tps,
             "transactions": summary.transactions,
@@ -67,7 +68,7 @@ fn rendered(record: &TrialRecord) -> Value {
         "workload is custom": trial.cell.workload.known().is_some_and(|workload| workload.custom().is_some()),
         "repeat": trial.repeat,
         "server_version": trial.server_version,
-        "validity": trial.validity.status.name(),
+        "validity": trial.validity.status.as_str(),
         "summary": summary,
         "imported": trial.imported.as_ref().map(|imported| &imported.format),
         "limited memory": trial.limits.as_ref().map(|limits| limits.memory_bytes),

@@ -11,7 +11,7 @@ use model::factor::Factor;
 use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
 use model::units::{Rate, Span};
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 use proptest::prelude::*;
 use sample::{bare, imported, record, series, sign, stored};
 use store::{Check, Store, StoreError, new_id};
@@ -320,7 +320,7 @@ fn any_waits() -> impl Strategy<Value = Vec<Waits>> {
         at_us,
         width_us: figure.into(),
         looks: figure,
-        session: Session::by_name(&session),
+        session: SessionKind::from_name(&session),
         state,
         event_type,
         event,
@@ -356,8 +356,12 @@ fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
     let text =
         |name: &str| model::workload::ScriptText { name: name.to_owned(), text: format!("-- {name} ü\n") };
     let other = std::sync::Arc::new(model::workload::Custom::new("scans", Vec::new()));
-    let beside =
-        |workload, rate| model::workload::Beside { workload, clients: 2, rate, start: Span::from_us(1_000) };
+    let background = |workload, rate| model::workload::BackgroundWorkload {
+        workload,
+        clients: 2,
+        rate,
+        start: Span::from_us(1_000),
+    };
     let custom = model::workload::Custom {
         name: "queue".to_owned(),
         description: Some("jobs".to_owned()),
@@ -376,9 +380,9 @@ fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
         stagger: Span::from_us(2_500_000),
         iterations: Some(3),
         spans: true,
-        beside: vec![
-            beside(model::workload::Workload::SelectOnly, Rate::MAX),
-            beside(model::workload::Workload::Custom(other), Rate::per_second(2.5).unwrap()),
+        background: vec![
+            background(model::workload::Workload::SelectOnly, Rate::MAX),
+            background(model::workload::Workload::Custom(other), Rate::per_second(2.5).unwrap()),
         ],
     };
     let mut record = record(&new_id());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::spec::Spanned;
 use model::spec::{Background, Campaign, Files, SpecError, Workload as Table};
 use model::units::{Rate, Span};
-use model::workload::{Beside, Custom, ScriptText, WeightedScript, Workload, Workloads};
+use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
 
 use crate::error::WorkloadError;
@@ -48,9 +48,11 @@ pub fn workloads(
             found.insert(name.get_ref(), Workload::Custom(Arc::new(custom)));
         }
     }
-    let beside = campaign.workloads.values().filter_map(|table| table.background.as_ref());
-    let beside = beside.flat_map(|beside| beside.get_ref()).map(|beside| &beside.get_ref().workload);
-    for level in campaign.workload_levels().chain(beside) {
+    let background = campaign.workloads.values().filter_map(|table| table.background.as_ref());
+    let background = background
+        .flat_map(|background| background.get_ref())
+        .map(|background| &background.get_ref().workload);
+    for level in campaign.workload_levels().chain(background) {
         let name = level.get_ref();
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
             let reading = Reading { name, at: level.span(), place: &place, file: None, changed_by: None };
@@ -67,7 +69,7 @@ pub fn workloads(
     }
     let alone = found.clone();
     for (name, table) in &campaign.workloads {
-        let (Some(beside), None) = (&table.background, known.get(name.get_ref())) else { continue };
+        let (Some(background), None) = (&table.background, known.get(name.get_ref())) else { continue };
         if let Some(Workload::Custom(custom)) = found.0.get_mut(name.get_ref()) {
             let reading = Reading {
                 name: name.get_ref(),
@@ -76,13 +78,13 @@ pub fn workloads(
                 file: None,
                 changed_by: None,
             };
-            let beside = reading.beside(custom, beside, &alone)?;
+            let background = reading.background(custom, background, &alone)?;
             let custom = Arc::make_mut(custom);
-            for other in &beside {
+            for other in &background {
                 custom.writes |= other.workload.writes();
                 custom.pgbench_tables |= other.workload.custom().is_none_or(|other| other.pgbench_tables);
             }
-            custom.beside = beside;
+            custom.background = background;
         }
     }
     Ok(found)
@@ -123,7 +125,7 @@ impl Reading<'_> {
             ));
         }
         let as_pgbench_has_it = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
-        if Workload::by_name(self.name).is_some() && (!as_pgbench_has_it || table.says_how()) {
+        if Workload::builtin(self.name).is_some() && (!as_pgbench_has_it || table.says_how()) {
             return Err(self.wrong(
                 self.at.clone(),
                 format!("\"{}\" is pgbench's own", self.name),
@@ -131,7 +133,7 @@ impl Reading<'_> {
             ));
         }
         if let Some(builtin) = &table.builtin {
-            if let Some(workload) = Workload::by_name(builtin.get_ref()) {
+            if let Some(workload) = Workload::builtin(builtin.get_ref()) {
                 self.only(table, "a workload that is pgbench's", &[])?;
                 if !table.says_how() {
                     return Ok(None);
@@ -175,8 +177,8 @@ impl Reading<'_> {
         let table = Table::parse(&text).map_err(|error| within.told(error))?;
         let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
-        let beside = table.background.as_ref().map(Spanned::span);
-        if let Some(at) = elsewhere.chain(lengths).chain(beside).next() {
+        let background = table.background.as_ref().map(Spanned::span);
+        if let Some(at) = elsewhere.chain(lengths).chain(background).next() {
             return Err(within.wrong(
                 at,
                 "this has no place in a workload.toml".to_owned(),
@@ -271,7 +273,7 @@ impl Reading<'_> {
                 .map_or(Span::default(), |span| *span.get_ref()),
             iterations,
             spans: tables().find_map(|table| table.spans.as_ref()).is_some_and(|spans| *spans.get_ref()),
-            beside: Vec::new(),
+            background: Vec::new(),
         };
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
@@ -294,25 +296,25 @@ impl Reading<'_> {
     }
 
     /// What runs beside a workload, of the workloads that are found.
-    fn beside(
+    fn background(
         &self,
         custom: &Custom,
-        beside: &Spanned<Vec<Spanned<Background>>>,
+        background: &Spanned<Vec<Spanned<Background>>>,
         found: &Workloads,
-    ) -> Result<Vec<Beside>, WorkloadError> {
-        let mut all: Vec<Beside> = Vec::new();
-        for given in beside.get_ref() {
+    ) -> Result<Vec<BackgroundWorkload>, WorkloadError> {
+        let mut all: Vec<BackgroundWorkload> = Vec::new();
+        for given in background.get_ref() {
             let table = given.get_ref();
             let name = table.workload.get_ref();
             let wrong = |message: String, help: &str| Err(self.wrong(table.workload.span(), message, help));
-            let Some(workload) = Workload::by_name(name).or_else(|| found.get(name)) else {
+            let Some(workload) = Workload::builtin(name).or_else(|| found.get(name)) else {
                 return wrong(
                     format!("there is no workload \"{name}\""),
                     "expected one of pgbench's, one that comes along, the name of a [workloads.…] table, or a file of SQL",
                 );
             };
             let other = workload.custom();
-            if name == self.name || other.is_some_and(|other| !other.beside.is_empty()) {
+            if name == self.name || other.is_some_and(|other| !other.background.is_empty()) {
                 return wrong(
                     format!("\"{name}\" has workloads beside it itself"),
                     "expected one that runs by itself",
@@ -330,7 +332,7 @@ impl Reading<'_> {
             let clients = table.clients.as_ref().map(|clients| self.count(clients, "clients")).transpose()?;
             let rate = table.rate.as_ref().map_or(Rate::MAX, |rate| *rate.get_ref());
             let start = table.start.as_ref().map_or(Span::default(), |start| *start.get_ref());
-            all.push(Beside { workload, clients: clients.unwrap_or(1), rate, start });
+            all.push(BackgroundWorkload { workload, clients: clients.unwrap_or(1), rate, start });
         }
         let mut names: Vec<String> = custom.scripts.iter().map(|script| script.name.clone()).collect();
         for there in &all {
@@ -340,7 +342,7 @@ impl Reading<'_> {
             };
             if let Some(name) = scripts.iter().find(|script| names.contains(script)) {
                 let message = format!("the script \"{name}\" is there twice");
-                return Err(self.wrong(beside.span(), message, "expected scripts of different names"));
+                return Err(self.wrong(background.span(), message, "expected scripts of different names"));
             }
             names.extend(scripts);
         }
@@ -370,13 +372,14 @@ impl Reading<'_> {
             }
             found.push(WeightedScript { name, weight, text });
         }
-        match found.iter().any(|script| script.weight > 0) {
-            true => Ok(found),
-            false => Err(self.wrong(
+        if found.iter().any(|script| script.weight > 0) {
+            Ok(found)
+        } else {
+            Err(self.wrong(
                 scripts.span(),
                 "no script would ever be chosen".to_owned(),
                 "expected at least one with a weight above 0",
-            )),
+            ))
         }
     }
 

@@ -33,7 +33,7 @@ fn of_all(
 ) -> Result<Vec<Statement>, WorkloadError> {
     let mut seen = Vec::new();
     let mut all = Vec::new();
-    for workload in workload.and_beside() {
+    for workload in workload.with_background() {
         let what = (texts(workload), &workload.parameters);
         if !seen.contains(&what) {
             all.append(&mut statements(what.0, what.1, scale)?);
@@ -51,7 +51,7 @@ pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
     let customs: BTreeSet<(&Custom, u32)> = cells
         .iter()
         .filter_map(|cell| Some((cell.workload.custom()?, cell.scale)))
-        .flat_map(|(custom, scale)| custom.and_beside().map(move |custom| (custom, scale)))
+        .flat_map(|(custom, scale)| custom.with_background().map(move |custom| (custom, scale)))
         .collect();
     for (custom, scale) in customs {
         for texts in [&custom.setup, &custom.teardown] {

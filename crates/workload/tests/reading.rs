@@ -92,8 +92,8 @@ fn workloads_run_beside_another() {
     )
     .unwrap();
     let mixed = found.0["mixed"].custom().unwrap();
-    assert_eq!((mixed.scripts[0].name.as_str(), mixed.beside.len()), ("select-only", 2));
-    let [w, read] = mixed.beside.as_slice() else { panic!("{mixed:?}") };
+    assert_eq!((mixed.scripts[0].name.as_str(), mixed.background.len()), ("select-only", 2));
+    let [w, read] = mixed.background.as_slice() else { panic!("{mixed:?}") };
     let custom = w.workload.custom().unwrap();
     assert_eq!(
         (w.clients, custom.iterations, custom.stagger.us(), custom.spans),

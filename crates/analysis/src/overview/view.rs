@@ -313,7 +313,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    pub(super) fn new(summary: &model::record::BesideSummary) -> Self {
+    pub(super) fn new(summary: &model::record::BackgroundSummary) -> Self {
         Self {
             workload: summary.workload.clone(),
             transactions: summary.transactions,
@@ -397,7 +397,7 @@ impl Finding {
     pub fn new(finding: &model::record::Finding) -> Self {
         Self {
             gate: finding.gate.clone(),
-            validity: finding.status.name(),
+            validity: finding.status.as_str(),
             evidence: finding.evidence.clone(),
             threshold: finding.threshold.clone(),
             advice: finding.advice.clone(),

@@ -123,7 +123,7 @@ fn driver(intervals: &[Interval]) -> Vec<Track<'_>> {
     ];
     tracks.retain(|track| track.values.iter().any(|weighed| weighed.value.is_some()));
     let mut names: Vec<&str> = Vec::new();
-    for script in intervals.iter().flat_map(|interval| &interval.beside) {
+    for script in intervals.iter().flat_map(|interval| &interval.background) {
         if !names.contains(&script.script.as_str()) {
             names.push(&script.script);
         }
@@ -132,7 +132,7 @@ fn driver(intervals: &[Interval]) -> Vec<Track<'_>> {
         let rate = |metric, count: fn(&ScriptInterval) -> Option<u64>| {
             let weighed = |interval: &Interval| {
                 let seconds = interval.width_us as f64 / 1e6;
-                let count = interval.beside.iter().find(|script| script.script == name).and_then(count);
+                let count = interval.background.iter().find(|script| script.script == name).and_then(count);
                 let value = count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
                 Weighed { value, weight: seconds }
             };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::waits::{self, Session};
+use model::waits::{self, SessionKind};
 
 use super::points::{Points, figure, groups};
 use super::{WaitSeries, Waits};
@@ -71,7 +71,7 @@ const REST: &str = "rest";
 fn shown(states: BTreeMap<State<'_>, Seen>) -> Vec<(State<'_>, Seen)> {
     let mut states: Vec<(State<'_>, Seen)> = states.into_iter().collect();
     states.sort_by_cached_key(|((session, kind, _), seen)| {
-        let is_load = *session == Session::Load.name();
+        let is_load = *session == SessionKind::Load.name();
         (*kind == FOR_WORK, std::cmp::Reverse(seen.iter().sum::<u64>()), !is_load)
     });
     let mut rest: BTreeMap<&str, Seen> = BTreeMap::new();
@@ -99,7 +99,7 @@ mod tests {
             at_us: at_s * 1_000_000,
             width_us: 1_000_000,
             looks,
-            session: Session::by_name(session),
+            session: SessionKind::from_name(session),
             state: state.map(str::to_owned),
             event_type: wait.map(|(kind, _)| kind.to_owned()),
             event: wait.map(|(_, event)| event.to_owned()),

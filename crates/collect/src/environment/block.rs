@@ -68,13 +68,13 @@ fn disk(root: &Root, mount: &Mount) -> Option<String> {
 
 /// The disk that a partition is of; a disk itself.
 fn whole(root: &Root, name: &str) -> String {
-    match root.has(&format!("sys/block/{name}")) {
-        true => name.to_owned(),
-        false => root
-            .names("sys/block")
+    if root.has(&format!("sys/block/{name}")) {
+        name.to_owned()
+    } else {
+        root.names("sys/block")
             .into_iter()
             .find(|disk| root.has(&format!("sys/block/{disk}/{name}/partition")))
-            .unwrap_or_else(|| name.to_owned()),
+            .unwrap_or_else(|| name.to_owned())
     }
 }
 

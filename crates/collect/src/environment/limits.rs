@@ -16,10 +16,7 @@ fn limit(line: &str) -> Option<(String, String)> {
     let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
     let (name, soft, hard) = (columns.next()?, columns.next()?, columns.next()?);
     let unit = columns.next().map(|unit| format!(" {unit}")).unwrap_or_default();
-    let value = match soft == hard {
-        true => format!("{soft}{unit}"),
-        false => format!("{soft}{unit} (hard {hard})"),
-    };
+    let value = if soft == hard { format!("{soft}{unit}") } else { format!("{soft}{unit} (hard {hard})") };
     Some((name.to_owned(), value))
 }
 

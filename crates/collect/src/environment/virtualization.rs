@@ -23,9 +23,10 @@ fn virtual_machine(root: &Root) -> Option<String> {
         .into_iter()
         .filter_map(|name| root.line(&format!("sys/class/dmi/id/{name}")))
         .collect();
-    Some(match names.is_empty() {
-        true => "virtual machine".to_owned(),
-        false => format!("virtual machine ({})", names.join(" ")),
+    Some(if names.is_empty() {
+        "virtual machine".to_owned()
+    } else {
+        format!("virtual machine ({})", names.join(" "))
     })
 }
 

@@ -120,11 +120,10 @@ impl Disk {
     fn bytes_read(&mut self) -> Option<f64> {
         let mut lines =
             self.file.text()?.lines().filter_map(|line| line.strip_prefix(&self.device)?.strip_prefix(' '));
-        let value = match self.is_v1 {
-            true => lines.find_map(|line| line.strip_prefix("Read ")),
-            false => {
-                lines.next().and_then(|line| line.split(' ').find_map(|value| value.strip_prefix("rbytes=")))
-            }
+        let value = if self.is_v1 {
+            lines.find_map(|line| line.strip_prefix("Read "))
+        } else {
+            lines.next().and_then(|line| line.split(' ').find_map(|value| value.strip_prefix("rbytes=")))
         };
         value.map_or(Some(0.0), |value| value.parse().ok())
     }

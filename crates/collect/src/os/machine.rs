@@ -61,12 +61,10 @@ impl Source for Machine {
         self.network.read(into);
         self.sensors.read(into);
         self.groups.read(into);
-        match into.values().len() > before {
-            true => Ok(()),
-            false => {
-                Err("could not read /proc/stat or anything else that the kernel tells of the machine"
-                    .to_owned())
-            }
+        if into.values().len() > before {
+            Ok(())
+        } else {
+            Err("could not read /proc/stat or anything else that the kernel tells of the machine".to_owned())
         }
     }
 }

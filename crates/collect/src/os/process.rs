@@ -106,7 +106,7 @@ impl Process {
             self.role = proc.title(pid).and_then(|title| Role::by_title(&title));
         }
         let role = own.unwrap_or(Role::Load);
-        let is_backend = matches!(self.role, Some(Role::Load | Role::Beside | Role::Collector));
+        let is_backend = matches!(self.role, Some(Role::Load | Role::Background | Role::Collector));
         if !is_backend || self.role == Some(role) {
             return;
         }

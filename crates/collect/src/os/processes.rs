@@ -36,14 +36,14 @@ pub struct Backends {
     /// Those that answer pgdyno's own collectors.
     pub collectors: Vec<i32>,
     /// Those of workloads that run beside the load.
-    pub beside: Vec<i32>,
+    pub background: Vec<i32>,
 }
 
 impl Backends {
     /// The role of a backend; none of one of the load's.
     pub(super) fn role(&self, pid: u32) -> Option<Role> {
         let pid = i32::try_from(pid).ok()?;
-        let roles = [(&self.collectors, Role::Collector), (&self.beside, Role::Beside)];
+        let roles = [(&self.collectors, Role::Collector), (&self.background, Role::Background)];
         roles.into_iter().find(|(pids, _)| pids.contains(&pid)).map(|(_, role)| role)
     }
 }
@@ -181,8 +181,8 @@ impl Processes {
         match role {
             Role::Driver => self.of.driver.is_some(),
             Role::Pgdyno => self.of.driver != Some(self.own),
-            Role::Beside => {
-                !self.of.backends.lock().unwrap_or_else(PoisonError::into_inner).beside.is_empty()
+            Role::Background => {
+                !self.of.backends.lock().unwrap_or_else(PoisonError::into_inner).background.is_empty()
             }
             // In containers none can be seen.
             Role::Kernel => self.ours().any(|process| process.role == Some(role)),

@@ -10,7 +10,7 @@ pub(super) enum Role {
     /// Client backends of the server, but for the two kinds below.
     Load,
     /// Backends of workloads that run beside the load.
-    Beside,
+    Background,
     /// Backends of the server that answer pgdyno's collectors.
     Collector,
     Checkpointer,
@@ -39,7 +39,7 @@ impl Role {
         Self::Driver,
         Self::Pgdyno,
         Self::Load,
-        Self::Beside,
+        Self::Background,
         Self::Collector,
         Self::Checkpointer,
         Self::BackgroundWriter,
@@ -64,7 +64,7 @@ impl Role {
             Self::Driver => "driver",
             Self::Pgdyno => "pgdyno",
             Self::Load => "load",
-            Self::Beside => "beside",
+            Self::Background => "beside",
             Self::Collector => "collector",
             Self::Checkpointer => "checkpointer",
             Self::BackgroundWriter => "background writer",

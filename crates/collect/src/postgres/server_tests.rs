@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::metrics::{Condition, GROUPS, Metric};
-use model::waits::{Session as Who, Waits};
+use model::waits::{SessionKind, Waits};
 use model::workload::Transport;
 use server::Server;
 use wire::ConnectParams;
@@ -80,7 +80,7 @@ fn sampler(server: &Server) -> WaitSampler {
     let load = LoadSessions {
         database: server::DATABASE.to_owned(),
         application_name: Some("pgdyno".to_owned()),
-        beside: Some("pgdyno-beside".to_owned()),
+        background: Some("pgdyno-beside".to_owned()),
     };
     WaitSampler::new(session(server, "postgres", "waits"), &load).unwrap()
 }
@@ -236,7 +236,7 @@ fn the_tested_database_counts_as_many_commits_as_are_told() {
 /// How often sessions of the load were seen in a state, waiting for something.
 fn seen(rows: &[Waits], state: &str, event: Option<(&str, Option<&str>)>) -> u32 {
     let is = |row: &&Waits| {
-        row.session == Who::Load
+        row.session == SessionKind::Load
             && row.state.as_deref() == Some(state)
             && row.event_type.as_deref() == event.map(|(event_type, _)| event_type)
             && event.is_none_or(|(_, name)| name.is_none() || row.event.as_deref() == name)
@@ -284,9 +284,9 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
         let seconds: BTreeMap<i64, u32> = rows.iter().map(|row| (row.at_us, row.looks)).collect();
         assert_eq!(seconds.values().sum::<u32>(), looks, "{version}");
         assert!(seconds.keys().all(|at| *at < 0 && at % 1_000_000 == 0), "{seconds:?}");
-        let has = |name: &str| rows.iter().any(|row| row.session == Who::Server(name.to_owned()));
+        let has = |name: &str| rows.iter().any(|row| row.session == SessionKind::Server(name.to_owned()));
         assert_eq!(has("checkpointer"), version != "9.6", "{version}: {rows:?}");
-        let other = rows.iter().filter(|row| row.session == Who::Other);
+        let other = rows.iter().filter(|row| row.session == SessionKind::Other);
         assert!(
             other.clone().all(|row| row.state.as_deref() == Some("idle in transaction")),
             "pgdyno's own sessions are among the others: {version}: {other:?}"

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::record::Event;
-use model::waits::{Session as Who, Waits};
+use model::waits::{SessionKind, Waits};
 
 use super::holders::{Holder, Holders};
 use super::session::{MARK, OWN_NAMES, Prepared, Row, Session, literal, rows};
@@ -24,7 +24,7 @@ pub struct LoadSessions {
     /// that database counts that is not one of pgdyno's own [`Session`]s.
     pub application_name: Option<String>,
     /// The `application_name` of sessions of workloads beside the load, where there may be some.
-    pub beside: Option<String>,
+    pub background: Option<String>,
 }
 
 /// Looks at the sessions, and keeps what it saw.
@@ -43,7 +43,7 @@ pub struct WaitSampler {
 /// Who did what. In the order of [`Waits`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
-    session: Who,
+    session: SessionKind,
     state: Option<String>,
     event_type: Option<String>,
     event: Option<String>,
@@ -70,11 +70,11 @@ impl WaitSampler {
             Some(name) => format!("datid = {oid} AND application_name = {}", literal(name)),
             None => format!("datid = {oid}"),
         };
-        let is_beside = load
-            .beside
+        let is_background = load
+            .background
             .as_ref()
             .map(|name| format!("datid = {oid} AND application_name = {}", literal(name)));
-        let question = question(session.major(), &is_load, is_beside.as_deref());
+        let question = question(session.major(), &is_load, is_background.as_deref());
         let question = session.prepare([question.as_str()]).map_err(|refusal| refusal.why)?;
         let holders = Holders::new(session.major(), &is_load);
         Ok(Self { session, question, kinds: Vec::new(), looks: Vec::new(), seen: Vec::new(), holders })
@@ -91,7 +91,7 @@ impl WaitSampler {
         let mut is_held = false;
         for row in answers.iter().flat_map(rows) {
             let Some((kind, count)) = Seen::of(row) else { continue };
-            is_held |= kind.session == Who::Load.name() && kind.event_type.as_deref() == Some("Lock");
+            is_held |= kind.session == SessionKind::Load.name() && kind.event_type.as_deref() == Some("Lock");
             let place = self.kinds.iter().position(|known| kind.is(known)).unwrap_or_else(|| {
                 self.kinds.push(kind.kept());
                 self.kinds.len() - 1
@@ -159,9 +159,10 @@ impl WaitSampler {
 }
 
 /// Grouped by the server: few rows, however many clients.
-fn question(major: u32, is_load: &str, is_beside: Option<&str>) -> String {
-    let beside = is_beside.map(|is_beside| format!(" WHEN {is_beside} THEN 'beside'")).unwrap_or_default();
-    let client = format!("CASE WHEN {is_load} THEN 'load'{beside} ELSE 'other' END");
+fn question(major: u32, is_load: &str, is_background: Option<&str>) -> String {
+    let background =
+        is_background.map(|is_background| format!(" WHEN {is_background} THEN 'beside'")).unwrap_or_default();
+    let client = format!("CASE WHEN {is_load} THEN 'load'{background} ELSE 'other' END");
     let (who, state) = match major {
         // Clients have a port (-1 on a Unix socket); what else can be seen are autovacuum's workers.
         ..10 => (
@@ -206,7 +207,7 @@ impl<'a> Seen<'a> {
     fn kept(self) -> Kind {
         let kept = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         Kind {
-            session: Who::by_name(&self.session),
+            session: SessionKind::from_name(&self.session),
             state: kept(self.state),
             event_type: kept(self.event_type),
             event: kept(self.event),

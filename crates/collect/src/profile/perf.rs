@@ -109,9 +109,10 @@ impl Perf {
         let mut command = self.record(what, unwinding);
         command.args(["-o", "/dev/null", "--", "true"]);
         let output = command.output().map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(last_line(&String::from_utf8_lossy(&output.stderr))),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(last_line(&String::from_utf8_lossy(&output.stderr)))
         }
     }
 

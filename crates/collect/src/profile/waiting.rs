@@ -104,9 +104,10 @@ impl Waiting {
         let of_role = |(name, role): (&str, Waits)| {
             let sampled: f64 = role.weights.values().sum();
             let scale = role.us as f64 / sampled;
-            let mut samples: BTreeMap<String, u64> = match sampled > 0.0 {
-                true => role.weights.into_iter().map(|(stack, weight)| (stack, us(weight * scale))).collect(),
-                false => BTreeMap::from([(format!("{name};{NO_STACK}"), role.us)]),
+            let mut samples: BTreeMap<String, u64> = if sampled > 0.0 {
+                role.weights.into_iter().map(|(stack, weight)| (stack, us(weight * scale))).collect()
+            } else {
+                BTreeMap::from([(format!("{name};{NO_STACK}"), role.us)])
             };
             for (comm, before_us) in role.before_us {
                 *samples.entry(format!("{comm};{NO_STACK}")).or_default() += before_us;

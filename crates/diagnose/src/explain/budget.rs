@@ -7,7 +7,7 @@
 //! unexplained. The time for which the server waits for its client is then the driver's and the way's between the two.
 
 use model::message::{Interval, Phase};
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 use model::workload::Workload;
 
 use super::case::Case;
@@ -285,7 +285,7 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
         let (Some(kind), Some(event)) = (waits.event_type.as_deref(), waits.event.as_deref()) else {
             continue;
         };
-        if waits.session != Session::Load || !is_active(waits) || kind == "Client" {
+        if waits.session != SessionKind::Load || !is_active(waits) || kind == "Client" {
             continue;
         }
         let place = place_of(kind, event);

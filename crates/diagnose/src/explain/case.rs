@@ -2,7 +2,7 @@
 
 use model::message::Phase;
 use model::record::{Event, Summary, TrialRecord};
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 
 /// A trial whose load ran and has been looked at.
 pub(crate) struct Case<'a> {
@@ -39,13 +39,12 @@ impl<'a> Case<'a> {
         spans.sort_unstable();
         spans.dedup_by_key(|(at_us, _)| *at_us);
         case.looks = spans.iter().map(|(_, looks)| looks).sum();
-        match case.looks > 0 || !record.metrics.0.is_empty() {
-            true => Ok(case),
-            false => Err(
-                "nothing was collected beside the load: `[collect]` of the campaign turned it off, or the \
+        if case.looks > 0 || !record.metrics.0.is_empty() {
+            Ok(case)
+        } else {
+            Err("nothing was collected beside the load: `[collect]` of the campaign turned it off, or the \
                           trial was made by a release that did not collect"
-                    .to_owned(),
-            ),
+                .to_owned())
         }
     }
 
@@ -71,7 +70,9 @@ impl<'a> Case<'a> {
 
     /// The same of the load's sessions, as time in each transaction, in microseconds.
     pub(crate) fn load_us(&self, which: impl Fn(&Waits) -> bool) -> f64 {
-        self.in_each(self.sessions(|waits| waits.session == Session::Load && which(waits)) * self.window_us())
+        self.in_each(
+            self.sessions(|waits| waits.session == SessionKind::Load && which(waits)) * self.window_us(),
+        )
     }
 
     /// An amount of the whole window, for each transaction.
@@ -82,8 +83,8 @@ impl<'a> Case<'a> {
     /// An amount of the whole window, for each transaction of any workload: what the driver takes is counted for all of
     /// them together.
     pub(crate) fn in_any(&self, amount: f64) -> f64 {
-        let beside: u64 = self.summary.beside.iter().map(|beside| beside.transactions).sum();
-        amount / (self.transactions + beside as f64)
+        let background: u64 = self.summary.background.iter().map(|background| background.transactions).sum();
+        amount / (self.transactions + background as f64)
     }
 
     /// What a counter grew by in the window.

@@ -5,7 +5,7 @@
 
 use model::factor::pin::cpu_list;
 use model::record::Event;
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 
 use super::budget::{Budget, Component, ComponentTime};
 use super::case::Case;
@@ -92,7 +92,7 @@ pub(crate) type Detector = fn(&Case, &Budget) -> Option<Cause>;
 pub(crate) const CAUSES: [Detector; 14] = [
     driver,
     foreign_cpu,
-    beside,
+    background,
     server_cpu,
     idle_transaction,
     row_locks,
@@ -165,9 +165,10 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
         "the driver is the limit: this number says nothing about the server ({} of latency is the driver's)",
         percent(share)
     );
-    let next = match wait > run {
-        true => "give the driver CPUs of its own (pin), or stop what else runs on them",
-        false => "raise run.threads, or run the driver on another machine",
+    let next = if wait > run {
+        "give the driver CPUs of its own (pin), or stop what else runs on them"
+    } else {
+        "raise run.threads, or run the driver on another machine"
     };
     Some(of_latency(budget, "driver", share, sentence, evidence, next))
 }
@@ -216,22 +217,27 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
 /// The least share of the machine's CPU time, and of what was read, at which a workload beside the measured one counts.
 const FELT: f64 = 0.10;
 
-fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
-    if case.summary.beside.is_empty() {
+fn background(case: &Case, budget: &Budget) -> Option<Cause> {
+    if case.summary.background.is_empty() {
         return None;
     }
-    let what =
-        case.summary.beside.iter().map(|beside| beside.workload.as_str()).collect::<Vec<_>>().join(", ");
+    let what = case
+        .summary
+        .background
+        .iter()
+        .map(|background| background.workload.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     let cpu_us = case.growth("role.run_us", Some("beside"));
     let cpu = cpu_us.zip(machine(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
     let read = |role| case.growth("role.read_bytes", Some(role)).unwrap_or_default();
     // What I/O workers read is of those who wait for it.
-    let waits_for_worker = |who: &Session| {
+    let waits_for_worker = |who: &SessionKind| {
         case.sessions(|waits| {
             waits.session == *who && waits.event.as_deref().is_some_and(|event| event.starts_with("Aio"))
         })
     };
-    let (theirs, ours) = (waits_for_worker(&Session::Beside), waits_for_worker(&Session::Load));
+    let (theirs, ours) = (waits_for_worker(&SessionKind::Background), waits_for_worker(&SessionKind::Load));
     let by_workers = if theirs + ours > 0.0 { read("io worker") / (theirs + ours) } else { 0.0 };
     let (their_bytes, our_bytes) = (read("beside") + by_workers * theirs, read("load") + by_workers * ours);
     let of_reads = match their_bytes + our_bytes {
@@ -254,13 +260,14 @@ fn beside(case: &Case, budget: &Budget) -> Option<Cause> {
     }
     let waits_for_cpu = budget.share_of(&[Component::ServerRunQueue]);
     evidence.push(format!("waiting for a CPU is {} of latency", percent(waits_for_cpu)));
-    let (share, of, took) = match by_disk && waited * of_reads > cpu {
-        true => (
+    let (share, of, took) = if by_disk && waited * of_reads > cpu {
+        (
             waited * of_reads,
             Measure::Latency,
             format!("{} of what was read from disk, for which transactions wait", percent(of_reads)),
-        ),
-        false => (cpu, Measure::MachineCpu, format!("{} of the machine's CPU time", percent(cpu))),
+        )
+    } else {
+        (cpu, Measure::MachineCpu, format!("{} of the machine's CPU time", percent(cpu)))
     };
     Some(Cause {
         name: "beside",
@@ -312,7 +319,7 @@ fn lingering<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
 /// The share of lock waits that sessions outside the load, or idle in a transaction, are to blame for.
 fn held_by_others(case: &Case) -> f64 {
     let is_lock =
-        |waits: &Waits| waits.session == Session::Load && waits.event_type.as_deref() == Some("Lock");
+        |waits: &Waits| waits.session == SessionKind::Load && waits.event_type.as_deref() == Some("Lock");
     // Who holds is asked once a second, each time with the sessions that are held back: session-seconds.
     let held: f64 = lingering(case)
         .filter_map(|event| Some(event.figures.get("sessions_blocked")? * event.figures.get("looks")?))
@@ -488,7 +495,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
 
 /// Autovacuum at work, beside what its launcher does.
 fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
-    let at_work = case.sessions(|waits| waits.session == Session::Server("autovacuum worker".to_owned()));
+    let at_work = case.sessions(|waits| waits.session == SessionKind::Server("autovacuum worker".to_owned()));
     let tables: Vec<String> = ["autovacuum", "autoanalyze"]
         .into_iter()
         .flat_map(|kind| case.events(kind))

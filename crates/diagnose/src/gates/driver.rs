@@ -30,7 +30,7 @@ fn lag(observed: &Observation) -> Option<Found> {
     let latency_us = observed.summary?.latency.as_ref()?.mean_us?;
     let (mut lag_us, mut transactions) = (0.0, 0.0);
     for interval in observed.measured() {
-        let scripts = interval.scripts.iter().chain(&interval.beside);
+        let scripts = interval.scripts.iter().chain(&interval.background);
         transactions += scripts.map(|script| script.transactions as f64).sum::<f64>();
         lag_us += interval.lag_us().unwrap_or_default();
     }

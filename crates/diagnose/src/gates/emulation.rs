@@ -42,6 +42,7 @@ fn disk_wait(observed: &Observation) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use model::record::Status;
+    use strum::VariantArray;
 
     use super::super::sound::{Sound, gates};
     use super::super::{GROUPS, Observation};
@@ -54,12 +55,12 @@ mod tests {
     #[test]
     fn only_what_is_emulated_in_real_time_is_suspected_for_it() {
         let sound = Sound::new();
-        for acceleration in Acceleration::ALL {
+        for &acceleration in Acceleration::VARIANTS {
             let expected = match acceleration {
                 Acceleration::Tcg => (Status::Suspect, vec!["emulated"]),
                 _ => (Status::Valid, vec![]),
             };
-            assert_eq!(on(acceleration, &sound), expected, "{}", acceleration.name());
+            assert_eq!(on(acceleration, &sound), expected, "{}", acceleration.as_str());
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Progress {
     /// What the server said last about why it has no room.
     last_reason: String,
     /// Process ids of the backends of clients beside the main group.
-    beside: Vec<i32>,
+    background: Vec<i32>,
 }
 
 impl<I: Io> EventLoop<'_, I> {
@@ -82,8 +82,8 @@ impl<I: Io> EventLoop<'_, I> {
     }
 
     /// Process ids of the backends of clients beside the main group, once all are connected.
-    pub(crate) fn beside(&mut self) -> Vec<i32> {
-        mem::take(&mut self.connecting.beside)
+    pub(crate) fn background(&mut self) -> Vec<i32> {
+        mem::take(&mut self.connecting.background)
     }
 
     fn timers_with_patience(&mut self) -> Result<(), LoadError> {
@@ -235,7 +235,7 @@ impl<I: Io> EventLoop<'_, I> {
                 if client.group > 0 {
                     let process_id = established.session.process_id;
                     if self.connecting.before_load {
-                        self.connecting.beside.push(process_id);
+                        self.connecting.background.push(process_id);
                     }
                     let secret = established.session.secret_key;
                     let key = CancelKey { address: attempt.address, process_id, secret };

@@ -88,7 +88,7 @@ pub(super) fn tell(reports: &[Report], script: &str, draft: &mut Draft) {
                 latency_ns: String::new(),
                 service_ns: None,
             }],
-            beside: Vec::new(),
+            background: Vec::new(),
             spans: Vec::new(),
             busy: None,
             lag_max_us: None,

@@ -49,7 +49,7 @@ pub(super) fn interval(start_us: u64, width_us: u64) -> Interval {
         width_us,
         phase: Phase::Measure,
         scripts: Vec::new(),
-        beside: Vec::new(),
+        background: Vec::new(),
         spans: Vec::new(),
         busy: None,
         lag_max_us: None,

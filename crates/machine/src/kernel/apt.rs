@@ -62,11 +62,11 @@ pub(crate) fn packages(wanted: &Wanted, progress: &dyn Progress) -> Result<Vec<P
     let names = apt.ask(&["pkgnames", PREFIX])?;
     let names: Vec<&str> = names.lines().filter(|name| is_word(name)).collect();
     let packages = apt.show(&names)?;
-    match packages.is_empty() {
-        false => Ok(packages),
-        true => Err(apt.failed(
-            "apt's lists of packages are empty, or have no kernels; run `apt-get update`".to_owned(),
-        )),
+    if packages.is_empty() {
+        Err(apt
+            .failed("apt's lists of packages are empty, or have no kernels; run `apt-get update`".to_owned()))
+    } else {
+        Ok(packages)
     }
 }
 

@@ -157,12 +157,13 @@ pub(crate) fn choose(wanted: &Wanted, packages: &[Package]) -> Result<Package, E
             why: format!("{} needs {name}, which apt does not have; run `apt-get update`", chosen.name),
         })?;
     }
-    match chosen.is_beside() {
-        false => Ok(chosen.clone()),
-        true => Err(Error::NoKernel {
+    if chosen.is_beside() {
+        Err(Error::NoKernel {
             label: wanted.to_string(),
             why: format!("{} has only what belongs to one; {}", chosen.name, available(packages)),
-        }),
+        })
+    } else {
+        Ok(chosen.clone())
     }
 }
 

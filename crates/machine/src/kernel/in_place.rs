@@ -14,14 +14,15 @@ pub(crate) fn kernel(label: &str, base: &Path) -> Result<Kernel, Error> {
     let given = base.join(label);
     let refuse = |why: String| Error::Kernel { kernel: given.display().to_string(), why };
     let found = given.canonicalize().map_err(|error| refuse(format!("it can't be found: {error}")))?;
-    let image = match found.is_dir() {
-        true => Some(found.join(TREE_IMAGE)).filter(|image| image.is_file()).ok_or_else(|| {
+    let image = if found.is_dir() {
+        Some(found.join(TREE_IMAGE)).filter(|image| image.is_file()).ok_or_else(|| {
             refuse(format!(
                 "it is a directory without {TREE_IMAGE}; expected the path of a bzImage, or of a kernel tree in which \
                  `make` has been run for x86"
             ))
-        })?,
-        false => found.clone(),
+        })?
+    } else {
+        found.clone()
     };
     let release = image::release(&image).map_err(|source| Error::Image { path: given.clone(), source })?;
     let place = image.parent().unwrap_or(&image);
@@ -46,10 +47,7 @@ trait Ascend {
 
 impl Ascend for Path {
     fn ascend(&self, end: &str) -> Option<&Path> {
-        match self.ends_with(end) {
-            true => self.ancestors().nth(Path::new(end).components().count()),
-            false => None,
-        }
+        if self.ends_with(end) { self.ancestors().nth(Path::new(end).components().count()) } else { None }
     }
 }
 

@@ -54,10 +54,7 @@ fn boots(line: &str, release: &str) -> bool {
 /// An argument as GRUB's script language takes it to the letter.
 fn quoted(arg: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.,:=/@%+".contains(c);
-    match arg.chars().all(is_plain) {
-        true => arg.to_owned(),
-        false => format!("'{arg}'"),
-    }
+    if arg.chars().all(is_plain) { arg.to_owned() } else { format!("'{arg}'") }
 }
 
 #[cfg(test)]

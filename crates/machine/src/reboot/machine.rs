@@ -101,10 +101,7 @@ impl std::fmt::Display for Boot {
         if !self.args.is_empty() {
             write!(f, " with {}", self.args)?;
         }
-        match self.sysctl.values.is_empty() {
-            true => Ok(()),
-            false => write!(f, ", sysctl {}", self.sysctl.name),
-        }
+        if self.sysctl.values.is_empty() { Ok(()) } else { write!(f, ", sysctl {}", self.sysctl.name) }
     }
 }
 
@@ -289,9 +286,10 @@ impl Machine {
             let grub = self.grub()?;
             let path = self.path(grub.join("custom.cfg"));
             let theirs = custom::without(&self.custom()?);
-            steps.push(match theirs.is_empty() && !journal.had_custom {
-                true => Step::Remove { path },
-                false => Step::Write { path, what: "without the entry of pgdyno".to_owned(), text: theirs },
+            steps.push(if theirs.is_empty() && !journal.had_custom {
+                Step::Remove { path }
+            } else {
+                Step::Write { path, what: "without the entry of pgdyno".to_owned(), text: theirs }
             });
             steps.push(Step::NextEntry {
                 grubenv: self.path(grub.join("grubenv")),
@@ -319,9 +317,10 @@ impl Machine {
     /// The kernel does not take one.
     pub fn set_parameters(&self, boot: &Boot) -> Result<(), Error> {
         for (name, value) in &boot.sysctl.values {
-            let path = match name.starts_with('/') {
-                true => self.path(name),
-                false => self.path("proc/sys").join(name.replace('.', "/")),
+            let path = if name.starts_with('/') {
+                self.path(name)
+            } else {
+                self.path("proc/sys").join(name.replace('.', "/"))
             };
             fs::write(&path, value).doing("set a kernel parameter by", &path)?;
         }

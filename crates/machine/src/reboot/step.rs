@@ -68,9 +68,8 @@ impl fmt::Display for Step {
 
 /// A command as it is typed.
 fn shell(command: &[String]) -> String {
-    let word = |word: &String| match word.contains([' ', '\'', '"', '$', ';', '&']) {
-        true => format!("'{word}'"),
-        false => word.clone(),
+    let word = |word: &String| {
+        if word.contains([' ', '\'', '"', '$', ';', '&']) { format!("'{word}'") } else { word.clone() }
     };
     command.iter().map(word).collect::<Vec<_>>().join(" ")
 }
@@ -142,12 +141,11 @@ fn run(command: &[String]) -> Result<(), Error> {
     let refuse = |why: String| Error::Reboot(format!("could not run `{}`: {why}", shell(command)));
     let Some((program, args)) = command.split_first() else { return Ok(()) };
     let output = Command::new(program).args(args).output().map_err(|error| refuse(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(refuse(format!("{}: {}", output.status, said.trim())))
-        }
+    if output.status.success() {
+        Ok(())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(refuse(format!("{}: {}", output.status, said.trim())))
     }
 }
 

@@ -82,12 +82,11 @@ impl Box {
         while let Some(directory) = open.pop() {
             for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => open.push(path),
-                    false => {
-                        let name = path.strip_prefix(self.directory.path()).unwrap().display().to_string();
-                        found.insert(name, fs::read_to_string(&path).unwrap_or_default());
-                    }
+                if path.is_dir() {
+                    open.push(path)
+                } else {
+                    let name = path.strip_prefix(self.directory.path()).unwrap().display().to_string();
+                    found.insert(name, fs::read_to_string(&path).unwrap_or_default());
                 }
             }
         }

@@ -182,9 +182,12 @@ impl Root {
         let name = path.to_string_lossy();
         let builder = Builder::new(name.trim_start_matches('/')).ino(self.inode).nlink(1).uid(uid).gid(gid);
         let mut writer = builder.mode(mode).set_mode_file_type(kind).write(&mut self.out, size);
-        let written = io::copy(content, &mut writer).and_then(|copied| match copied == length {
-            true => writer.finish().map(|_| ()),
-            false => Err(io::Error::other("it has become shorter meanwhile")),
+        let written = io::copy(content, &mut writer).and_then(|copied| {
+            if copied == length {
+                writer.finish().map(|_| ())
+            } else {
+                Err(io::Error::other("it has become shorter meanwhile"))
+            }
         });
         Ok(written.doing("pack", path)?)
     }

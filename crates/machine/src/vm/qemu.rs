@@ -394,8 +394,8 @@ fn arguments(
         all.push(format!(
             "file={},format=raw,if=virtio,cache={},aio={}",
             image.display(),
-            cache.name(),
-            aio.name()
+            cache.as_str(),
+            aio.as_str()
         ));
     }
     all

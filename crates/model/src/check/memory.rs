@@ -18,14 +18,14 @@ pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
         None => USUAL_SHARED_BUFFERS,
         Some(value) => buffers_of(value)?,
     };
-    let beside = BESIDE_BUFFERS_BYTES + SESSION_BYTES * u64::from(cell.clients);
-    (limit < buffers.bytes().saturating_add(beside)).then(|| {
+    let background = BESIDE_BUFFERS_BYTES + SESSION_BYTES * u64::from(cell.clients);
+    (limit < buffers.bytes().saturating_add(background)).then(|| {
         format!(
             "memory {} may be too little for shared_buffers of {buffers} and the processes of {} clients (about {} more): \
              the kernel then kills the server; lower shared_buffers or raise the limit",
             cell.memory,
             cell.clients,
-            Size::from_bytes(beside),
+            Size::from_bytes(background),
         )
     })
 }

@@ -1,5 +1,7 @@
 //! How trials are run, and what is taken beside them.
 
+use strum::VariantArray;
+
 use super::Checked;
 use crate::cell::Cell;
 use crate::factor::{Factor, duration};
@@ -9,7 +11,7 @@ use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
-use crate::value::{Spanned, SpecError, in_range, one_of, whole};
+use crate::value::{Spanned, SpecError, in_range, one_of, whole, word};
 
 /// Trials of each cell to begin with, and at most, where their number is found while the campaign runs.
 const ADAPTIVE: (u32, u32) = (5, 20);
@@ -52,7 +54,7 @@ impl Checked<'_> {
             },
             order: match &run.order {
                 None => Order::RandomizedBlocks,
-                Some(given) => one_of(given, "order", &Order::ALL)?,
+                Some(given) => word(given, "order")?,
             },
             seed: match &run.seed {
                 None => drawn_seed,
@@ -66,7 +68,7 @@ impl Checked<'_> {
             },
             vacuum: match &run.vacuum {
                 None => Vacuum::None,
-                Some(given) => one_of(given, "vacuum", &Vacuum::ALL)?,
+                Some(given) => word(given, "vacuum")?,
             },
             checkpoint: run.checkpoint.unwrap_or(true),
             settle: run.settle.as_ref().map_or(Span::default(), |given| *given.get_ref()),
@@ -120,10 +122,10 @@ impl Checked<'_> {
         }
         let choices = [("auto", None)].into_iter();
         let choices: Vec<_> =
-            choices.chain(Unwinding::ALL.map(|unwinding| (unwinding.name(), Some(unwinding)))).collect();
+            choices.chain(Unwinding::VARIANTS.iter().map(|&known| (known.as_str(), Some(known)))).collect();
         Ok(Some(Profile {
             hz: match hz {
-                None => Profile::USUAL_HZ,
+                None => Profile::DEFAULT_HZ,
                 Some(given) => whole(given, "hz", 1, spec::MAX_PROFILE_HZ)? as u32,
             },
             callgraph: match callgraph {

@@ -6,9 +6,9 @@ use super::Checked;
 use crate::cell::Cell;
 use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
-use crate::server::{Build, BuildSystem, Dsn, ServerSpec, Source, is_version};
+use crate::server::{Build, Dsn, ServerSpec, Source, is_version};
 use crate::spec;
-use crate::value::{Spanned, SpecError, one_of};
+use crate::value::{Spanned, SpecError, word};
 
 impl Checked<'_> {
     /// The servers that the cells name, in that order.
@@ -96,11 +96,7 @@ pub(super) fn of_table(name: &str, table: &Spanned<spec::Server>) -> Result<Serv
             Source::Build(Build {
                 location: PathBuf::from(location.get_ref()),
                 git_ref: given.git_ref.as_ref().map(|name| name.get_ref().clone()),
-                system: build
-                    .system
-                    .as_ref()
-                    .map(|system| one_of(system, "build system", &BuildSystem::ALL))
-                    .transpose()?,
+                system: build.system.as_ref().map(|system| word(system, "build system")).transpose()?,
                 options: build.options,
                 cflags: build.cflags,
             })

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, LevelError, Place, named, names};
+use super::{Axis, Column, LevelError, Place, named, words};
 use crate::definitions::Definitions;
 use crate::machine;
-use crate::value::{Spanned, SpecError, one_of};
+use crate::value::{Spanned, SpecError, word};
 
 /// The factor `acceleration`.
 #[derive(Clone, Copy, Debug)]
@@ -23,19 +23,19 @@ impl Axis for Acceleration {
     const COLUMN: Column = Column::text("acceleration", "factor acceleration: none, kvm, tcg, icount");
 
     fn schema() -> Value {
-        names(&machine::Acceleration::ALL.map(machine::Acceleration::name))
+        words::<machine::Acceleration>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<machine::Acceleration, SpecError> {
-        one_of(given, "acceleration", &machine::Acceleration::ALL.map(|level| (level.name(), level)))
+        word(given, Self::KEY)
     }
 
     fn parse(text: &str) -> Result<machine::Acceleration, LevelError> {
-        named(Self::KEY, text, &machine::Acceleration::ALL, machine::Acceleration::name)
+        named(Self::KEY, text)
     }
 
     fn show(level: &machine::Acceleration) -> String {
-        level.name().to_owned()
+        level.as_str().to_owned()
     }
 
     fn default() -> Option<machine::Acceleration> {
@@ -43,11 +43,11 @@ impl Axis for Acceleration {
     }
 
     fn to_stored(level: &machine::Acceleration) -> Option<String> {
-        Some(level.name().to_owned())
+        Some(level.as_str().to_owned())
     }
 
     fn from_stored(stored: String) -> Result<machine::Acceleration, LevelError> {
-        named(Self::KEY, &stored, &machine::Acceleration::ALL, machine::Acceleration::name)
+        named(Self::KEY, &stored)
     }
 
     fn absent() -> Option<machine::Acceleration> {

@@ -2,13 +2,29 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::{Axis, Column, LevelError, Place, named, names};
+use super::{Axis, Column, LevelError, Place, named, words};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, one_of};
+use crate::value::{Spanned, SpecError, word};
 
 /// What the server's and the system's caches hold when a load begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
     /// The tables and their indexes, as far as they fit: they have been read (by `pg_prewarm` where it is there).
@@ -21,16 +37,9 @@ pub enum CacheState {
 }
 
 impl CacheState {
-    /// Every state there is.
-    pub const ALL: [Self; 3] = [Self::Warm, Self::Cold, Self::AsIs];
-
     /// Its name in campaigns and bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Warm => "warm",
-            Self::Cold => "cold",
-            Self::AsIs => "as-is",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -49,19 +58,19 @@ impl Axis for Cache {
     const COLUMN: Column = Column::text("cache", "factor cache: warm, cold, as-is");
 
     fn schema() -> Value {
-        names(&CacheState::ALL.map(CacheState::name))
+        words::<CacheState>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<CacheState, SpecError> {
-        one_of(given, "cache", &CacheState::ALL.map(|level| (level.name(), level)))
+        word(given, Self::KEY)
     }
 
     fn parse(text: &str) -> Result<CacheState, LevelError> {
-        named(Self::KEY, text, &CacheState::ALL, CacheState::name)
+        named(Self::KEY, text)
     }
 
     fn show(level: &CacheState) -> String {
-        level.name().to_owned()
+        level.as_str().to_owned()
     }
 
     fn default() -> Option<CacheState> {
@@ -69,10 +78,10 @@ impl Axis for Cache {
     }
 
     fn to_stored(level: &CacheState) -> Option<String> {
-        Some(level.name().to_owned())
+        Some(level.as_str().to_owned())
     }
 
     fn from_stored(stored: String) -> Result<CacheState, LevelError> {
-        named(Self::KEY, &stored, &CacheState::ALL, CacheState::name)
+        named(Self::KEY, &stored)
     }
 }

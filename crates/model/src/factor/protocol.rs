@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, LevelError, Place, named, names};
+use super::{Axis, Column, LevelError, Place, named, words};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, one_of};
+use crate::value::{Spanned, SpecError, word};
 use crate::workload;
 
 /// The factor `protocol`.
@@ -22,19 +22,19 @@ impl Axis for Protocol {
     const COLUMN: Column = Column::text("protocol", "factor protocol: simple, extended, prepared");
 
     fn schema() -> Value {
-        names(&workload::Protocol::ALL.map(workload::Protocol::name))
+        words::<workload::Protocol>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<workload::Protocol, SpecError> {
-        one_of(given, "protocol", &workload::Protocol::ALL.map(|level| (level.name(), level)))
+        word(given, Self::KEY)
     }
 
     fn parse(text: &str) -> Result<workload::Protocol, LevelError> {
-        named(Self::KEY, text, &workload::Protocol::ALL, workload::Protocol::name)
+        named(Self::KEY, text)
     }
 
     fn show(level: &workload::Protocol) -> String {
-        level.name().to_owned()
+        level.as_str().to_owned()
     }
 
     fn default() -> Option<workload::Protocol> {
@@ -42,10 +42,10 @@ impl Axis for Protocol {
     }
 
     fn to_stored(level: &workload::Protocol) -> Option<String> {
-        Some(level.name().to_owned())
+        Some(level.as_str().to_owned())
     }
 
     fn from_stored(stored: String) -> Result<workload::Protocol, LevelError> {
-        named(Self::KEY, &stored, &workload::Protocol::ALL, workload::Protocol::name)
+        named(Self::KEY, &stored)
     }
 }

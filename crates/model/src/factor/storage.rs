@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::machine::{self, DiskAio, DiskCache};
-use crate::value::{Spanned, SpecError};
+use crate::value::{Spanned, SpecError, names};
 
 /// The factor `storage`.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,8 @@ impl Axis for Storage {
     const COLUMN: Column = Column::text("storage", "factor storage: host, memory, virtio-CACHE-AIO");
 
     fn schema() -> Value {
-        let list = |names: &[&str]| names.join("|");
-        let caches = list(&DiskCache::ALL.map(DiskCache::name));
-        let ways = list(&DiskAio::ALL.map(DiskAio::name));
+        let caches = names::<DiskCache>().join("|");
+        let ways = names::<DiskAio>().join("|");
         json!({ "type": "string", "pattern": format!("^(host|memory|virtio(-({caches})-({ways}))?)$") })
     }
 
@@ -37,7 +36,7 @@ impl Axis for Storage {
                     given,
                     format!(
                         "asynchronous I/O of the kernel (`native`) can't be with the cache mode `{}`",
-                        cache.name()
+                        cache.as_str()
                     ),
                     "expected `none` or `directsync` as the cache mode, or `threads` or `io_uring`",
                 ))

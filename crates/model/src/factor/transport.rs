@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, LevelError, Place, named, names};
+use super::{Axis, Column, LevelError, Place, named, words};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, one_of};
+use crate::value::{Spanned, SpecError, word};
 use crate::workload;
 
 /// The factor `transport`.
@@ -22,19 +22,19 @@ impl Axis for Transport {
     const COLUMN: Column = Column::text("transport", "factor transport: unix, tcp");
 
     fn schema() -> Value {
-        names(&workload::Transport::ALL.map(workload::Transport::name))
+        words::<workload::Transport>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<workload::Transport, SpecError> {
-        one_of(given, "transport", &workload::Transport::ALL.map(|level| (level.name(), level)))
+        word(given, Self::KEY)
     }
 
     fn parse(text: &str) -> Result<workload::Transport, LevelError> {
-        named(Self::KEY, text, &workload::Transport::ALL, workload::Transport::name)
+        named(Self::KEY, text)
     }
 
     fn show(level: &workload::Transport) -> String {
-        level.name().to_owned()
+        level.as_str().to_owned()
     }
 
     fn default() -> Option<workload::Transport> {
@@ -42,10 +42,10 @@ impl Axis for Transport {
     }
 
     fn to_stored(level: &workload::Transport) -> Option<String> {
-        Some(level.name().to_owned())
+        Some(level.as_str().to_owned())
     }
 
     fn from_stored(stored: String) -> Result<workload::Transport, LevelError> {
-        named(Self::KEY, &stored, &workload::Transport::ALL, workload::Transport::name)
+        named(Self::KEY, &stored)
     }
 }

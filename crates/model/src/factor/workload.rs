@@ -27,11 +27,11 @@ impl Axis for Workload {
         let named = definitions.workloads.iter().find(|(name, _)| name.get_ref() == given.get_ref());
         let Some((_, table)) = named else { return known(given, definitions) };
         let builtin = table.builtin.as_ref();
-        let by_name = builtin
+        let found = builtin
             .filter(|_| !table.says_how())
-            .and_then(|builtin| workload::Workload::by_name(builtin.get_ref()))
+            .and_then(|builtin| workload::Workload::builtin(builtin.get_ref()))
             .or_else(|| definitions.known_workloads.get(given.get_ref()));
-        match (by_name, builtin) {
+        match (found, builtin) {
             (Some(workload), _) => Ok(workload),
             (None, Some(builtin)) => known(builtin, definitions),
             (None, None) => Err(SpecError::at(
@@ -43,7 +43,7 @@ impl Axis for Workload {
     }
 
     fn parse(text: &str) -> Result<workload::Workload, LevelError> {
-        Ok(workload::Workload::named(text))
+        Ok(workload::Workload::from_name(text))
     }
 
     fn show(level: &workload::Workload) -> String {
@@ -62,14 +62,14 @@ impl Axis for Workload {
     }
 
     fn from_stored(stored: String) -> Result<workload::Workload, LevelError> {
-        Ok(workload::Workload::named(&stored))
+        Ok(workload::Workload::from_name(&stored))
     }
 }
 
 /// A workload by its own name: pgbench's, or one whose scripts were read.
 fn known(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<workload::Workload, SpecError> {
     let name = given.get_ref();
-    let found = workload::Workload::by_name(name).or_else(|| definitions.known_workloads.get(name));
+    let found = workload::Workload::builtin(name).or_else(|| definitions.known_workloads.get(name));
     found.ok_or_else(|| {
         let builtin = workload::Workload::BUILTIN;
         let known = builtin.iter().map(workload::Workload::name).chain(definitions.known_workloads.names());

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use strum::{EnumString, IntoStaticStr};
+
 /// How the values of a metric are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// Counts up from an arbitrary start: its growth matters. A value below the one before it means a reset.
     Counter,
@@ -12,25 +15,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind there is.
-    pub const ALL: [Self; 2] = [Self::Counter, Self::Gauge];
-
     /// Its name in bundles.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-        }
-    }
-
-    /// The kind of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Direction in which a metric improves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Better {
     /// More is better.
     Higher,
@@ -42,12 +35,8 @@ pub enum Better {
 
 impl Better {
     /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Higher => "higher",
-            Self::Lower => "lower",
-            Self::Neither => "neither",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::factor::Factor;
 use crate::profile::Unwinding;
 use crate::schema::{inline_schemas, schema_of};
 use crate::units::Share;
+use crate::value::names;
 
 /// The factors that a campaign can compare: virtual machines are not compared with the machine itself.
 pub(crate) fn comparable() -> Vec<&'static str> {
@@ -22,7 +23,7 @@ pub(crate) fn comparable() -> Vec<&'static str> {
 
 /// Ways of finding the callers of a function.
 pub(crate) fn call_graphs() -> Vec<&'static str> {
-    std::iter::once("auto").chain(Unwinding::ALL.map(Unwinding::name)).collect()
+    std::iter::once("auto").chain(names::<Unwinding>()).collect()
 }
 
 inline_schemas! {

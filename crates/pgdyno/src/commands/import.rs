@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use import::csv::{LatencyFigure, Mapping};
 use import::{Import, ImportError, Source, pgbench, pgbench_tools};
 use model::factor::Factor;
+use strum::VariantArray;
 
 use crate::exit::{Exit, Usage};
 use crate::output::FormatArg;
@@ -207,7 +208,7 @@ impl CsvArgs {
         let mut latency_ms = BTreeMap::new();
         for (figure, column) in self.latency_ms {
             if latency_ms.insert(figure, column).is_some() {
-                return Err(Usage(format!("error: the latency {} is given twice", figure.name())).into());
+                return Err(Usage(format!("error: the latency {} is given twice", figure.as_str())).into());
             }
         }
         let mapping = Mapping {
@@ -276,13 +277,11 @@ fn figure_and_column(text: &str) -> Result<(LatencyFigure, String), String> {
     let Some((figure, column)) = text.split_once('=') else {
         return Ok((LatencyFigure::Mean, text.to_owned()));
     };
-    let figure = LatencyFigure::by_name(figure).ok_or_else(|| {
-        format!(
-            "`{figure}` is no figure of latency; expected {}",
-            LatencyFigure::ALL.map(LatencyFigure::name).join(", ")
-        )
+    let known = figure.parse().map_err(|_| {
+        let all: Vec<&str> = LatencyFigure::VARIANTS.iter().map(|figure| figure.as_str()).collect();
+        format!("`{figure}` is not a latency figure; expected {}", all.join(", "))
     })?;
-    Ok((figure, column.to_owned()))
+    Ok((known, column.to_owned()))
 }
 
 fn factor_and_level(text: &str) -> Result<(Factor, String), String> {

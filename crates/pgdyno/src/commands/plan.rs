@@ -270,7 +270,7 @@ fn lengths(plan: &Plan) -> String {
 /// What the workloads are that are not pgbench's, a line each, where they say it, and what runs beside them.
 fn described(plan: &Plan) -> String {
     let line = |custom: &Custom| {
-        let beside = custom.beside.iter().map(|beside| {
+        let beside = custom.background.iter().map(|beside| {
             let rate = beside.rate.get().map(|rate| format!(" at {rate}/s")).unwrap_or_default();
             let start = (!beside.start.is_zero()).then(|| format!(" from {} on", beside.start));
             let (name, start) = (beside.workload.name(), start.unwrap_or_default());

@@ -114,7 +114,7 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
         .filter(|finding| finding.status != Status::Valid)
         .map(|finding| finding.evidence.as_str())
         .collect();
-    Some(format!("  {} ({came_out}) {}: {}", status.name(), trial.cell, reasons.join("; ")))
+    Some(format!("  {} ({came_out}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
 }
 
 /// The template is a constant; one that did not parse would fall back to indicatif's own.

@@ -136,7 +136,7 @@ fn figures_are_those_of_the_bundles() {
         assert_eq!(row["latency_p99_us"], Field::Double(latency.p99_us.unwrap()));
         assert_eq!(row["clients"], Field::Long(trial.cell.clients.into_known().unwrap().into()));
         assert_eq!(row["rate_per_s"], Field::Null);
-        assert_eq!(row["validity"], Field::Str(trial.validity.status.name().to_owned()));
+        assert_eq!(row["validity"], Field::Str(trial.validity.status.as_str().to_owned()));
         assert_eq!(row["load_started"], Field::TimestampMicros(trial.load_started.unwrap().as_microsecond()));
     }
     assert_eq!(

@@ -92,9 +92,9 @@ fn metrics_table(group: &Group) -> String {
     let columns: [(&str, Cell<'_>); 8] = [
         ("metric", &|metric| format!("`{}`", metric.name)),
         ("label", &|_| group.label.unwrap_or_default().to_owned()),
-        ("kind", &|metric| metric.kind.name().to_owned()),
+        ("kind", &|metric| metric.kind.as_str().to_owned()),
         ("better", &|metric| match metric.better {
-            Better::Higher | Better::Lower => metric.better.name().to_owned(),
+            Better::Higher | Better::Lower => metric.better.as_str().to_owned(),
             Better::Neither => String::new(),
         }),
         ("PostgreSQL", &|metric| match metric.name.starts_with("pg.") {

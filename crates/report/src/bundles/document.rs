@@ -8,8 +8,8 @@ use model::environment::{BlockDevice, Cpu, KernelFacts, Mount, NumaNode, ServerF
 use model::limits::LimitsInForce;
 use model::message::{Interval, TransactionSpan};
 use model::record::{
-    BesideSummary, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, RawRead, Run, Setting,
-    Summary, Trial, TrialRecord, Validity,
+    BackgroundSummary, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, RawRead, Run,
+    Setting, Summary, Trial, TrialRecord, Validity,
 };
 use model::statistics::Statistics;
 use serde::Serialize;
@@ -155,7 +155,7 @@ struct SummaryDocument<'a> {
     tps: f64,
     latency: Option<&'a Latency>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    beside: &'a [BesideSummary],
+    beside: &'a [BackgroundSummary],
     connect_us: Option<u64>,
     driver_cpu_us: Option<u64>,
     driver_busy_max: Option<f64>,
@@ -281,7 +281,7 @@ impl<'a> TrialLine<'a> {
             repeat: trial.repeat,
             attempt: trial.attempt,
             tps: trial.summary.as_ref().map(|summary| summary.tps),
-            validity: trial.validity.status.name(),
+            validity: trial.validity.status.as_str(),
         }
     }
 }
@@ -360,12 +360,12 @@ impl<'a> ValidityDocument<'a> {
     fn of(validity: &'a Validity) -> Self {
         let finding = |Finding { gate, status, evidence, threshold, advice }: &'a Finding| FindingDocument {
             gate,
-            status: status.name(),
+            status: status.as_str(),
             evidence,
             threshold: threshold.as_deref(),
             advice: advice.as_deref(),
         };
-        Self { status: validity.status.name(), findings: validity.findings.iter().map(finding).collect() }
+        Self { status: validity.status.as_str(), findings: validity.findings.iter().map(finding).collect() }
     }
 }
 
@@ -377,7 +377,7 @@ impl<'a> SummaryDocument<'a> {
             failed: summary.failed,
             tps: summary.tps,
             latency: summary.latency.as_ref(),
-            beside: &summary.beside,
+            beside: &summary.background,
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,

@@ -13,7 +13,7 @@ pub fn table(trials: &[Trial]) -> Table {
             trial.run.campaign.clone(),
             trial.cell.to_string(),
             trial.summary.as_ref().map_or_else(|| "–".to_owned(), |summary| format!("{:.1}", summary.tps)),
-            trial.validity.status.name().to_owned(),
+            trial.validity.status.as_str().to_owned(),
         ]);
     }
     table

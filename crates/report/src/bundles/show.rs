@@ -140,9 +140,9 @@ fn bytes_of_unit(unit: &str) -> Option<u64> {
 
 fn validity(trial: &Trial) -> Section {
     let mut section = Section::new("Validity");
-    section.push("status", trial.validity.status.name());
+    section.push("status", trial.validity.status.as_str());
     for finding in &trial.validity.findings {
-        section.push(&finding.gate, format!("{}: {}", finding.status.name(), finding.in_words()));
+        section.push(&finding.gate, format!("{}: {}", finding.status.as_str(), finding.in_words()));
     }
     section
 }
@@ -158,7 +158,7 @@ fn load(trial: &Trial) -> Section {
     section.push_known("transactions", &summary.transactions);
     section.push_known("window", &summary.window_us.map(seconds));
     section.push_known("failed, whole load", &summary.failed);
-    for beside in &summary.beside {
+    for beside in &summary.background {
         let us = |us: Option<f64>| us.map_or("unknown".to_owned(), |us| format!("{:.3} ms", us / 1e3));
         let latency = beside.latency.as_ref().map_or("no latency".to_owned(), |latency| {
             format!(

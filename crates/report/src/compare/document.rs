@@ -223,7 +223,7 @@ fn documents(differences: &[Undeclared]) -> Vec<DifferenceDocument> {
 fn metric(compared: &Compared, of: &MetricRows) -> MetricDocument {
     MetricDocument {
         metric: of.metric.to_string(),
-        better: of.metric.better().name(),
+        better: of.metric.better().as_str(),
         tested: of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count(),
         sentences: (0..compared.pairs.len()).map(|pair| sentence(of, pair, &compared.pairs)).collect(),
         cells: of

@@ -136,7 +136,7 @@ struct Found<'r> {
 }
 
 fn found(finding: &Finding) -> Found<'_> {
-    Found { gate: &finding.gate, status: finding.status.name(), evidence: &finding.evidence }
+    Found { gate: &finding.gate, status: finding.status.as_str(), evidence: &finding.evidence }
 }
 
 pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
@@ -168,7 +168,7 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
             "validity",
             Text,
             "valid, suspect (used with care) or invalid (never used)",
-            |row: &&'r TrialRecord| Value::from(row.trial.validity.status.name()),
+            |row: &&'r TrialRecord| Value::from(row.trial.validity.status.as_str()),
         ),
         field("findings", Json, "what the gates found: gate, status, evidence of each", |row| {
             json(&row.trial.validity.findings.iter().map(found).collect::<Vec<_>>())

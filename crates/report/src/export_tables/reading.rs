@@ -32,7 +32,7 @@ pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
             Value::from(row.series.label.as_deref())
         }),
         field("kind", Text, "counter (what matters is its growth) or gauge (stands for itself)", |row| {
-            Value::from(row.series.kind.name())
+            Value::from(row.series.kind.as_str())
         }),
         field("time", Time, "when it was read, by the wall clock", |row| moment(row.trial, row.point.at_us)),
         field("at_us", Whole, "when it was read, after the load's start", |row| Value::from(row.point.at_us)),

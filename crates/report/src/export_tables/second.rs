@@ -160,7 +160,7 @@ pub(super) struct OfScript<'r> {
 pub(super) fn all_scripts(record: &TrialRecord) -> impl Iterator<Item = OfScript<'_>> {
     record.intervals.iter().flat_map(|interval| {
         let own = interval.scripts.iter().map(|script| (script, false));
-        let all = own.chain(interval.beside.iter().map(|script| (script, true)));
+        let all = own.chain(interval.background.iter().map(|script| (script, true)));
         all.map(|(script, is_beside)| OfScript {
             trial: &record.trial,
             interval,

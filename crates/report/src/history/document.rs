@@ -156,7 +156,7 @@ impl Document {
         Self {
             schema: SCHEMA,
             metric: history.metric.to_string(),
-            better: history.metric.better().name(),
+            better: history.metric.better().as_str(),
             control: history.control.clone(),
             over: history.over.name(),
             selector: history.selector.clone(),

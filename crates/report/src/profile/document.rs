@@ -161,9 +161,9 @@ impl ProfiledDocument {
         Self {
             event: taken.event.clone(),
             hz: taken.hz,
-            callgraph: taken.callgraph.name(),
+            callgraph: taken.callgraph.as_str(),
             callgraph_reason: taken.callgraph_reason.clone(),
-            scope: taken.scope.name(),
+            scope: taken.scope.as_str(),
             from_us: taken.from_us,
             to_us: taken.to_us,
             samples: taken.samples,

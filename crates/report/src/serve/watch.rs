@@ -86,7 +86,7 @@ impl<'a> Stored<'a> {
             position: trial.position,
             repeat: trial.repeat,
             attempt: trial.attempt,
-            validity: trial.validity.status.name(),
+            validity: trial.validity.status.as_str(),
             tps: trial.summary.as_ref().map(|summary| summary.tps),
             started: trial.started,
             ended: trial.ended,

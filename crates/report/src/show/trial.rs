@@ -3,9 +3,9 @@
 use diagnose::{CpuTime, explain};
 use jiff::Timestamp;
 use model::message::{Interval, Phase};
-use model::record::{BesideSummary, Latency, TrialRecord};
+use model::record::{BackgroundSummary, Latency, TrialRecord};
 use model::statistics::Stall;
-use model::waits::{Session, Waits};
+use model::waits::{SessionKind, Waits};
 use serde::Serialize;
 
 use analysis::notes;
@@ -62,7 +62,7 @@ pub struct OfTrial {
     /// Their service time; null in a closed loop, where it is no other.
     pub service: Option<Latency>,
     /// What came of each workload beside it.
-    pub beside: Vec<BesideSummary>,
+    pub beside: Vec<BackgroundSummary>,
     /// What the clients' sessions were doing, the most frequent first.
     pub waits: Vec<Wait>,
     /// Where the mean latency goes; null where that can't be said.
@@ -169,7 +169,7 @@ impl OfTrial {
             repeat: trial.repeat,
             attempt: trial.attempt,
             started: trial.started,
-            validity: trial.validity.status.name(),
+            validity: trial.validity.status.as_str(),
             findings: trial.validity.findings.iter().map(Finding::new).collect(),
             tps: summary.map(|summary| summary.tps),
             notes: notes(trial.cell.acceleration.into_known()),
@@ -183,7 +183,7 @@ impl OfTrial {
             vacuums: spans(record, "autovacuum", "elapsed_us", window),
             latency: summary.and_then(|summary| summary.latency.clone()),
             service: summary.and_then(|summary| summary.service.clone()),
-            beside: summary.map(|summary| summary.beside.clone()).unwrap_or_default(),
+            beside: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().cloned(),
             explained: explanation.ok().map(|explanation| CellExplanation {
@@ -232,7 +232,7 @@ fn spans(record: &TrialRecord, kind: &str, length: &str, (from_us, to_us): (i64,
 }
 
 fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
-    let of_window = all.iter().filter(|waits| waits.session == Session::Load);
+    let of_window = all.iter().filter(|waits| waits.session == SessionKind::Load);
     let of_window = of_window.filter(|waits| (from_us..to_us).contains(&waits.at_us));
     let mut found: Vec<(String, u64)> = Vec::new();
     let mut spans: Vec<(i64, u32)> = Vec::new();

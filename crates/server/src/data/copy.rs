@@ -188,9 +188,10 @@ fn remove_strangers(from: &Path, to: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(to).doing("read the directory", to)? {
         let entry = entry.doing("read the directory", to)?;
         if fs::symlink_metadata(from.join(entry.file_name())).is_err() {
-            match entry.file_type().doing("look at", &entry.path())?.is_dir() {
-                true => remove_tree(&entry.path())?,
-                false => fs::remove_file(entry.path()).doing("remove", &entry.path())?,
+            if entry.file_type().doing("look at", &entry.path())?.is_dir() {
+                remove_tree(&entry.path())?
+            } else {
+                fs::remove_file(entry.path()).doing("remove", &entry.path())?
             }
         }
     }

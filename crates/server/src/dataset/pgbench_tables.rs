@@ -136,9 +136,10 @@ impl Encoder {
             }
             Table::Accounts => {
                 fields(2, out);
-                match self.wide_aid {
-                    true => bigint(number, out),
-                    false => int(number, out),
+                if self.wide_aid {
+                    bigint(number, out)
+                } else {
+                    int(number, out)
                 }
                 int(row / ACCOUNTS_PER_BRANCH + 1, out);
             }

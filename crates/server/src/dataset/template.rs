@@ -244,9 +244,10 @@ impl Template {
         let what = format!("the data set {}", self.name());
         let place = self.directory.clone();
         drop(self);
-        match remove_unused(cache, &place)? {
-            true => Ok(()),
-            false => Err(Error::InUse { what, by: "a pgdyno that runs".to_owned() }),
+        if remove_unused(cache, &place)? {
+            Ok(())
+        } else {
+            Err(Error::InUse { what, by: "a pgdyno that runs".to_owned() })
         }
     }
 

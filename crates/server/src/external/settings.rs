@@ -34,13 +34,15 @@ pub struct PutBack {
 impl fmt::Display for PutBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { settings, left } = self;
-        match settings.is_empty() {
-            true => write!(f, "nothing to put back")?,
-            false => write!(f, "put back {}", settings.join(", "))?,
+        if settings.is_empty() {
+            write!(f, "nothing to put back")?
+        } else {
+            write!(f, "put back {}", settings.join(", "))?
         }
-        match left.is_empty() {
-            true => Ok(()),
-            false => write!(f, "; left as somebody has set them since: {}", left.join(", ")),
+        if left.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "; left as somebody has set them since: {}", left.join(", "))
         }
     }
 }

@@ -73,13 +73,14 @@ impl Stamp {
 
     /// Refuses programs that were replaced since: what is measured would no longer be what the identity says.
     pub(crate) fn unchanged(&self, installation: &Installation) -> Result<(), Error> {
-        match Self::of(&installation.program("postgres"))? == *self {
-            true => Ok(()),
-            false => Err(Error::Programs {
+        if Self::of(&installation.program("postgres"))? == *self {
+            Ok(())
+        } else {
+            Err(Error::Programs {
                 directory: installation.directory().to_owned(),
                 why: "postgres has been replaced since it was first looked at; start again with the new one"
                     .to_owned(),
-            }),
+            })
         }
     }
 }

@@ -200,10 +200,7 @@ pub fn installation(cache: &Cache, source: &Source, progress: &dyn Progress) -> 
 pub fn find(cache: &Cache, identity: &str) -> Result<Option<Installation>, Error> {
     let is_a_name = !identity.is_empty() && !identity.starts_with('.') && !identity.contains('/');
     let place = cache.installations().join(identity);
-    match is_a_name && place.is_dir() {
-        true => Installation::read(identity, &place).map(Some),
-        false => Ok(None),
-    }
+    if is_a_name && place.is_dir() { Installation::read(identity, &place).map(Some) } else { Ok(None) }
 }
 
 /// Every installation of the cache, oldest version first.

@@ -122,10 +122,9 @@ impl How {
 
     /// A hash of this and something else.
     fn with(&self, other: impl AsRef<[u8]>) -> String {
-        let system = BuildSystem::ALL.iter().find(|(_, system)| *system == self.system);
         let mut fingerprint = Fingerprint::new();
         fingerprint.add(other);
-        for part in [FORMAT, system.map_or("", |(name, _)| name), &self.cflags] {
+        for part in [FORMAT, self.system.as_str(), &self.cflags] {
             fingerprint.add(part);
         }
         for part in [&self.compiler, &self.compiler_version].into_iter().chain(&self.options) {

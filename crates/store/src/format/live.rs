@@ -140,7 +140,7 @@ pub struct Interval {
 /// A way in which sessions spent a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// `load`, `beside`, `other`, or a process of the server.
+    /// `load`, `background`, `other`, or a process of the server.
     pub session: String,
     /// `wait_event_type`; `CPU` where it was active and did not wait; its state where it was not active.
     #[serde(rename = "type")]
@@ -279,7 +279,7 @@ mod tests {
             at_us: 0,
             width_us: 1_000_000,
             looks: 20,
-            session: waits::Session::Load,
+            session: waits::SessionKind::Load,
             state: state.map(str::to_owned),
             event_type: waited.map(|(kind, _)| kind.to_owned()),
             event: waited.map(|(_, event)| event.to_owned()),

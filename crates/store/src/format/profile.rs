@@ -64,9 +64,9 @@ impl From<&profile::Profiled> for Profile {
         Self {
             event: profiled.event.clone(),
             hz: profiled.hz,
-            callgraph: profiled.callgraph.name().to_owned(),
+            callgraph: profiled.callgraph.as_str().to_owned(),
             callgraph_reason: profiled.callgraph_reason.clone(),
-            scope: profiled.scope.name().to_owned(),
+            scope: profiled.scope.as_str().to_owned(),
             from_us: profiled.from_us,
             to_us: profiled.to_us,
             samples: profiled.samples,
@@ -84,9 +84,9 @@ impl Profile {
         Ok(profile::Profiled {
             event: self.event,
             hz: self.hz,
-            callgraph: known(FILE, "call graph", &self.callgraph, profile::Unwinding::by_name)?,
+            callgraph: known(FILE, "call graph", &self.callgraph)?,
             callgraph_reason: self.callgraph_reason,
-            scope: known(FILE, "scope of a profile", &self.scope, profile::Scope::by_name)?,
+            scope: known(FILE, "scope of a profile", &self.scope)?,
             from_us: self.from_us,
             to_us: self.to_us,
             samples: self.samples,

@@ -4,8 +4,8 @@
 
 use jiff::Timestamp;
 use model::limits;
+use model::record;
 use model::record::Trial as Model;
-use model::record::{self, Status};
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
@@ -218,7 +218,8 @@ pub struct Summary {
     pub service: Option<Latency>,
     /// What came of each workload beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<BesideSummary>,
+    #[serde(rename = "beside")]
+    pub background: Vec<BackgroundSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process, in microseconds.
@@ -241,7 +242,7 @@ pub struct Summary {
 
 /// What a workload brought that ran beside the one that is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BesideSummary {
+pub struct BackgroundSummary {
     /// Its name.
     pub workload: String,
     /// Its transactions that ended in the window.
@@ -348,7 +349,7 @@ impl From<&Model> for Trial {
             database_bytes: trial.database_bytes,
             raw_read: trial.raw_read.clone().map(RawRead::from),
             validity: Validity {
-                status: trial.validity.status.name().to_owned(),
+                status: trial.validity.status.as_str().to_owned(),
                 findings: trial.validity.findings.iter().map(Finding::from).collect(),
             },
             summary: trial.summary.as_ref().map(Summary::from),
@@ -388,7 +389,7 @@ impl Trial {
             database_bytes: self.database_bytes,
             raw_read: self.raw_read.map(record::RawRead::from),
             validity: record::Validity {
-                status: status(&self.validity.status)?,
+                status: known(FILE, "validity status", &self.validity.status)?,
                 findings: self
                     .validity
                     .findings
@@ -407,7 +408,7 @@ impl From<&record::Finding> for Finding {
     fn from(finding: &record::Finding) -> Self {
         Self {
             gate: finding.gate.clone(),
-            status: finding.status.name().to_owned(),
+            status: finding.status.as_str().to_owned(),
             evidence: finding.evidence.clone(),
             threshold: finding.threshold.clone(),
             advice: finding.advice.clone(),
@@ -417,13 +418,10 @@ impl From<&record::Finding> for Finding {
 
 impl Finding {
     fn into_model(self) -> Result<record::Finding, Defect> {
-        let Self { gate, status: name, evidence, threshold, advice } = self;
-        Ok(record::Finding { gate, status: status(&name)?, evidence, threshold, advice })
+        let Self { gate, status, evidence, threshold, advice } = self;
+        let status = known(FILE, "validity status", &status)?;
+        Ok(record::Finding { gate, status, evidence, threshold, advice })
     }
-}
-
-fn status(name: &str) -> Result<Status, Defect> {
-    known(FILE, "validity status", name, Status::by_name)
 }
 
 impl From<&record::Summary> for Summary {
@@ -436,7 +434,7 @@ impl From<&record::Summary> for Summary {
             instructions_per_transaction: summary.instructions_per_transaction,
             latency: summary.latency.clone().map(Latency::from),
             service: summary.service.clone().map(Latency::from),
-            beside: summary.beside.iter().map(BesideSummary::from).collect(),
+            background: summary.background.iter().map(BackgroundSummary::from).collect(),
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,
@@ -458,7 +456,7 @@ impl Summary {
             instructions_per_transaction: self.instructions_per_transaction,
             latency: self.latency.map(record::Latency::from),
             service: self.service.map(record::Latency::from),
-            beside: self.beside.into_iter().map(BesideSummary::into_model).collect(),
+            background: self.background.into_iter().map(BackgroundSummary::into_model).collect(),
             connect_us: self.connect_us,
             driver_cpu_us: self.driver_cpu_us,
             driver_busy_max: self.driver_busy_max,
@@ -470,21 +468,21 @@ impl Summary {
     }
 }
 
-impl From<&record::BesideSummary> for BesideSummary {
-    fn from(beside: &record::BesideSummary) -> Self {
+impl From<&record::BackgroundSummary> for BackgroundSummary {
+    fn from(background: &record::BackgroundSummary) -> Self {
         Self {
-            workload: beside.workload.clone(),
-            transactions: beside.transactions,
-            failed: beside.failed,
-            tps: beside.tps,
-            latency: beside.latency.clone().map(Latency::from),
+            workload: background.workload.clone(),
+            transactions: background.transactions,
+            failed: background.failed,
+            tps: background.tps,
+            latency: background.latency.clone().map(Latency::from),
         }
     }
 }
 
-impl BesideSummary {
-    fn into_model(self) -> record::BesideSummary {
-        record::BesideSummary {
+impl BackgroundSummary {
+    fn into_model(self) -> record::BackgroundSummary {
+        record::BackgroundSummary {
             workload: self.workload,
             transactions: self.transactions,
             failed: self.failed,

@@ -40,7 +40,8 @@ pub struct WorkloadContent {
     pub spans: bool,
     /// What others did at the same time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub beside: Vec<Beside>,
+    #[serde(rename = "beside")]
+    pub background: Vec<BackgroundWorkload>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -49,7 +50,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// A workload that ran at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct BackgroundWorkload {
     /// Its name.
     pub workload: String,
     /// What it is, where it is not pgbench's.
@@ -101,30 +102,30 @@ impl From<&workload::Custom> for WorkloadContent {
             stagger_us: custom.stagger.us(),
             iterations: custom.iterations,
             spans: custom.spans,
-            beside: custom.beside.iter().map(Beside::from).collect(),
+            background: custom.background.iter().map(BackgroundWorkload::from).collect(),
         }
     }
 }
 
-impl From<&workload::Beside> for Beside {
-    fn from(beside: &workload::Beside) -> Self {
+impl From<&workload::BackgroundWorkload> for BackgroundWorkload {
+    fn from(background: &workload::BackgroundWorkload) -> Self {
         Self {
-            workload: beside.workload.name().to_owned(),
-            workload_content: beside.workload.custom().map(WorkloadContent::from),
-            clients: beside.clients,
-            rate: beside.rate.get(),
-            start_us: beside.start.us(),
+            workload: background.workload.name().to_owned(),
+            workload_content: background.workload.custom().map(WorkloadContent::from),
+            clients: background.clients,
+            rate: background.rate.get(),
+            start_us: background.start.us(),
         }
     }
 }
 
-impl Beside {
-    fn into_model(self) -> workload::Beside {
+impl BackgroundWorkload {
+    fn into_model(self) -> workload::BackgroundWorkload {
         let workload = match self.workload_content {
             Some(content) => content.into_model(self.workload),
-            None => Workload::named(&self.workload),
+            None => Workload::from_name(&self.workload),
         };
-        workload::Beside {
+        workload::BackgroundWorkload {
             workload,
             clients: self.clients,
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
@@ -150,7 +151,7 @@ impl WorkloadContent {
             stagger: Span::from_us(self.stagger_us),
             iterations: self.iterations,
             spans: self.spans,
-            beside: self.beside.into_iter().map(Beside::into_model).collect(),
+            background: self.background.into_iter().map(BackgroundWorkload::into_model).collect(),
         }))
     }
 }

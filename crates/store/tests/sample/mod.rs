@@ -24,13 +24,13 @@ use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
 use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::{
-    Accounting, BesideSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
+    Accounting, BackgroundSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
     Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::spec::Campaign;
 use model::statistics::{Percentile, Stall, Statistics};
 use model::units::{Rate, Size, Span};
-use model::waits::{Session, StatementUse, Waits};
+use model::waits::{SessionKind, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
 
 /// A cell with every level at its default.
@@ -53,7 +53,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
         width_us,
         phase,
         scripts: vec![script("tpcb-like", a), script("my script, v2: 50%", b)],
-        beside: Vec::new(),
+        background: Vec::new(),
         spans: Vec::new(),
         busy: Some(0.1 + 0.2),
         lag_max_us: Some(17.25),
@@ -208,7 +208,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     p999_us: Some(760.0),
                     max_us: Some(770.0),
                 }),
-                beside: vec![BesideSummary {
+                background: vec![BackgroundSummary {
                     workload: "scans".to_owned(),
                     transactions: 3,
                     failed: 1,
@@ -336,12 +336,12 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             series("cpu.user_us", Some("cpu1"), Kind::Counter, &[(0, Some(1e18)), (0, Some(1e18))]),
         ]),
         waits: vec![
-            waits(-1_000_000, Session::Load, Some("active"), None),
-            waits(0, Session::Load, Some("active"), Some(("LWLock", "WALWrite"))),
-            waits(0, Session::Other, Some("idle in transaction"), Some(("Client", "ClientRead"))),
+            waits(-1_000_000, SessionKind::Load, Some("active"), None),
+            waits(0, SessionKind::Load, Some("active"), Some(("LWLock", "WALWrite"))),
+            waits(0, SessionKind::Other, Some("idle in transaction"), Some(("Client", "ClientRead"))),
             waits(
                 0,
-                Session::Server("checkpointer".to_owned()),
+                SessionKind::Server("checkpointer".to_owned()),
                 None,
                 Some(("Timeout", "CheckpointWriteDelay")),
             ),
@@ -374,7 +374,7 @@ pub(crate) fn series(metric: &str, of: Option<&str>, kind: Kind, points: &[(i64,
     Series { metric: metric.to_owned(), label: of.map(str::to_owned), kind, points }
 }
 
-fn waits(at_us: i64, session: Session, state: Option<&str>, event: Option<(&str, &str)>) -> Waits {
+fn waits(at_us: i64, session: SessionKind, state: Option<&str>, event: Option<(&str, &str)>) -> Waits {
     Waits {
         at_us,
         width_us: 1_000_000,
@@ -474,7 +474,7 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
             tps: 1234.5,
             latency: Some(Latency { mean_us: Some(8000.0), ..Latency::default() }),
             service: None,
-            beside: Vec::new(),
+            background: Vec::new(),
             connect_us: None,
             driver_cpu_us: None,
             driver_busy_max: None,

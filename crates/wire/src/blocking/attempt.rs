@@ -138,9 +138,10 @@ impl FailedAttempt {
     }
 
     fn place(&self) -> &'static str {
-        match self.server.starts_with("on socket") {
-            true => "locally and accepting connections on that socket",
-            false => "on that host and accepting TCP/IP connections",
+        if self.server.starts_with("on socket") {
+            "locally and accepting connections on that socket"
+        } else {
+            "on that host and accepting TCP/IP connections"
         }
     }
 

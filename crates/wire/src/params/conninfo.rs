@@ -31,9 +31,10 @@ pub fn without_secrets(conninfo: &str, replaced: &[(&str, &str)]) -> Result<Stri
 /// A value as it is written in a connection string.
 fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@+".contains(c);
-    match !value.is_empty() && value.chars().all(plain) {
-        true => value.to_owned(),
-        false => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'")),
+    if !value.is_empty() && value.chars().all(plain) {
+        value.to_owned()
+    } else {
+        format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
     }
 }
 

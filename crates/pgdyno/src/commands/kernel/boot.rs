@@ -162,7 +162,7 @@ impl BootArgs {
 const GUEST_PATH: &str = "/bin:/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 fn named(name: &str) -> Result<Acceleration, Usage> {
-    let known = Acceleration::by_name(name).filter(|acceleration| acceleration.is_virtual());
+    let known = name.parse().ok().filter(|acceleration: &Acceleration| acceleration.is_virtual());
     known.ok_or_else(|| Usage(format!("error: `{name}` is no acceleration: expected kvm, tcg or icount")))
 }
 

@@ -72,6 +72,5 @@ impl BuildArgs {
 }
 
 fn system(text: &str) -> Result<BuildSystem, String> {
-    let known = BuildSystem::ALL.into_iter().find(|(name, _)| *name == text);
-    known.map(|(_, system)| system).ok_or_else(|| "expected configure or meson".to_owned())
+    text.parse().map_err(|_| "expected configure or meson".to_owned())
 }

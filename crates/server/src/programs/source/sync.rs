@@ -55,9 +55,10 @@ pub(super) fn bring(
         }
         None => begin_anew(&from, &files, directory, progress)?,
     }
-    match content.is(&source, &files)? {
-        true => Ok(version),
-        false => Err(refuse(&content.location, "it changed while it was read; try again")),
+    if content.is(&source, &files)? {
+        Ok(version)
+    } else {
+        Err(refuse(&content.location, "it changed while it was read; try again"))
     }
 }
 
