@@ -19,7 +19,9 @@ mod role;
 mod roster;
 mod sensors;
 mod threads;
+mod watched;
 
 pub use machine::Machine;
-pub use processes::{Backends, Processes, Watched};
+pub use processes::Processes;
 pub(crate) use roster::Roster;
+pub use watched::{Backends, Watched};

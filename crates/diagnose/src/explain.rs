@@ -6,10 +6,12 @@
 mod budget;
 mod case;
 mod causes;
+mod confidence;
 mod difference;
 
 pub use budget::{Budget, Component, ComponentTime};
-pub use causes::{Cause, Confidence, Measure};
+pub use causes::{Cause, Measure};
+pub use confidence::Confidence;
 pub use difference::{Change, Difference};
 
 use model::record::TrialRecord;

@@ -11,6 +11,7 @@ pub(crate) mod debian_version;
 mod image;
 mod in_place;
 mod modules;
+mod package;
 mod stored;
 
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@
 //! Sources: GRUB's manual, "Booting once" and "The GRUB environment block"; bootparam(7); systemd.service(5);
 //! kexec(8); initramfs-tools(7), `panic`.
 
+mod boot;
 mod crash_log;
 mod custom;
 mod grub_cfg;
@@ -15,7 +16,8 @@ mod machine;
 mod step;
 mod unit;
 
+pub use boot::{Boot, Loader, Sysctl};
 pub use crash_log::CrashLog;
 pub use journal::{Asked, Campaign, Home, Journal};
-pub use machine::{Boot, Installed, Loader, Machine, Prepared, Sysctl};
+pub use machine::{Installed, Machine, Prepared};
 pub use step::{Step, carry_out};

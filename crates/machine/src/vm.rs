@@ -6,7 +6,9 @@
 //! onto a disk by `disk.rs`; this machine's files are its root by `virtiofs.rs`. [`works_here`] finds out whether KVM
 //! really runs kernels (`probe.rs`).
 
+mod descriptor;
 mod disk;
+mod error;
 pub mod guest;
 mod initramfs;
 mod link;
@@ -16,7 +18,8 @@ mod qemu;
 mod virtiofs;
 
 pub use disk::image;
+pub use error::VmError;
 pub use initramfs::Root;
 pub use link::Frame;
 pub use probe::{Kvm, works_here};
-pub use qemu::{Hardware, Vm, VmError, cpu_model, emulator};
+pub use qemu::{Hardware, Vm, cpu_model, emulator};

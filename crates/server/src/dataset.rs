@@ -4,5 +4,7 @@ pub(crate) mod content;
 pub(crate) mod disk;
 mod eviction;
 pub(crate) mod fill;
+pub(crate) mod filling;
 pub(crate) mod pgbench_tables;
+mod size;
 pub(crate) mod template;

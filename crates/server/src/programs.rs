@@ -6,4 +6,6 @@ mod in_place;
 pub(crate) mod install;
 pub(crate) mod installation;
 mod releases;
+pub(crate) mod resolve;
 pub(crate) mod source;
+mod stamp;

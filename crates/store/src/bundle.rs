@@ -11,7 +11,7 @@ use model::record::{Environment, Setting, Trial, TrialRecord};
 use crate::content::{self, CAMPAIGN, Surroundings};
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
-use crate::format::{environment, setting, trial};
+use crate::format::{self, environment, setting};
 use crate::{id, spans, sums};
 
 /// How the name of a directory begins in which a bundle is being written, or was when its writer died.
@@ -55,7 +55,7 @@ pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
 /// Reads a bundle but for the files that are not wanted, as if they were not there. What every bundle has is read in any
 /// case.
 pub(crate) fn read_parts(bundle: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<TrialRecord, Defect> {
-    let needed = |name: &str| [trial::FILE, CAMPAIGN, environment::FILE].contains(&name) || is_wanted(name);
+    let needed = |name: &str| [format::TRIAL, CAMPAIGN, environment::FILE].contains(&name) || is_wanted(name);
     let listed = list_of_files(bundle)?.into_iter().filter(|(name, _)| needed(name));
     let files = listed.map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)));
     let record = content::decode(files.collect::<Result<_, _>>()?)?;
@@ -65,7 +65,7 @@ pub(crate) fn read_parts(bundle: &Path, is_wanted: impl Fn(&str) -> bool) -> Res
 
 /// Reads the head of a bundle.
 pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
-    let trial = content::head(&mut some_files(bundle, [trial::FILE, CAMPAIGN])?)?;
+    let trial = content::head(&mut some_files(bundle, [format::TRIAL, CAMPAIGN])?)?;
     named_as_its_trial(bundle, &trial)?;
     Ok(trial)
 }
@@ -286,6 +286,6 @@ fn contents(bundle: &Path, name: &str) -> Result<Vec<u8>, Defect> {
 fn named_as_its_trial(bundle: &Path, trial: &Trial) -> Result<(), Defect> {
     match bundle.file_name().and_then(|name| name.to_str()) {
         Some(name) if name == trial.id => Ok(()),
-        _ => Err(Defect::damaged(trial::FILE, format!("it is of trial {}, not of this bundle", trial.id))),
+        _ => Err(Defect::damaged(format::TRIAL, format!("it is of trial {}, not of this bundle", trial.id))),
     }
 }

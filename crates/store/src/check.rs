@@ -6,7 +6,7 @@ use model::message::{Interval, Phase, ScriptInterval};
 use model::record::TrialRecord;
 
 use crate::error::{Defect, Problem, StoreError};
-use crate::format::trial;
+use crate::format;
 use crate::{acceptances, bundle, hlog, index, series};
 
 /// What a check found.
@@ -75,7 +75,7 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
         if let Some(stated) = stated.filter(|stated| *stated != histograms) {
             let reason = format!(
                 "the histograms hold {histograms} transactions {what}, and {} says {stated}",
-                trial::FILE
+                format::TRIAL
             );
             defects.push(Defect::damaged(hlog::FILE, reason));
         }

@@ -83,7 +83,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
 
 /// The head of a bundle: needs `trial.json` and `campaign.toml` only.
 pub(crate) fn head(files: &mut Files) -> Result<Trial, Defect> {
-    let document = required(files, trial::FILE)?;
+    let document = required(files, format::TRIAL)?;
     let campaign = text(CAMPAIGN, required(files, CAMPAIGN)?)?;
     trial::read(&document, campaign)
 }
@@ -91,7 +91,7 @@ pub(crate) fn head(files: &mut Files) -> Result<Trial, Defect> {
 fn files(record: &TrialRecord) -> Result<Files, Defect> {
     let environment = format::Environment::from(record.environment.clone());
     let mut files = Files::from([
-        (trial::FILE.to_owned(), trial::write(&record.trial)?),
+        (format::TRIAL.to_owned(), trial::write(&record.trial)?),
         (CAMPAIGN.to_owned(), record.trial.run.campaign_toml.clone().into_bytes()),
         (environment::FILE.to_owned(), format::to_json(environment::FILE, &environment)?),
     ]);

@@ -42,6 +42,9 @@ macro_rules! mirrors {
     };
 }
 
+/// The file that makes a directory a bundle: the trial, without its measurements.
+pub(crate) const TRIAL: &str = "trial.json";
+
 pub(crate) mod acceptance;
 mod cell;
 pub(crate) mod environment;

@@ -17,7 +17,7 @@ use rusqlite::{Connection, Transaction, params};
 use crate::bundle;
 use crate::content::CAMPAIGN;
 use crate::error::{Problem, StoreError};
-use crate::format::trial;
+use crate::format::{self, trial};
 
 /// Name of the index within a store.
 pub(crate) const FILE: &str = "index.sqlite";
@@ -83,7 +83,7 @@ pub(crate) fn differing(root: &Path, trials: &Path) -> Vec<String> {
     let Ok(rows) = index.connect().and_then(|connection| rows(&connection)) else { return Vec::new() };
     let says_otherwise = |(id, row): (String, Row)| {
         let bundle = trials.join(&id);
-        let head = fs::read(bundle.join(trial::FILE));
+        let head = fs::read(bundle.join(format::TRIAL));
         let campaign = fs::read(bundle.join(CAMPAIGN));
         let same = head.is_ok_and(|head| head == row.head)
             && campaign.is_ok_and(|campaign| campaign == row.campaign.as_bytes());
@@ -214,7 +214,7 @@ fn rows(connection: &Connection) -> Result<HashMap<String, Row>, Failure> {
 }
 
 fn put(changes: &Transaction<'_>, bundle: &Path, trial: &Trial, stamp: &str) -> Result<(), Failure> {
-    let head = fs::read(bundle.join(trial::FILE))?;
+    let head = fs::read(bundle.join(format::TRIAL))?;
     changes.execute(
         "INSERT OR REPLACE INTO trial (id, stamp, head, campaign) VALUES (?1, ?2, ?3, ?4)",
         params![trial.id, stamp, head, trial.run.campaign_toml],
@@ -228,7 +228,7 @@ fn stamp(bundle: &Path) -> Option<String> {
         let file = fs::metadata(bundle.join(name)).ok()?;
         Some(format!("{} {}.{:09} {}", file.len(), file.mtime(), file.mtime_nsec(), file.ino()))
     };
-    Some(format!("{} {}", of(trial::FILE)?, of(CAMPAIGN)?))
+    Some(format!("{} {}", of(format::TRIAL)?, of(CAMPAIGN)?))
 }
 
 fn read_all(trials: &Path, ids: &[String]) -> Listing {

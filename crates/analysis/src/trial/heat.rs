@@ -1,9 +1,6 @@
 //! How many transactions took how long, over time.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-
-use model::message::Interval;
 
 use super::Heat;
 use super::points::figure;
@@ -25,13 +22,10 @@ struct Column {
 }
 
 impl Heating {
-    /// Of intervals that are put together so.
-    pub(super) fn new(intervals: &[Interval], groups: &[Range<usize>]) -> Self {
-        let column = |group: &Range<usize>| {
-            let (start_us, width_us) = super::load::extent(intervals.get(group.clone())?)?;
-            Some(Column { start_us, width_us, rows: BTreeMap::new() })
-        };
-        Self { columns: groups.iter().filter_map(column).collect() }
+    /// A map with columns of these starts and lengths, in microseconds.
+    pub(super) fn new(columns: impl IntoIterator<Item = (i64, i64)>) -> Self {
+        let column = |(start_us, width_us)| Column { start_us, width_us, rows: BTreeMap::new() };
+        Self { columns: columns.into_iter().map(column).collect() }
     }
 
     /// Adds latencies in nanoseconds to a column.

@@ -31,7 +31,7 @@ pub(super) fn read(record: &TrialRecord, most: Points) -> Latencies {
     let together = in_phases(intervals, most);
     let columns = in_phases(intervals, most.clamp(LEAST_COLUMNS, COLUMNS));
     let mut load = figures(intervals, &together);
-    let mut heat = Heating::new(intervals, &columns);
+    let mut heat = Heating::new(columns.iter().filter_map(|group| extent(intervals.get(group.clone())?)));
     let (mut intended, mut service) = (Counted::default(), Counted::default());
     let mut column = 0;
     for group in together {

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use super::proc_files::Stat;
-use super::processes::Watched;
 use super::role::Role;
+use super::watched::Watched;
 
 /// What a process is to a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use rustix::param::clock_ticks_per_second;
 
@@ -14,39 +14,9 @@ use super::proc_files::Proc;
 use super::process::{Ended, FIGURES, Figures, Look, Process, RUN, SYSTEM, USER};
 use super::role::Role;
 use super::threads::Threads;
+use super::watched::Watched;
 use crate::root::Root;
 use crate::{Reading, Source};
-
-/// Which processes have a part.
-#[derive(Clone, Debug, Default)]
-pub struct Watched {
-    /// Process id of the driver.
-    pub driver: Option<u32>,
-    /// Process id of the server's first process; none where it runs elsewhere.
-    pub postmaster: Option<u32>,
-    /// Process ids of the programs that profile beside the load; they count as pgdyno.
-    pub profilers: Arc<Mutex<Vec<u32>>>,
-    /// Which of the server's backends are none of the load's. They may come and go.
-    pub backends: Arc<Mutex<Backends>>,
-}
-
-/// Process ids of backends of pgdyno's that are none of the load's.
-#[derive(Clone, Debug, Default)]
-pub struct Backends {
-    /// Those that answer pgdyno's own collectors.
-    pub collectors: Vec<i32>,
-    /// Those of workloads that run beside the load.
-    pub background: Vec<i32>,
-}
-
-impl Backends {
-    /// The role of a backend; none of one of the load's.
-    pub(super) fn role(&self, pid: u32) -> Option<Role> {
-        let pid = i32::try_from(pid).ok()?;
-        let roles = [(&self.collectors, Role::Collector), (&self.background, Role::Background)];
-        roles.into_iter().find(|(pids, _)| pids.contains(&pid)).map(|(_, role)| role)
-    }
-}
 
 /// What each role's processes did: processor time, time in run queues, context switches, bytes of disks. What a process
 /// had when it ended stays in its role's figures. Its metrics are in `docs/metrics.md`. Source: proc(5).
@@ -309,10 +279,12 @@ impl Unread {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::{Arc, Mutex};
 
     use tempfile::TempDir;
 
     use super::*;
+    use crate::os::Backends;
 
     /// A `/proc` with a pgdyno of id 2, and one tick in each of whose processes is ten milliseconds.
     struct Fake(TempDir);

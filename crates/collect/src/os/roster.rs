@@ -6,8 +6,8 @@ use std::sync::PoisonError;
 
 use super::part::Part;
 use super::proc_files::Proc;
-use super::processes::Watched;
 use super::role::Role;
+use super::watched::Watched;
 use crate::root::Root;
 
 /// Every process that was seen, with its part. A look costs the listing of `/proc` and the reading of what is new.

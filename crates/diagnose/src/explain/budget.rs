@@ -11,7 +11,7 @@ use model::waits::{SessionKind, Waits};
 use model::workload::Workload;
 
 use super::case::Case;
-use super::causes::Confidence;
+use super::confidence::Confidence;
 
 /// A mean latency and its parts, which add up to it.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,6 +9,7 @@ use model::waits::{SessionKind, Waits};
 
 use super::budget::{Budget, Component, ComponentTime};
 use super::case::Case;
+use super::confidence::Confidence;
 use crate::cpu::CpuTime;
 
 /// Something that limits, or that others must know before they use the figures.
@@ -48,28 +49,6 @@ impl Measure {
             Self::Latency => "latency",
             Self::Window => "the window",
             Self::MachineCpu => "the machine's CPU time",
-        }
-    }
-}
-
-/// How much a statement is to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// Too few looks, or too much that is unexplained.
-    Low,
-    /// The order of parts is right; their sizes may be off by a tenth of the latency.
-    Medium,
-    /// Sizes are right within a twentieth of the latency.
-    High,
-}
-
-impl Confidence {
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
         }
     }
 }

@@ -9,52 +9,12 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use crate::error::Error;
-use crate::kernel::choice::{PREFIX, Wanted};
+use crate::kernel::choice::Wanted;
+use crate::kernel::package::{PREFIX, Package, is_word};
 use host::Doing;
 use host::Progress;
 use host::process::{LAST_LINES, last_lines};
 use host::process::{spawn, wait_while};
-
-/// One version of a package.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    /// As it says itself: clauses with alternatives.
-    depends: String,
-    /// Bytes of its file.
-    bytes: u64,
-}
-
-impl Package {
-    /// One whose name and version alone are known.
-    pub(crate) fn named(name: &str, version: &str) -> Self {
-        Self { name: name.to_owned(), version: version.to_owned(), ..Self::default() }
-    }
-
-    /// Whether it has a kernel of some release, and does not only depend on another that has.
-    pub(crate) fn is_kernel(&self) -> bool {
-        let release = self.name.strip_prefix(PREFIX).unwrap_or_default();
-        let has_release = release.starts_with(|c: char| c.is_ascii_digit());
-        has_release && !self.is_beside() && self.depends_on(PREFIX).is_none()
-    }
-
-    /// Whether it has what belongs to a kernel.
-    pub(crate) fn is_beside(&self) -> bool {
-        ["-dbg", "-template"].iter().any(|end| self.name.ends_with(end))
-    }
-
-    /// The first package it depends on whose name begins like this, and the version where it has to be just one.
-    pub(crate) fn depends_on(&self, prefix: &str) -> Option<(String, Option<String>)> {
-        self.depends.split(',').find_map(|clause| {
-            let first = clause.split('|').next()?.trim();
-            let (name, condition) = first.split_once(' ').unwrap_or((first, ""));
-            let exactly = condition.trim().strip_prefix("(=").and_then(|rest| rest.strip_suffix(')'));
-            let version = exactly.map(|version| version.trim().to_owned());
-            (name.starts_with(prefix) && is_word(name)).then(|| (name.to_owned(), version))
-        })
-    }
-}
 
 /// Every package of a kernel that apt can get.
 pub(crate) fn packages(wanted: &Wanted, progress: &dyn Progress) -> Result<Vec<Package>, Error> {
@@ -225,12 +185,6 @@ fn read(text: &str) -> Vec<Package> {
         })
     };
     text.split("\n\n").filter_map(package).collect()
-}
-
-/// Whether a text can be the name or version of a package. It is then no option, and no path.
-fn is_word(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-~:".contains(c))
 }
 
 /// Bytes of the files in a directory.

@@ -7,11 +7,8 @@ use std::str::FromStr;
 use glob::Pattern;
 
 use crate::error::Error;
-use crate::kernel::apt::Package;
 use crate::kernel::debian_version::{compare, upstream};
-
-/// What every package of a kernel is called at its beginning.
-pub(crate) const PREFIX: &str = "linux-image-";
+use crate::kernel::package::{PREFIX, Package};
 
 /// A label that is of packages.
 #[derive(Clone, Debug)]

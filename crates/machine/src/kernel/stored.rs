@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::kernel::apt::{self, Package};
+use crate::kernel::apt;
 use crate::kernel::choice::Wanted;
+use crate::kernel::package::Package;
 use crate::kernel::{Kernel, image};
 use host::Cache;
 use host::Doing;

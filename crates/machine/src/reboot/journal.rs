@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::machine::{Boot, Loader};
+use super::boot::{Boot, Loader};
 use super::step::Step;
 use crate::error::Error;
 use host::Doing;

@@ -6,8 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
+use super::boot::{Boot, Loader};
 use super::journal::{Campaign, Home, Journal};
 use super::step::Step;
 use super::{custom, grub_cfg, grubenv, unit};
@@ -22,46 +21,6 @@ const PANIC: &str = "panic=10";
 const GRUB_WRITES: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];
 /// File systems that a boot empties.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
-
-/// A kernel that can be booted, and with what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Boot {
-    /// Its release, such as `6.1.0-37-amd64`.
-    pub release: String,
-    /// Arguments beside the machine's own; empty for none.
-    pub args: String,
-    /// Parameters that are set when it is up.
-    pub sysctl: Sysctl,
-}
-
-/// A named set of kernel parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sysctl {
-    /// Its name in the campaign.
-    pub name: String,
-    /// Values by name (`vm.swappiness`) or by path.
-    pub values: BTreeMap<String, String>,
-}
-
-/// How a kernel is booted once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Loader {
-    /// By GRUB, which goes back to its default by itself.
-    Grub,
-    /// By the running kernel, past firmware and boot loader.
-    Kexec,
-}
-
-impl Loader {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Grub => "grub",
-            Self::Kexec => "kexec",
-        }
-    }
-}
 
 /// A kernel that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,16 +51,6 @@ impl Boot {
     pub fn is_up(&self, running: &Home) -> bool {
         let there: Vec<&str> = running.command_line.split_whitespace().collect();
         self.release == running.release && self.args.split_whitespace().all(|arg| there.contains(&arg))
-    }
-}
-
-impl std::fmt::Display for Boot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.release)?;
-        if !self.args.is_empty() {
-            write!(f, " with {}", self.args)?;
-        }
-        if self.sysctl.values.is_empty() { Ok(()) } else { write!(f, ", sysctl {}", self.sysctl.name) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use tempfile::TempDir;
 
 use super::*;
-use crate::reboot::carry_out;
+use crate::reboot::{Sysctl, carry_out};
 
 const OLD: &str = "6.1.0-56-cloud-amd64";
 const NEW: &str = "6.12.117+deb12-cloud-amd64";

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::vm::qemu::by_descriptor;
+use crate::vm::descriptor::by_descriptor;
 use host::Doing;
 
 /// Room beside what is copied: for WAL, tables that grow, and the file system's own.

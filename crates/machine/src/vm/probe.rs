@@ -9,9 +9,10 @@ use model::machine::Acceleration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::vm::error::VmError;
 use crate::vm::guest::{Job, Orders};
 use crate::vm::initramfs::Root;
-use crate::vm::qemu::{Hardware, Vm, VmError, emulator};
+use crate::vm::qemu::{Hardware, Vm, emulator};
 use host::Cache;
 use host::Doing;
 

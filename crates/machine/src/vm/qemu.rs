@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -14,7 +14,8 @@ use model::machine::{Acceleration, Storage};
 use model::units::Size;
 use rustix::process::Signal;
 
-use crate::error::Error;
+use crate::vm::descriptor::by_descriptor;
+use crate::vm::error::VmError;
 use crate::vm::initramfs::Root;
 use crate::vm::link::Frame;
 use crate::vm::virtiofs::{HostFiles, TAG};
@@ -61,82 +62,6 @@ pub struct Vm {
     patience: Duration,
     /// The command line of the emulator, for the record.
     command_line: Vec<String>,
-}
-
-/// Why a guest did not do what it was to do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VmError {
-    /// No emulator is installed.
-    #[error("{program} is not installed, and kernels run in it: install the package {package}")]
-    NoEmulator {
-        /// Its name.
-        program: &'static str,
-        /// What brings it.
-        package: &'static str,
-    },
-    /// The emulator did not start.
-    #[error("the virtual machine did not start: {why}")]
-    Start {
-        /// What it said.
-        why: String,
-    },
-    /// This machine's files can't be served to it.
-    #[error("the virtual machine can't have this machine's files: {why}")]
-    HostFiles {
-        /// What is missing or was refused.
-        why: String,
-    },
-    /// Its memory does not hold what it is to begin with.
-    #[error(
-        "{memory} of memory are too little for the virtual machine: with what it has in memory it needs {needed}; give it more, \
-         or, in a campaign, have the data on a disk with storage = \"virtio\""
-    )]
-    Memory {
-        /// What it was to have.
-        memory: Size,
-        /// What it needs.
-        needed: Size,
-    },
-    /// It ended before it had done its work.
-    #[error("the virtual machine ended {when}: {what}; {}", end_of(console))]
-    Ended {
-        /// How far it had come.
-        when: &'static str,
-        /// What is known of why.
-        what: String,
-        /// The last lines of what its kernel wrote.
-        console: String,
-    },
-    /// It said nothing any more.
-    #[error("the virtual machine hangs {when}: it said nothing for {seconds} s; {}", end_of(console))]
-    Hung {
-        /// How far it had come.
-        when: &'static str,
-        /// How long was waited.
-        seconds: u64,
-        /// The last lines of what its kernel wrote.
-        console: String,
-    },
-    /// The user ended it.
-    #[error("interrupted")]
-    Interrupted,
-    /// A file of it can't be read or made.
-    #[error("a file for the virtual machine: {0}")]
-    File(#[from] io::Error),
-    /// What it is to have could not be packed.
-    #[error(transparent)]
-    Kernel(#[from] Error),
-    /// Work on this host failed.
-    #[error(transparent)]
-    Host(#[from] host::Error),
-}
-
-fn end_of(console: &str) -> String {
-    match console {
-        "" => "there is nothing on its console".to_owned(),
-        lines => format!("the end of its console:\n{lines}"),
-    }
 }
 
 /// The emulator of this machine's processors, and its version, such as `QEMU 7.2.22`.
@@ -420,8 +345,3 @@ fn sharing(socket: &OwnedFd, memory_bytes: u64) -> [String; 8] {
 const CONSOLE: &str = "ttyS0";
 #[cfg(not(target_arch = "x86_64"))]
 const CONSOLE: &str = "ttyAMA0";
-
-/// A file of ours by which another process of the same user can open it.
-pub(crate) fn by_descriptor(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
-}

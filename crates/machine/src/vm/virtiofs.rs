@@ -14,7 +14,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Signal, Uid, getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
-use crate::vm::qemu::{VmError, by_descriptor};
+use crate::vm::descriptor::by_descriptor;
+use crate::vm::error::VmError;
 use host::process::{keep_open, spawn};
 
 /// The name by which the guest mounts them.

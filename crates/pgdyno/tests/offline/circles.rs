@@ -1,5 +1,5 @@
-//! No circle between the top-level modules of a crate: what two modules need lies below both, so that a crate can be read
-//! from one end to the other.
+//! No circle between modules: what two modules of a crate or of a folder need lies below both, so that a crate can be
+//! read from one end to the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -81,34 +81,77 @@ fn paths(source: &str) -> Vec<Vec<String>> {
     paths.0
 }
 
-/// The rings of top-level modules, each in alphabetical order.
-fn rings(sources: &Sources) -> Vec<Vec<String>> {
-    let top_level: BTreeSet<&String> = sources.keys().filter_map(|module| module.first()).collect();
-    // What the root re-exports is of the module that has it.
-    let mut reexported: BTreeMap<String, String> = BTreeMap::new();
-    for path in sources.get(&Vec::new()).map(|root| paths(root)).unwrap_or_default() {
-        let path: Vec<_> =
-            path.into_iter().filter(|segment| segment != "crate" && segment != "self").collect();
-        if let [module, .., name] = path.as_slice() {
-            reexported.insert(name.clone(), module.clone());
+/// A path of modules from the root of a crate.
+type Module = Vec<String>;
+
+/// The modules of a crate, and what they re-export.
+struct Modules {
+    all: BTreeSet<Module>,
+    /// Names that a module re-exports, with the module that has them.
+    reexported: BTreeMap<(Module, String), Module>,
+}
+
+impl Modules {
+    fn new(sources: &Sources) -> Self {
+        let mut all = BTreeSet::new();
+        for module in sources.keys() {
+            all.extend((0..=module.len()).map(|length| module[..length].to_vec()));
         }
+        let mut modules = Self { all, reexported: BTreeMap::new() };
+        for (module, source) in sources {
+            for path in paths(source) {
+                let inner = path.iter().filter(|segment| *segment != "self");
+                let path: Module = module.iter().chain(inner).cloned().collect();
+                let Some((name, _)) = path.split_last() else { continue };
+                let user = modules.resolve(&path);
+                if user.len() > module.len() && user.len() < path.len() {
+                    modules.reexported.insert((module.clone(), name.clone()), user);
+                }
+            }
+        }
+        modules
     }
-    let mut uses = DiGraphMap::<&str, ()>::new();
-    for (module, source) in sources {
-        let Some(user) = module.first() else { continue };
+
+    /// The module that a path from the root ends in.
+    fn resolve(&self, path: &[String]) -> Module {
+        let mut module = Module::new();
+        for name in path {
+            let inner: Module = module.iter().cloned().chain([name.clone()]).collect();
+            if self.all.contains(&inner) {
+                module = inner;
+            } else if let Some(reexported) = self.reexported.get(&(module.clone(), name.clone())) {
+                module = reexported.clone();
+            } else {
+                break;
+            }
+        }
+        module
+    }
+}
+
+/// The rings of modules next to each other in the crate's root or in a module, each in alphabetical order.
+fn rings(sources: &Sources) -> Vec<Vec<String>> {
+    let modules = Modules::new(sources);
+    let mut uses = BTreeSet::new();
+    for (user, source) in sources {
         for path in paths(source) {
             let above = path.iter().take_while(|segment| *segment == "super").count();
-            let is_ours = path[0] == "crate" || (above > 0 && above == module.len());
-            let Some(name) = path.get(above.max(1)).filter(|_| is_ours) else { continue };
-            let used = top_level
-                .get(name)
-                .copied()
-                .or_else(|| reexported.get(name).and_then(|module| top_level.get(module).copied()));
-            if let Some(used) = used.filter(|used| *used != user) {
-                uses.add_edge(user, used, ());
+            let from_root = match path[0].as_str() {
+                "crate" => path[1..].to_vec(),
+                _ if (1..=user.len()).contains(&above) => {
+                    user[..user.len() - above].iter().chain(&path[above..]).cloned().collect()
+                }
+                _ => continue,
+            };
+            let used = modules.resolve(&from_root);
+            let shared = user.iter().zip(&used).take_while(|(a, b)| a == b).count();
+            if user.len() > shared && used.len() > shared {
+                uses.insert((user[..=shared].join("/"), used[..=shared].join("/")));
             }
         }
     }
+    let uses =
+        DiGraphMap::<&str, ()>::from_edges(uses.iter().map(|(user, used)| (user.as_str(), used.as_str())));
     let mut rings: Vec<Vec<String>> = tarjan_scc(&uses)
         .into_iter()
         .filter(|ring| ring.len() > 1)
@@ -178,6 +221,25 @@ fn a_planted_circle_is_found_in_every_form() {
 }
 
 #[test]
+fn a_circle_inside_a_module_is_found() {
+    let files = [
+        ("", "mod a; mod b;"),
+        ("a", "mod x; mod y; pub use y::Y;"),
+        ("a/x", "use super::y::f;"),
+        ("a/y", "use crate::a::x::X; use crate::b::B;"),
+        ("b", ""),
+    ];
+    assert_eq!(planted(&files), [["a/x", "a/y"]]);
+    let by_a_reexport = [
+        ("", "mod a;"),
+        ("a", "mod x; mod y; pub use y::Y;"),
+        ("a/x", "use super::Y;"),
+        ("a/y", "use super::x;"),
+    ];
+    assert_eq!(planted(&by_a_reexport), [["a/x", "a/y"]]);
+}
+
+#[test]
 fn a_ring_of_three_is_found_and_what_only_hangs_on_it_is_not_named() {
     let files = [
         ("", "mod a; mod b; mod c; mod d;"),
@@ -194,7 +256,8 @@ fn what_points_one_way_is_no_circle() {
     let files = [
         ("", "mod a; mod b; pub use a::A;"),
         ("a", "use std::fmt; use super::b::B; mod inner;"),
-        ("a/inner", "use super::A; use crate::a::A as B;"),
+        ("a/inner", "use super::A; use crate::a::A as B; use super::other::C;"),
+        ("a/other", "use crate::b::B;"),
         ("b", "#[cfg(test)] mod tests { use crate::a::A; }"),
     ];
     assert!(planted(&files).is_empty());

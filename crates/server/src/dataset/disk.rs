@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::data::initdb::wal_segment_bytes;
 use crate::dataset::content::Content;
+use crate::dataset::size::template_bytes;
 use crate::dataset::template;
 use crate::error::Error;
 use crate::programs::installation::Installation;
@@ -43,15 +43,9 @@ pub struct DiskPart {
     pub bytes: u64,
 }
 
-/// What `initdb` and the tested database take without tables and WAL.
-const BASE_BYTES: u64 = 34_000_000;
-/// 1640 pages of accounts and 274 of their key.
-const BYTES_PER_SCALE: u64 = 15_700_000;
 /// What the sort for the key of accounts writes, where it does not fit into memory or has several workers: 2 MB a scale,
 /// measured at scale 30.
 const SORTING_BYTES_PER_SCALE: u64 = 2_000_000;
-/// Segments of WAL that stay in a template at most.
-const WAL_SEGMENTS: u64 = 2;
 
 /// Estimates what these data sets will take that are not there yet: templates that have not been made, the room for
 /// sorting while the largest of them gets its keys, and copies, which take next to nothing where the file system shares
@@ -112,15 +106,6 @@ impl DiskNeed {
                  smaller scales, or set PGDYNO_CACHE to a directory on a larger file system";
         Err(Error::DiskNeed(text))
     }
-}
-
-/// Bytes of a template, rather too many than too few: measured were 62 to 65 MB at scale 1 (9.6, 13, 18), 204 MB at
-/// scale 10 and 1615 MB at scale 100 (15), for which this gives 83, 225 and 1638 MB.
-///
-/// What a workload's setup makes is not known before, and not counted.
-pub(crate) fn template_bytes(initdb: &[String], content: &Content) -> u64 {
-    let scale = if content.has_pgbench_tables() { u64::from(content.scale) } else { 0 };
-    BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + BYTES_PER_SCALE * scale
 }
 
 /// Whether files on the cache's file system can share their blocks.

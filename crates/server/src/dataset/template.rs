@@ -4,39 +4,28 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use model::version::{Version, VersionRequest};
 use serde::{Deserialize, Serialize};
-use wire::blocking::SessionError;
 
-use crate::cluster::{Cluster, sync_file_system};
-use crate::data::initdb::{check_options, wal_segment_bytes};
+use crate::cluster::Cluster;
 use crate::dataset::content::Content;
-use crate::dataset::fill::{check_scale, load_settings};
-use crate::dataset::{disk, eviction};
 use crate::error::Error;
 use crate::programs::installation::Installation;
-use crate::server::{Server, StopMode};
 use host::Cache;
 use host::Doing;
 use host::Fingerprint;
 use host::Lock;
 use host::Progress;
 use host::files::{entries, remove_tree};
-use host::process::{LAST_LINES, last_lines};
 
 /// Raised when what is in a template changes; older ones are then not used any more.
-const FORMAT: u32 = 2;
-/// How long what was written waits for the disk while a template is filled.
-const SYNC_EVERY: Duration = Duration::from_millis(250);
+pub(super) const FORMAT: u32 = 2;
 /// The record in the data directory, where PostgreSQL does not mind it.
-const RECORD: &str = "pgdyno-template.json";
+pub(super) const RECORD: &str = "pgdyno-template.json";
 
-/// A filled data directory that no server runs on. One that was asked for by [`template`] is in use, and not removed by
+/// A filled data directory that no server runs on. One from [`crate::template`] is in use, and not removed by
 /// anyone else, as long as it or a clone of it lives.
 #[derive(Clone, Debug)]
 pub struct Template {
@@ -49,20 +38,20 @@ pub struct Template {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Record {
-    format: u32,
-    version: String,
+pub(super) struct Record {
+    pub(super) format: u32,
+    pub(super) version: String,
     /// [`Installation::identity`]; none of formats before 2, where it is the version.
-    server: Option<String>,
+    pub(super) server: Option<String>,
     #[serde(default)]
-    initdb: Vec<String>,
-    scale: u32,
+    pub(super) initdb: Vec<String>,
+    pub(super) scale: u32,
     /// The workload whose setup was run; none where there was none.
     #[serde(default)]
-    workload: Option<String>,
-    made: Timestamp,
+    pub(super) workload: Option<String>,
+    pub(super) made: Timestamp,
     /// None of formats before 2.
-    facts: Option<Facts>,
+    pub(super) facts: Option<Facts>,
 }
 
 /// What the server said of itself while the template was filled.
@@ -76,42 +65,6 @@ pub struct Facts {
     pub prewarm: bool,
     /// Bytes of the template's files.
     pub bytes: u64,
-}
-
-/// The template of a server's programs, `initdb` options and content; it is made where there is none, and templates that
-/// are not in use make room for it where `PGDYNO_DATASETS_MAX` says so. Several processes may ask at once.
-///
-/// # Errors
-/// A scale that pgbench does not have; an `initdb` option that pgdyno sets itself or that this major does not have; the
-/// server does not start, or can't be filled; a workload's setup is refused.
-pub fn template(
-    cache: &Cache,
-    installation: &Installation,
-    initdb: &[String],
-    content: &Content,
-    progress: &dyn Progress,
-) -> Result<Template, Error> {
-    check_scale(content.scale)?;
-    check_options(initdb)?;
-    let name = name(installation, initdb, content);
-    let place = cache.templates().join(&name);
-    loop {
-        let lock = Lock::shared(&lock_file(cache, &name))?;
-        if place.is_dir() {
-            lock.touch();
-            let used_by = Some((installation.clone(), Arc::new(lock)));
-            return Ok(Template { used_by, ..read(cache, &place)? });
-        }
-        drop(lock);
-        let _lock = Lock::exclusive(&lock_file(cache, &name))?;
-        // Somebody else may have made it meanwhile.
-        if !place.is_dir() {
-            let what = format!("PostgreSQL {}, {content}: creating", installation.version());
-            progress.step(&what, 0, None);
-            eviction::make_room(cache, disk::template_bytes(initdb, content), progress)?;
-            make(cache, installation, initdb, content, &place, progress)?;
-        }
-    }
 }
 
 /// Every template, by name; also those of an older pgdyno, which are not used any more.
@@ -162,6 +115,11 @@ impl Template {
     /// The copy can't be written, or the user wants to stop; it can be put back again then.
     pub fn restore(&self, copy: &mut Cluster, progress: &dyn Progress) -> Result<(), Error> {
         copy.put_back(&self.directory, &self.step("putting back"), progress)
+    }
+
+    /// The template, kept from being removed as long as the lock is held.
+    pub(super) fn locked(self, installation: &Installation, lock: Lock) -> Self {
+        Self { used_by: Some((installation.clone(), Arc::new(lock))), ..self }
     }
 
     /// The programs that run on it.
@@ -233,7 +191,7 @@ impl Template {
 
     /// Bytes of its files.
     pub fn bytes(&self) -> u64 {
-        self.facts().map_or_else(|| size(&self.directory), |facts| facts.bytes)
+        self.facts().map_or_else(|| bytes_below(&self.directory), |facts| facts.bytes)
     }
 
     /// Deletes it.
@@ -271,7 +229,7 @@ pub(crate) fn remove_unused(cache: &Cache, place: &Path) -> Result<bool, Error> 
     }
 }
 
-fn name(installation: &Installation, initdb: &[String], content: &Content) -> String {
+pub(super) fn name(installation: &Installation, initdb: &[String], content: &Content) -> String {
     let mut options = String::new();
     if !initdb.is_empty() {
         let mut given = Fingerprint::new();
@@ -282,91 +240,7 @@ fn name(installation: &Installation, initdb: &[String], content: &Content) -> St
     format!("{}-scale-{}{setup}{options}-v{FORMAT}", installation.identity(), content.scale)
 }
 
-/// Fills a cluster of our own, and gives its data directory the template's name when it is whole and on the disk.
-fn make(
-    cache: &Cache,
-    installation: &Installation,
-    initdb: &[String],
-    content: &Content,
-    place: &Path,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    let settings = load_settings(wal_segment_bytes(initdb));
-    let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
-    synced_along(server.data_directory(), || server.fill(content, progress))?;
-    let mut facts = facts(&server)?;
-    if !server.end(StopMode::Fast)? {
-        return Err(Error::Start {
-            version: installation.version().to_string(),
-            directory: server.data_directory().to_owned(),
-            why: "it was filled, but did not stop cleanly".to_owned(),
-            log: last_lines(&server.log()?, LAST_LINES),
-        });
-    }
-    let cluster = server.stop(StopMode::Fast)?;
-    let data = cluster.data_directory();
-    facts.bytes = size(&data);
-    let file = data.join(RECORD);
-    let record = Record {
-        format: FORMAT,
-        version: installation.version().to_string(),
-        server: Some(installation.identity().to_owned()),
-        initdb: initdb.to_owned(),
-        scale: content.scale,
-        workload: content.setup.as_ref().map(|setup| setup.workload.clone()),
-        made: Timestamp::now(),
-        facts: Some(facts),
-    };
-    let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
-    fs::write(&file, text + "\n").doing("write", &file)?;
-    cluster.user().own(&file)?;
-    sync_file_system(&data)?;
-    Ok(fs::rename(&data, place).doing("put in place", place)?)
-}
-
-/// Does some work that writes, and all the while brings what it writes to the disk, which then has little left to do at
-/// the end. The server is not to sync while it loads, and the kernel would wait until much memory is to be written.
-fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-    thread::scope(|scope| {
-        let (done, is_done) = mpsc::channel::<()>();
-        let syncing = scope.spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(SYNC_EVERY) {
-                sync_file_system(data)?;
-            }
-            Ok(())
-        });
-        let outcome = work();
-        drop(done);
-        let synced = syncing.join().unwrap_or(Ok(()));
-        outcome.and(synced)
-    })
-}
-
-/// Asks the server what it is, and gives the tested database `pg_prewarm` where the server has it.
-fn facts(server: &Server) -> Result<Facts, Error> {
-    let control = &server.control;
-    let mut session = control.connect(crate::DATABASE)?;
-    let sql = |error: SessionError| control.error("ask what it is", &error);
-    let (checksums, prewarm): (String, bool) = session
-        .query_one(
-            "SELECT current_setting('data_checksums'),
-                    exists (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')",
-        )
-        .map_err(sql)?;
-    let pg_config: Vec<(String, String)> =
-        session.query("SELECT name, coalesce(setting, '') FROM pg_config").map_err(sql)?;
-    if prewarm {
-        control.execute(&mut session, "create extension pg_prewarm")?;
-    }
-    Ok(Facts {
-        pg_config: pg_config.into_iter().collect(),
-        data_checksums: checksums == "on",
-        prewarm,
-        bytes: 0,
-    })
-}
-
-fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {
+pub(super) fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {
     let file = directory.join(RECORD);
     let text = fs::read(&file).doing("read", &file)?;
     let record: Record = serde_json::from_slice(&text).doing("read", &file)?;
@@ -378,17 +252,17 @@ fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {
 }
 
 /// Its time of change is that of the template's last use.
-fn lock_file(cache: &Cache, name: &str) -> PathBuf {
+pub(super) fn lock_file(cache: &Cache, name: &str) -> PathBuf {
     cache.lock_file(&format!("template-{name}"))
 }
 
 /// Bytes of the files below a directory; what can't be read counts for nothing.
-fn size(directory: &Path) -> u64 {
+pub(super) fn bytes_below(directory: &Path) -> u64 {
     let Ok(found) = fs::read_dir(directory) else { return 0 };
     found
         .flatten()
         .map(|entry| match entry.metadata() {
-            Ok(meta) if meta.is_dir() => size(&entry.path()),
+            Ok(meta) if meta.is_dir() => bytes_below(&entry.path()),
             Ok(meta) => meta.len(),
             Err(_) => 0,
         })

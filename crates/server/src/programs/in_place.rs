@@ -1,27 +1,19 @@
 //! Programs that are there already, and are used where they are.
 
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::SystemTime;
 
 use jiff::Timestamp;
 use model::version::Version;
 
 use crate::error::Error;
 use crate::programs::installation::{Installation, Origin, Record, missing_program};
+use crate::programs::stamp::Stamp;
 use host::Cache;
 use host::Doing;
 use host::Fingerprint;
-
-/// By which it shows that a program was written anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    bytes: u64,
-    modified: SystemTime,
-}
 
 /// The server whose programs are in a directory, or in `bin` below it.
 pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, Error> {
@@ -42,7 +34,7 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
     }
     let postgres = programs.join("postgres");
     let version = version(cache, &postgres).map_err(|error| refuse(error.to_string()))?;
-    let stamp = Stamp::of(&postgres)?;
+    let stamp = Stamp::read(&postgres)?;
     let mut fingerprint = Fingerprint::new();
     fingerprint.add(programs.as_os_str().as_bytes());
     fingerprint.add_file(&postgres)?;
@@ -53,7 +45,7 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
         archive: None,
         sha512: None,
         build: None,
-        installed: Timestamp::try_from(stamp.modified).unwrap_or(Timestamp::UNIX_EPOCH),
+        installed: Timestamp::try_from(stamp.modified()).unwrap_or(Timestamp::UNIX_EPOCH),
     };
     Ok(Installation {
         identity: format!("{version}-bin-{}", fingerprint.short()),
@@ -63,26 +55,6 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
         record,
         stamp: Some(stamp),
     })
-}
-
-impl Stamp {
-    fn of(program: &Path) -> Result<Self, Error> {
-        let meta = fs::metadata(program).doing("look at", program)?;
-        Ok(Self { bytes: meta.len(), modified: meta.modified().doing("look at", program)? })
-    }
-
-    /// Refuses programs that were replaced since: what is measured would no longer be what the identity says.
-    pub(crate) fn unchanged(&self, installation: &Installation) -> Result<(), Error> {
-        if Self::of(&installation.program("postgres"))? == *self {
-            Ok(())
-        } else {
-            Err(Error::Programs {
-                directory: installation.directory().to_owned(),
-                why: "postgres has been replaced since it was first looked at; start again with the new one"
-                    .to_owned(),
-            })
-        }
-    }
 }
 
 /// Why `postgres --version` gave no version.

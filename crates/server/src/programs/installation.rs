@@ -6,23 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jiff::Timestamp;
-use model::server::{BuildSystem, Source};
+use model::server::BuildSystem;
 use model::version::{Version, VersionRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::programs::in_place::{Stamp, in_place};
-use crate::programs::install::install;
-use crate::programs::source;
+use crate::programs::stamp::Stamp;
 use host::Cache;
 use host::Doing;
 use host::Lock;
-use host::Progress;
 use host::ServerUser;
 use host::files::{entries, remove_tree};
 
 /// The record beside the binaries. It is written before the directory gets its name, so what has a name is whole.
 const RECORD: &str = "installation.json";
+/// Log of a build from source.
+pub(crate) const BUILD_LOG: &str = "build.log";
 /// Programs without which it is no server.
 const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
 
@@ -128,7 +127,7 @@ impl Installation {
 
     /// The log of its build; none where it was not built here.
     pub fn build_log(&self) -> Option<PathBuf> {
-        self.build().map(|_| self.directory.join(source::LOG))
+        self.build().map(|_| self.directory.join(BUILD_LOG))
     }
 
     /// When it was installed; of programs in place, when `postgres` was last written.
@@ -145,11 +144,23 @@ impl Installation {
     pub(crate) fn in_use(&self, cache: &Cache) -> Result<Lock, Error> {
         let lock = Lock::shared(&lock_file(cache, &self.identity))?;
         match &self.stamp {
-            Some(stamp) => stamp.unchanged(self)?,
+            Some(stamp) => self.check_unchanged(stamp)?,
             None if self.directory.is_dir() => {}
             None => return Err(Error::NotInstalled { version: self.identity.clone() }),
         }
         Ok(lock)
+    }
+
+    /// Refuses programs that were replaced: their identity would be that of the old ones.
+    fn check_unchanged(&self, stamp: &Stamp) -> Result<(), Error> {
+        if Stamp::read(&self.program("postgres"))? == *stamp {
+            return Ok(());
+        }
+        Err(Error::Programs {
+            directory: self.directory.clone(),
+            why: "postgres has been replaced since it was first looked at; start again with the new one"
+                .to_owned(),
+        })
     }
 
     fn read(identity: &str, directory: &Path) -> Result<Self, Error> {
@@ -175,21 +186,6 @@ impl Origin {
             Self::Bin => "bin",
             Self::Build => "build",
         }
-    }
-}
-
-/// Makes the programs of a server available: downloads, builds, or takes what is there. What the cache has is used as it
-/// is. Several processes may do so at once.
-///
-/// # Errors
-/// Not a version, or none that exists; no programs in a directory; no source, or one that can't be built; a server that
-/// pgdyno does not own; interrupted.
-pub fn installation(cache: &Cache, source: &Source, progress: &dyn Progress) -> Result<Installation, Error> {
-    match source {
-        Source::Embedded(version) => install(cache, version, progress),
-        Source::Bin(directory) => in_place(cache, directory),
-        Source::Build(build) => source::build(cache, build, progress),
-        Source::Dsn(_) => Err(Error::NoPrograms),
     }
 }
 

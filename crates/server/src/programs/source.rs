@@ -15,7 +15,7 @@ use model::server::{Build, BuildSystem};
 
 use crate::error::Error;
 use crate::programs::installation::{
-    BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
+    BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
 use content::Content;
 use host::Cache;
@@ -27,8 +27,6 @@ use host::{Progress, unless_interrupted};
 use recipe::Recipe;
 use run::Runner;
 
-/// The log of a build, in its directory and beside what came of it.
-pub(crate) const LOG: &str = "build.log";
 /// What is built with where nothing else is asked for: alike for all majors, with stacks that can be walked.
 const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";
 /// Raised when pgdyno builds otherwise; what was built before is then not used any more.
@@ -58,7 +56,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
         return Ok(installation);
     }
     unless_interrupted(progress)?;
-    let runner = Runner::new(&content.location, &directory.join(LOG), progress)?;
+    let runner = Runner::new(&content.location, &directory.join(BUILD_LOG), progress)?;
     let version = sync::bring(&content, &directory, &runner, progress)?;
     let identity = format!("{version}{suffix}");
     // The same source may be built from another place at the same time.
@@ -90,7 +88,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
     };
     let installation = put_in_place(cache, &identity, &record, |tree| {
         recipe.install(tree)?;
-        let log = tree.join(LOG);
+        let log = tree.join(BUILD_LOG);
         Ok(fs::copy(runner.log(), &log).doing("copy the log to", &log).map(drop)?)
     })?;
     sync::clear(&directory)?;

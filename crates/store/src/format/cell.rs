@@ -9,8 +9,7 @@ use model::workload::Workload;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::WorkloadContent;
-use super::trial::FILE;
+use super::{TRIAL, WorkloadContent};
 use crate::error::Defect;
 
 /// Key of the content of a workload that is not pgbench's: enough to run it again. Not there for pgbench's.
@@ -108,16 +107,16 @@ factors!(stored);
 /// The level of one factor.
 fn level<A: Axis>(stored: Option<A::Stored>) -> Result<A::Level, Defect> {
     let Some(stored) = stored else {
-        return A::absent().ok_or_else(|| Defect::damaged(FILE, format!("the cell has no {}", A::KEY)));
+        return A::absent().ok_or_else(|| Defect::damaged(TRIAL, format!("the cell has no {}", A::KEY)));
     };
     A::from_stored(stored).map_err(|error| match error {
         LevelError::NoLevel { factor, text, .. } => no_such(factor, &text),
-        other => Defect::damaged(FILE, other),
+        other => Defect::damaged(TRIAL, other),
     })
 }
 
 fn no_such(what: &str, name: &str) -> Defect {
-    Defect::newer(FILE, format!("this release knows no {what} \"{name}\""))
+    Defect::newer(TRIAL, format!("this release knows no {what} \"{name}\""))
 }
 
 /// The factors that came with virtual machines.
@@ -132,7 +131,7 @@ impl Cell {
             unknown.push(name.parse().map_err(|_| no_such("factor", name))?);
         }
         if !imported && !unknown.is_empty() {
-            return Err(Defect::damaged(FILE, "only of an imported trial may factors be unknown"));
+            return Err(Defect::damaged(TRIAL, "only of an imported trial may factors be unknown"));
         }
         // Older bundles do not have these: of measured trials they are the machine's, of imported ones unknown.
         if imported && self.acceleration.is_none() && !unknown.contains(&Factor::Acceleration) {

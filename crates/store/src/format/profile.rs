@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use model::profile;
 use serde::{Deserialize, Serialize};
 
-use super::known;
-use super::trial::FILE;
+use super::{TRIAL, known};
 use crate::error::Defect;
 
 /// How a profile was taken.
@@ -84,9 +83,9 @@ impl Profile {
         Ok(profile::Profiled {
             event: self.event,
             hz: self.hz,
-            callgraph: known(FILE, "call graph", &self.callgraph)?,
+            callgraph: known(TRIAL, "call graph", &self.callgraph)?,
             callgraph_reason: self.callgraph_reason,
-            scope: known(FILE, "scope of a profile", &self.scope)?,
+            scope: known(TRIAL, "scope of a profile", &self.scope)?,
             from_us: self.from_us,
             to_us: self.to_us,
             samples: self.samples,

@@ -9,11 +9,8 @@ use model::record::Trial as Model;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
-use super::{IMPORTED, MEASURED, Profile, Statistics, from_json, known, to_json};
+use super::{IMPORTED, MEASURED, Profile, Statistics, TRIAL, from_json, known, to_json};
 use crate::error::Defect;
-
-/// Name of the file within a bundle.
-pub(crate) const FILE: &str = "trial.json";
 
 /// The document in `trial.json`; the campaign's text is in `campaign.toml` beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -300,7 +297,7 @@ mirrors!(Clocks, record::Clocks {} into { started, ended } each {});
 
 /// The document of a trial, as text.
 pub(crate) fn write(trial: &Model) -> Result<Vec<u8>, Defect> {
-    to_json(FILE, &Trial::from(trial))
+    to_json(TRIAL, &Trial::from(trial))
 }
 
 /// Reads the document and the campaign's text into a trial.
@@ -309,14 +306,14 @@ pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defe
     struct Head {
         format: u32,
     }
-    let Head { format } = from_json(FILE, document)?;
+    let Head { format } = from_json(TRIAL, document)?;
     if ![MEASURED, IMPORTED].contains(&format) {
         let reason = format!(
             "it is of bundle format {format}, and this release of pgdyno reads formats {MEASURED} and {IMPORTED}"
         );
-        return Err(Defect::newer(FILE, reason));
+        return Err(Defect::newer(TRIAL, reason));
     }
-    from_json::<Trial>(FILE, document)?.into_model(campaign_toml)
+    from_json::<Trial>(TRIAL, document)?.into_model(campaign_toml)
 }
 
 impl From<&Model> for Trial {
@@ -389,7 +386,7 @@ impl Trial {
             database_bytes: self.database_bytes,
             raw_read: self.raw_read.map(record::RawRead::from),
             validity: record::Validity {
-                status: known(FILE, "validity status", &self.validity.status)?,
+                status: known(TRIAL, "validity status", &self.validity.status)?,
                 findings: self
                     .validity
                     .findings
@@ -419,7 +416,7 @@ impl From<&record::Finding> for Finding {
 impl Finding {
     fn into_model(self) -> Result<record::Finding, Defect> {
         let Self { gate, status, evidence, threshold, advice } = self;
-        let status = known(FILE, "validity status", &status)?;
+        let status = known(TRIAL, "validity status", &status)?;
         Ok(record::Finding { gate, status, evidence, threshold, advice })
     }
 }

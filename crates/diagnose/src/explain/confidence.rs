@@ -1,0 +1,23 @@
+//! Confidence in an explanation.
+
+/// Confidence in a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Too few samples, or too much is unexplained.
+    Low,
+    /// The order of parts is right; their sizes may be off by a tenth of the latency.
+    Medium,
+    /// Sizes are right within a twentieth of the latency.
+    High,
+}
+
+impl Confidence {
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Filling templates.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use wire::blocking::SessionError;
+
+use crate::cluster::{Cluster, sync_file_system};
+use crate::data::initdb::{check_options, wal_segment_bytes};
+use crate::dataset::content::Content;
+use crate::dataset::eviction;
+use crate::dataset::fill::{check_scale, load_settings};
+use crate::dataset::size::template_bytes;
+use crate::dataset::template::{FORMAT, Facts, RECORD, Record, Template, bytes_below, lock_file, name, read};
+use crate::error::Error;
+use crate::programs::installation::Installation;
+use crate::server::{Server, StopMode};
+use host::process::{LAST_LINES, last_lines};
+use host::{Cache, Doing, Lock, Progress};
+
+/// How long what was written waits for the disk while a template is filled.
+const SYNC_EVERY: Duration = Duration::from_millis(250);
+
+/// The template of a server's programs, `initdb` options and content; it is made where there is none, and templates that
+/// are not in use make room for it where `PGDYNO_DATASETS_MAX` says so. Several processes may ask at once.
+///
+/// # Errors
+/// A scale that pgbench does not have; an `initdb` option that pgdyno sets itself or that this major does not have; the
+/// server does not start, or can't be filled; a workload's setup is refused.
+pub fn template(
+    cache: &Cache,
+    installation: &Installation,
+    initdb: &[String],
+    content: &Content,
+    progress: &dyn Progress,
+) -> Result<Template, Error> {
+    check_scale(content.scale)?;
+    check_options(initdb)?;
+    let name = name(installation, initdb, content);
+    let place = cache.templates().join(&name);
+    loop {
+        let lock = Lock::shared(&lock_file(cache, &name))?;
+        if place.is_dir() {
+            lock.touch();
+            return Ok(read(cache, &place)?.locked(installation, lock));
+        }
+        drop(lock);
+        let _lock = Lock::exclusive(&lock_file(cache, &name))?;
+        // Somebody else may have made it meanwhile.
+        if !place.is_dir() {
+            let what = format!("PostgreSQL {}, {content}: creating", installation.version());
+            progress.step(&what, 0, None);
+            eviction::make_room(cache, template_bytes(initdb, content), progress)?;
+            make(cache, installation, initdb, content, &place, progress)?;
+        }
+    }
+}
+
+/// Fills a cluster of our own, and gives its data directory the template's name when it is whole and on the disk.
+fn make(
+    cache: &Cache,
+    installation: &Installation,
+    initdb: &[String],
+    content: &Content,
+    place: &Path,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let settings = load_settings(wal_segment_bytes(initdb));
+    let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
+    synced_along(server.data_directory(), || server.fill(content, progress))?;
+    let mut facts = facts(&server)?;
+    if !server.end(StopMode::Fast)? {
+        return Err(Error::Start {
+            version: installation.version().to_string(),
+            directory: server.data_directory().to_owned(),
+            why: "it was filled, but did not stop cleanly".to_owned(),
+            log: last_lines(&server.log()?, LAST_LINES),
+        });
+    }
+    let cluster = server.stop(StopMode::Fast)?;
+    let data = cluster.data_directory();
+    facts.bytes = bytes_below(&data);
+    let file = data.join(RECORD);
+    let record = Record {
+        format: FORMAT,
+        version: installation.version().to_string(),
+        server: Some(installation.identity().to_owned()),
+        initdb: initdb.to_owned(),
+        scale: content.scale,
+        workload: content.setup.as_ref().map(|setup| setup.workload.clone()),
+        made: Timestamp::now(),
+        facts: Some(facts),
+    };
+    let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
+    fs::write(&file, text + "\n").doing("write", &file)?;
+    cluster.user().own(&file)?;
+    sync_file_system(&data)?;
+    Ok(fs::rename(&data, place).doing("put in place", place)?)
+}
+
+/// Does some work that writes, and all the while brings what it writes to the disk, which then has little left to do at
+/// the end. The server is not to sync while it loads, and the kernel would wait until much memory is to be written.
+fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let syncing = scope.spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(SYNC_EVERY) {
+                sync_file_system(data)?;
+            }
+            Ok(())
+        });
+        let outcome = work();
+        drop(done);
+        let synced = syncing.join().unwrap_or(Ok(()));
+        outcome.and(synced)
+    })
+}
+
+/// Asks the server what it is, and gives the tested database `pg_prewarm` where the server has it.
+fn facts(server: &Server) -> Result<Facts, Error> {
+    let control = &server.control;
+    let mut session = control.connect(crate::DATABASE)?;
+    let sql = |error: SessionError| control.error("ask what it is", &error);
+    let (checksums, prewarm): (String, bool) = session
+        .query_one(
+            "SELECT current_setting('data_checksums'),
+                    exists (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')",
+        )
+        .map_err(sql)?;
+    let pg_config: Vec<(String, String)> =
+        session.query("SELECT name, coalesce(setting, '') FROM pg_config").map_err(sql)?;
+    if prewarm {
+        control.execute(&mut session, "create extension pg_prewarm")?;
+    }
+    Ok(Facts {
+        pg_config: pg_config.into_iter().collect(),
+        data_checksums: checksums == "on",
+        prewarm,
+        bytes: 0,
+    })
+}
