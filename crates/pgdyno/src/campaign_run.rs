@@ -1,8 +1,6 @@
 //! Running a campaign, from its beginning or from where it ended, under the eyes of a user.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use host::Cache;
@@ -14,11 +12,11 @@ use plaintext::table::Format;
 use runner::campaign::{Campaign, RunOutcome};
 use runner::live_file::LiveFile;
 use runner::{BootedFor, HostContext, Progress, RunError};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
 
 use crate::campaign_file::CampaignFile;
 use crate::exit::{Exit, Usage};
+use crate::interrupt;
 use crate::output::{note, print};
 use crate::progress::CampaignProgress;
 
@@ -121,7 +119,7 @@ impl CampaignRun<'_> {
     /// As [`CampaignRun::execute`].
     pub(crate) fn measure(&self) -> anyhow::Result<Outcome> {
         let cache = Cache::open()?;
-        let interrupt = stop_on_signals()?;
+        let interrupt = interrupt::flag()?;
         let _claim = self.store.claim(&self.run.id)?;
         let progress = CampaignProgress::new();
         let live = LiveFile::begin(self.store, self.plan, self.run, self.trials, &progress);
@@ -155,23 +153,6 @@ impl CampaignRun<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// The first Ctrl-C (or SIGTERM) asks for an orderly end, the second ends at once; servers and driver go with us
-/// either way.
-pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag set by the first.
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            i32::from(Exit::Interrupted.code()),
-            Arc::clone(&interrupt),
-        )
-        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
-        .context("could not watch for Ctrl-C")?;
-    }
-    Ok(interrupt)
 }
 
 /// The user has ended it before its first trial.

@@ -1,13 +1,13 @@
-//! `--host`, `--port` and the like: libpq's conventions for connections.
+//! `--host`, `--port` and the like: connection parameters in libpq's conventions.
 
 use clap::Args;
-use wire::{ConnectParams, Given};
+use wire::ConnectParams;
 
 use crate::exit::Usage;
 use crate::output::note;
 
-/// Where and as whom to connect. What is not given comes from a service, the environment (`PGHOST`, …), and defaults,
-/// as for psql.
+/// Server and role. Options that are not given come from a service, the environment (`PGHOST`, …) and defaults, as for
+/// psql.
 #[derive(Clone, Debug, Args)]
 #[command(
     next_help_heading = "Connection, as for psql: PGHOST and the like, service and password files count"
@@ -29,34 +29,41 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = 'U', long, value_name = "NAME")]
     username: Option<String>,
 
-    /// The same as -d, behind the scripts
+    /// The same as -d, after the scripts
     #[arg(last = true, value_name = "DBNAME|CONNINFO|URI", conflicts_with = "dbname")]
     database: Option<String>,
 }
 
 impl ConnectionArgs {
-    /// The parameters that these and the surroundings come to; warnings go to standard error.
+    /// Parameters from these options and the environment.
     ///
     /// # Errors
-    /// [`Usage`]: a parameter is not as it should be.
-    pub(crate) fn resolve(&self) -> Result<ConnectParams, Usage> {
-        let dbname = self.dbname.as_ref().or(self.database.as_ref());
-        // In psql's order, which decides which wins where a connection string has the same.
-        let given: Given = [
-            ("host", self.host.as_ref()),
-            ("port", self.port.as_ref()),
-            ("user", self.username.as_ref()),
-            ("dbname", dbname),
-            ("fallback_application_name", Some(&"pgdyno".to_owned())),
-        ]
-        .into_iter()
-        .filter_map(|(keyword, value)| Some((keyword, value?.clone())))
-        .collect();
-        let resolved = ConnectParams::resolve(&given, &|name: &str| std::env::var(name).ok())
-            .map_err(|error| Usage(format!("error: {error}")))?;
-        for warning in &resolved.warnings {
-            note(&format!("{warning}\n"));
-        }
-        Ok(resolved.params)
+    /// A parameter is invalid.
+    pub(crate) fn resolve(self) -> Result<ConnectParams, Usage> {
+        // In psql's order, which decides which wins over the same parameter in a connection string.
+        let keywords = [
+            ("host", self.host),
+            ("port", self.port),
+            ("user", self.username),
+            ("dbname", self.dbname.or(self.database)),
+            ("fallback_application_name", Some("pgdyno".to_owned())),
+        ];
+        resolve(keywords.into_iter().filter_map(|(keyword, value)| Some((keyword, value?))))
     }
+}
+
+/// Parameters from keywords and the environment; warnings go to standard error.
+///
+/// # Errors
+/// A parameter is invalid.
+pub(crate) fn resolve(
+    keywords: impl IntoIterator<Item = (&'static str, String)>,
+) -> Result<ConnectParams, Usage> {
+    let keywords = keywords.into_iter().collect();
+    let resolved = ConnectParams::resolve(&keywords, &|name: &str| std::env::var(name).ok())
+        .map_err(Usage::from_error)?;
+    for warning in &resolved.warnings {
+        note(&format!("{warning}\n"));
+    }
+    Ok(resolved.params)
 }

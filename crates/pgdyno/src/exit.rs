@@ -3,34 +3,36 @@
 use std::fmt;
 use std::process::ExitCode;
 
-/// How a command ended, when it did what it could.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
+    /// Success.
     Ok,
-    /// Something could not be done, and why has been said.
+    /// Failure, already reported.
     Error,
-    /// The command line or the campaign is wrong; nothing was started.
+    /// Wrong command line or campaign; nothing was started.
     Usage,
-    /// What was compared changed by more than it may.
+    /// A gate is hit: a change beyond what is allowed.
     RegressionGate,
-    /// What was measured can't be used.
+    /// No usable measurement.
     InvalidMeasurement,
-    /// A part was done, a part was not.
+    /// Only a part was done.
     Partial,
     /// Ctrl-C.
     Interrupted,
-    /// What pgbench, or a command that was run, says.
+    /// Exit code of pgbench, or of a command.
     Code(u8),
 }
 
 impl Exit {
-    /// How a comparison ends: a gate that is hit counts more than what can't be used.
-    pub(crate) fn of_gates(is_hit: bool, is_invalid: bool) -> Self {
-        match (is_hit, is_invalid) {
-            (true, _) => Self::RegressionGate,
-            (false, true) => Self::InvalidMeasurement,
-            (false, false) => Self::Ok,
+    /// Outcome of a comparison: a gate that is hit takes precedence over unusable cells.
+    pub(crate) fn from_gates(is_hit: bool, is_invalid: bool) -> Self {
+        if is_hit {
+            Self::RegressionGate
+        } else if is_invalid {
+            Self::InvalidMeasurement
+        } else {
+            Self::Ok
         }
     }
 
@@ -48,9 +50,16 @@ impl Exit {
     }
 }
 
-/// An error that is the user's to mend before anything starts: exits with 2.
+/// Error in the command line or the campaign, found before anything starts: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
+
+impl Usage {
+    /// An error as the user's mistake.
+    pub(crate) fn from_error(error: impl fmt::Display) -> Self {
+        Self(format!("error: {error}"))
+    }
+}
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +69,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// An error with those of its causes that its text does not contain.
+/// An error with the causes that its text does not contain.
 fn with_causes(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
         if text.contains(&cause) { text } else { format!("{text}: {cause}") }

@@ -1,8 +1,11 @@
-//! Ctrl-C: the first signal asks for an orderly end, the second ends the process.
+//! Ctrl-C: the first SIGINT or SIGTERM requests an orderly end, the second ends the process.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -13,7 +16,23 @@ pub(crate) fn exit(_signal: i32) {
     signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
 }
 
-/// Runs `first` on a thread of its own when SIGINT or SIGTERM arrives, and `further` at each one after it.
+/// Flag that the first signal sets; the second one ends the process.
+pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag set by the first.
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            i32::from(Exit::Interrupted.code()),
+            Arc::clone(&interrupt),
+        )
+        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
+        .context("could not watch for Ctrl-C")?;
+    }
+    Ok(interrupt)
+}
+
+/// Runs `first` on a thread of its own at the first signal, and `further` at each later one.
 ///
 /// # Errors
 /// The system refuses the handler or the thread.

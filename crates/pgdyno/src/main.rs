@@ -3,7 +3,6 @@
 mod acceleration;
 mod campaign_file;
 mod campaign_run;
-mod chosen;
 mod commands;
 mod connection;
 mod exit;

@@ -130,7 +130,7 @@ fn published_again_and_again_each_trial_is_there_once() {
         let mut ground = Ground::new(major);
         let foretold = ground.publish(&["--dry-run"]);
         assert!(foretold.contains("4 of 4 trials would be copied"), "{foretold}");
-        assert!(foretold.contains("which would be made") && foretold.contains("sweep"), "{foretold}");
+        assert!(foretold.contains("which would be created") && foretold.contains("sweep"), "{foretold}");
         let made: i64 = ground
             .client()
             .query_one(&format!("SELECT count(*) FROM pg_namespace WHERE nspname = '{SCHEMA}'"))

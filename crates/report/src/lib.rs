@@ -17,6 +17,7 @@ mod json;
 pub mod kernels;
 pub mod power;
 pub mod profile;
+pub mod publish;
 mod scalability;
 pub mod serve;
 pub mod servers;

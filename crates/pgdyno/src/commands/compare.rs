@@ -89,6 +89,6 @@ impl CompareArgs {
             // The others have it in their data.
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }
-        Ok(Exit::of_gates(compared.hits_a_gate(), compared.is_invalid()))
+        Ok(Exit::from_gates(compared.hits_a_gate(), compared.is_invalid()))
     }
 }

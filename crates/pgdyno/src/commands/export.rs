@@ -1,15 +1,16 @@
 //! `pgdyno export`: the store as flat tables in files.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
-use analysis::select::Selector;
+use analysis::select::{Selector, trials_of_any};
 use clap::{Args, ValueEnum};
 use report::export_files::{Export, FileFormat, Written};
 use report::export_tables::Table;
 use store::Store;
 
-use crate::chosen::{Interrupt, chosen};
 use crate::exit::{Exit, Usage};
+use crate::interrupt;
 use crate::output::note;
 use crate::store_arg::StoreArg;
 
@@ -34,7 +35,7 @@ pub(crate) struct ExportArgs {
     /// Trials, as FACTOR=LEVEL, run:ID, campaign:NAME (all its runs), tag:NAME or latest with commas between them, or as
     /// ids; those that any selector selects [default: all of the store]
     #[arg(value_name = "SELECTOR")]
-    what: Vec<Selector>,
+    selectors: Vec<Selector>,
 
     /// Directory for the tables, which is made where there is none; with one --table, the file (- is standard output)
     #[arg(short, long, value_name = "DIR|FILE")]
@@ -105,10 +106,10 @@ impl ExportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let store = Store::existing(&self.store.root())?;
         let all = store.trials()?;
-        let trials = chosen(&store, &all, &self.what)?;
-        let interrupt = Interrupt::watch()?;
+        let trials = trials_of_any(&store, &all, &self.selectors)?;
+        let interrupt = interrupt::flag()?;
         let export = self.export()?;
-        match export.write(&store, &trials, &|| interrupt.came()) {
+        match export.write(&store, &trials, &|| interrupt.load(Ordering::Relaxed)) {
             Ok(Written::Whole(files)) => {
                 for file in files {
                     note(&format!("{}: {} rows of {}\n", file.path, file.rows, file.table.name()));

@@ -147,7 +147,7 @@ impl HistoryArgs {
             // The others have it in their data.
             note(&gates_in_words(&history).iter().map(|line| format!("{line}\n")).collect::<String>());
         }
-        Ok(Exit::of_gates(history.hits_a_gate(), history.is_invalid()))
+        Ok(Exit::from_gates(history.hits_a_gate(), history.is_invalid()))
     }
 
     fn decision(&self) -> Result<Option<Decision>, Usage> {

@@ -15,8 +15,8 @@ use machine::vm::{Frame, Hardware, Kvm, Root, Vm};
 use model::machine::Acceleration;
 use model::units::{Size, Span};
 
-use crate::campaign_run::stop_on_signals;
 use crate::exit::{Exit, Usage};
+use crate::interrupt;
 use crate::output::note;
 use crate::progress::PreparationProgress;
 
@@ -139,7 +139,7 @@ impl BootArgs {
             host_files: self.root == RootOf::Host,
             patience: Some(self.patience.duration()),
         };
-        let interrupt = stop_on_signals()?;
+        let interrupt = interrupt::flag()?;
         let mut vm = Vm::boot(&kernel.image, root, hardware, &self.args)?;
         let mut failed = None;
         let ended = vm.run(&|| interrupt.load(Ordering::Relaxed), |frame| match frame {

@@ -1,14 +1,16 @@
-//! Values as the server reads them: rows of COPY's text format, and literals.
+//! Values as SQL: rows of COPY's text format, and literals.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use report::export_tables::Value;
+use wire::quote_literal;
 
-/// A row of `COPY … FROM STDIN`.
+use crate::export_tables::Value;
+
+/// Writes a row of `COPY … FROM STDIN`.
 ///
 /// Source: PostgreSQL manual, COPY, "Text Format".
-pub(super) fn row(out: &mut dyn Write, values: &[Value<'_>]) -> io::Result<()> {
+pub(super) fn write_row(out: &mut dyn Write, values: &[Value<'_>]) -> io::Result<()> {
     for (at, value) in values.iter().enumerate() {
         if at > 0 {
             out.write_all(b"\t")?;
@@ -24,20 +26,15 @@ pub(super) fn row(out: &mut dyn Write, values: &[Value<'_>]) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A literal; strings are taken to the letter (`standard_conforming_strings`).
+/// A literal of SQL.
 pub(super) fn literal(value: &Value<'_>) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
         Value::Whole(value) => format!("'{value}'"),
         Value::Real(value) => format!("'{value}'"),
         Value::Time(value) => format!("'{value}'"),
-        Value::Text(text) => quoted(&storable(text)),
+        Value::Text(text) => quote_literal(&storable(text)),
     }
-}
-
-/// A text as a literal.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn escaped(text: &str) -> Cow<'_, str> {
@@ -47,11 +44,12 @@ fn escaped(text: &str) -> Cow<'_, str> {
     text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r").into()
 }
 
-/// A text that the server can hold: no character 0, whether in it or in the JSON that it is.
+/// The text without zero bytes, which PostgreSQL stores neither in texts nor, escaped, in JSON.
 fn storable(text: &str) -> Cow<'_, str> {
-    match text.contains('\0') || text.contains("\\u0000") {
-        true => text.replace('\0', "\u{fffd}").replace("\\u0000", "\\ufffd").into(),
-        false => text.into(),
+    if text.contains('\0') || text.contains("\\u0000") {
+        text.replace('\0', "\u{fffd}").replace("\\u0000", "\\ufffd").into()
+    } else {
+        text.into()
     }
 }
 
@@ -60,12 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_something_to_copy_is_escaped() {
+    fn special_characters_of_copy_are_escaped() {
         let mut out = Vec::new();
         let values =
             [Value::Null, Value::Text("a\tb\\N\r\n\0".into()), Value::Real(0.1), Value::Text("".into())];
-        row(&mut out, &values).unwrap();
+        write_row(&mut out, &values).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "\\N\ta\\tb\\\\N\\r\\n\u{fffd}\t0.1\t\n");
-        assert_eq!(literal(&Value::Text("it's \\".into())), "'it''s \\'");
+        assert_eq!(literal(&Value::Text("it's \\".into())), "E'it''s \\\\'");
     }
 }

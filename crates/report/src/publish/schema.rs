@@ -1,47 +1,48 @@
-//! The schema on the server: its tables, their version, and the views on them.
+//! The schema on the server: tables with their version, and views.
 
 use std::collections::BTreeSet;
 
-use anyhow::bail;
-use report::export_tables::{Kind, Table, Value};
 use wire::blocking::{Session, SessionError};
+use wire::{quote_identifier, quote_literal};
 
-use super::copy::{literal, quoted};
+use super::PublishError;
+use super::rows::literal;
+use crate::export_tables::{Kind, Table, Value};
 
-/// The version of the tables that this release makes. A change to a table raises it, and has a step in [`Schema::make`]
-/// that brings the version before up to it.
+/// Version of the tables that this release creates. A change to a table raises it and adds a step to
+/// [`Schema::create_or_upgrade`], which upgrades the version before.
 pub(super) const VERSION: u32 = 2;
 
-/// The tables whose rows are one trial's, beside that of trials.
-pub(super) const OF_TRIALS: [Table; 6] =
+/// Tables with several rows for each trial.
+pub(super) const TABLES_PER_TRIAL: [Table; 6] =
     [Table::Intervals, Table::Scripts, Table::Series, Table::Waits, Table::Events, Table::Statements];
 
-/// The columns that version 1 did not have.
-const OF_VERSION_2: [&str; 6] =
+/// Columns that version 2 added.
+const ADDED_IN_2: [&str; 6] =
     ["acceleration", "kernel_args", "sysctl", "cpus", "storage", "instructions_per_transaction"];
 
-/// The table that says which version it is, and that the schema is pgdyno's.
+/// Table that marks the schema as pgdyno's and holds the version of its tables.
 const MARK: &str = "pgdyno_schema";
 
-/// A schema by its name.
+/// A schema.
 pub(super) struct Schema {
     name: String,
     /// As an identifier.
     quoted: String,
 }
 
-/// What there is on a server.
+/// State of a schema on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing.
+    /// There is no such schema.
     Absent,
-    /// An empty schema.
+    /// The schema is empty.
     Empty,
-    /// The tables of this version.
+    /// The schema has the tables of this version.
     Version(u32),
 }
 
-/// Has literals and messages be as they are meant here, whatever the server's settings.
+/// Makes the session independent of the server's settings for literals, messages and names.
 pub(super) fn prepare_session(session: &mut Session) -> Result<(), SessionError> {
     session.execute(
         "SET standard_conforming_strings = on; SET client_min_messages = warning; SET search_path = pg_catalog",
@@ -50,15 +51,15 @@ pub(super) fn prepare_session(session: &mut Session) -> Result<(), SessionError>
 
 impl Schema {
     pub(super) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), quoted: identifier(name) }
+        Self { name: name.to_owned(), quoted: quote_identifier(name) }
     }
 
-    /// What is there.
+    /// State of the schema.
     ///
     /// # Errors
-    /// The schema is somebody else's, or of a later release.
-    pub(super) fn state(&self, session: &mut Session) -> anyhow::Result<State> {
-        let name = quoted(&self.name);
+    /// The schema is not pgdyno's, or of a later release.
+    pub(super) fn state(&self, session: &mut Session) -> Result<State, PublishError> {
+        let name = quote_literal(&self.name);
         let has_relation = |session: &mut Session, condition: &str| {
             session.query_one::<bool>(&format!(
                 "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
@@ -67,9 +68,7 @@ impl Schema {
         };
         if !has_relation(session, &format!("AND c.relname = '{MARK}'"))? {
             if has_relation(session, "")? {
-                bail!(
-                    "it has tables that are not pgdyno's: name another schema by --schema, which is made where there is none"
-                );
+                return Err(PublishError::Foreign);
             }
             let sql = format!("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = {name})");
             return Ok(if session.query_one(&sql)? { State::Empty } else { State::Absent });
@@ -78,24 +77,22 @@ impl Schema {
             session.query(&format!("SELECT version FROM {}.{MARK}", self.quoted))?;
         match versions.first().copied().flatten() {
             Some(version) if version <= VERSION => Ok(State::Version(version)),
-            Some(version) => bail!(
-                "its tables are of version {version}, and this pgdyno knows them up to {VERSION}: use the release that made \
-                 them, or another schema (--schema)"
-            ),
-            None => bail!("its table {MARK} does not say which version it is: use another schema (--schema)"),
+            Some(found) => Err(PublishError::LaterVersion { found, known: VERSION }),
+            None => Err(PublishError::NoVersion { table: MARK }),
         }
     }
 
-    /// Ids of the trials that are there.
+    /// Ids of the trials in the schema.
     pub(super) fn trials(&self, session: &mut Session) -> Result<BTreeSet<String>, SessionError> {
         let trials: Vec<String> =
             session.query(&format!("SELECT trial FROM {}", self.table(Table::Trials)))?;
         Ok(trials.into_iter().collect())
     }
 
-    /// Makes what is missing, in one transaction; of two that do at once, the second waits.
-    pub(super) fn make(&self, session: &mut Session) -> anyhow::Result<()> {
-        session.execute(&format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext({}))", quoted(&self.name)))?;
+    /// Creates or upgrades the schema in one transaction; concurrent calls wait for each other.
+    pub(super) fn create_or_upgrade(&self, session: &mut Session) -> Result<(), PublishError> {
+        let name = quote_literal(&self.name);
+        session.execute(&format!("BEGIN; SELECT pg_advisory_xact_lock(hashtext({name}))"))?;
         let from = match self.state(session)? {
             State::Absent => {
                 session.execute(&format!("CREATE SCHEMA {}", self.quoted))?;
@@ -105,9 +102,9 @@ impl Schema {
             State::Version(version) => version,
         };
         if from < 1 {
-            session.execute(&self.anew())?;
+            session.execute(&self.create_tables())?;
         } else if from < 2 {
-            session.execute(&self.version_2())?;
+            session.execute(&self.upgrade_to_2())?;
         }
         if from < VERSION {
             session.execute(&format!("UPDATE {}.{MARK} SET version = {VERSION}", self.quoted))?;
@@ -115,8 +112,8 @@ impl Schema {
         Ok(session.execute("COMMIT")?)
     }
 
-    /// The tables of [`VERSION`] where there are none.
-    fn anew(&self) -> String {
+    /// Statements that create the tables and views of [`VERSION`].
+    fn create_tables(&self) -> String {
         let s = &self.quoted;
         let mut sql = format!(
             "CREATE TABLE {s}.{MARK} (version integer NOT NULL);\n\
@@ -128,26 +125,27 @@ impl Schema {
         }
         for (name, about, query) in VIEWS {
             let query = query.replace("{s}", s);
-            let about = quoted(about);
+            let about = quote_literal(about);
             sql += &format!("CREATE VIEW {s}.{name} AS\n{query};\nCOMMENT ON VIEW {s}.{name} IS {about};\n");
         }
         sql
     }
 
-    /// Brings version 1 up: factors of virtual machines, in which no trial ran that it has, and the names of cells with them.
-    fn version_2(&self) -> String {
+    /// Statements that add the factors of virtual machines, in which no trial of version 1 ran, and their levels to the
+    /// names of cells.
+    fn upgrade_to_2(&self) -> String {
         let mut sql = String::new();
         for table in [Table::Trials, Table::Cells] {
             let name = self.table(table);
-            for column in table.columns().into_iter().filter(|column| OF_VERSION_2.contains(&column.name)) {
-                let column_name = identifier(column.name);
+            for column in table.columns().into_iter().filter(|column| ADDED_IN_2.contains(&column.name)) {
+                let column_name = quote_identifier(column.name);
                 sql += &format!(
                     "ALTER TABLE {name} ADD COLUMN {column_name} {};\nCOMMENT ON COLUMN {name}.{column_name} IS {};\n",
                     type_of(column.kind),
-                    quoted(column.about)
+                    quote_literal(column.about)
                 );
             }
-            // What is known of an imported trial is what somebody else wrote down.
+            // Levels of imported trials stay unknown.
             sql += &format!(
                 "UPDATE {name} SET kernel = CASE kernel WHEN 'any' THEN 'host' ELSE kernel END, acceleration = 'none',
   kernel_args = 'none', sysctl = 'default', storage = 'host',
@@ -163,13 +161,14 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
     fn create(&self, table: Table) -> String {
         let name = self.table(table);
         let mut columns: Vec<String> = Vec::new();
-        let mut comments = format!("COMMENT ON TABLE {name} IS {};\n", quoted(table.about()));
+        let mut comments = format!("COMMENT ON TABLE {name} IS {};\n", quote_literal(table.about()));
         for column in table.columns() {
             let kind = type_of(column.kind);
-            let column_name = identifier(column.name);
+            let column_name = quote_identifier(column.name);
             let not_null = if ["trial", "run", "cell"].contains(&column.name) { " NOT NULL" } else { "" };
             columns.push(format!("{column_name} {kind}{not_null}"));
-            comments += &format!("COMMENT ON COLUMN {name}.{column_name} IS {};\n", quoted(column.about));
+            comments +=
+                &format!("COMMENT ON COLUMN {name}.{column_name} IS {};\n", quote_literal(column.about));
         }
         let runs = self.table(Table::Runs);
         let trials = self.table(Table::Trials);
@@ -200,20 +199,20 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
         format!("{}.{}", self.quoted, table.name())
     }
 
-    /// The statement that puts a row of runs or cells in the place of what was there.
+    /// Statement that inserts or replaces a row of runs or cells.
     pub(super) fn upsert(&self, table: Table, values: &[Value<'_>]) -> String {
         let key: &[&str] = if table == Table::Runs { &["run"] } else { &["run", "cell"] };
         let others: Vec<String> = table
             .columns()
             .iter()
             .filter(|column| !key.contains(&column.name))
-            .map(|column| format!("{0} = excluded.{0}", identifier(column.name)))
+            .map(|column| format!("{0} = excluded.{0}", quote_identifier(column.name)))
             .collect();
         let insert = self.insert(table, values);
         format!("{insert} ON CONFLICT ({}) DO UPDATE SET {}", key.join(", "), others.join(", "))
     }
 
-    /// The statement that adds a trial, and brings a row where it was not there.
+    /// Statement that inserts a trial, and returns a row unless the trial was there.
     pub(super) fn insert_once(&self, values: &[Value<'_>]) -> String {
         format!("{} ON CONFLICT DO NOTHING RETURNING trial", self.insert(Table::Trials, values))
     }
@@ -223,7 +222,7 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
         format!("INSERT INTO {} ({}) VALUES ({})", self.table(table), names(table), values.join(", "))
     }
 
-    /// The statement that takes rows of a table.
+    /// Statement that copies rows into a table.
     pub(super) fn copy(&self, table: Table) -> String {
         format!("COPY {} ({}) FROM STDIN", self.table(table), names(table))
     }
@@ -240,16 +239,12 @@ fn type_of(kind: Kind) -> &'static str {
 }
 
 fn names(table: Table) -> String {
-    let names: Vec<String> = table.columns().iter().map(|column| identifier(column.name)).collect();
+    let names: Vec<String> = table.columns().iter().map(|column| quote_identifier(column.name)).collect();
     names.join(", ")
 }
 
-pub(super) fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// Views with their meanings. Each has a column `time`, and but for the trials `metric` and `value`, as Grafana takes time
-/// series.
+/// Views with their comments. Each has a column `time` and, except the trials, `metric` and `value`: Grafana's format of
+/// time series.
 const VIEWS: [(&str, &str, &str); 5] = [
     (
         "grafana_trials",
