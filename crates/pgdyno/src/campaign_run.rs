@@ -1,169 +1,123 @@
-//! Running a campaign, from its beginning or from where it ended, under the eyes of a user.
+//! A campaign's run with progress on standard error, and its tables.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use host::Cache;
-use machine::reboot::Machine;
 use model::plan::Plan;
 use model::record::{Run, Trial};
-use model::server::Source;
 use plaintext::table::Format;
 use runner::campaign::{Campaign, RunOutcome};
-use runner::live_file::LiveFile;
-use runner::{BootedFor, HostContext, Progress, RunError};
+use runner::reboots::Reboots;
+use runner::{HostContext, Progress, RunError};
 use store::Store;
 
-use crate::campaign_file::CampaignFile;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{note, print};
 use crate::progress::CampaignProgress;
 
-/// A run of a campaign that begins or goes on.
+/// A run to be begun or continued.
+#[derive(Clone, Copy)]
 pub(crate) struct CampaignRun<'a> {
-    /// What it comes to.
+    /// Its plan.
     pub(crate) plan: &'a Plan,
-    /// Which.
+    /// The run.
     pub(crate) run: &'a Run,
-    /// What has been run of it.
+    /// Its trials in the store.
     pub(crate) trials: &'a [Trial],
-    /// Where its trials go.
-    pub(crate) store: &'a Store,
-    /// Whether nothing is to be measured where there are confounds.
+    /// Whether confounds are an error, before anything is measured.
     pub(crate) strict: bool,
 }
 
-/// How a run ended that did not fail.
-pub(crate) enum Outcome {
-    /// The user ended it before its first trial.
-    Interrupted,
-    /// Trials were run.
-    Executed(RunOutcome),
-}
-
-/// Whether each downloaded server of a campaign can be had.
-///
-/// # Errors
-/// [`Usage`] at its place in the campaign; or the archive can't be asked.
-pub(crate) fn has_servers(file: &CampaignFile) -> anyhow::Result<()> {
-    let cache = Cache::open()?;
-    for server in &file.plan.servers {
-        let Source::Embedded(version) = &server.source else { continue };
-        match server::resolve(&cache, version) {
-            Ok(_) => {}
-            Err(server::Error::NoSuchVersion { available, .. }) => {
-                let message = format!("there is no PostgreSQL {version} to be had");
-                let help = format!("expected a major or one of: {}", available.join(", "));
-                return Err(file.refuse_server(&server.name, message, help).into());
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// Where pgdyno is.
-pub(crate) fn here() -> HostContext {
-    let uname = rustix::system::uname();
-    HostContext {
-        kernel: uname.release().to_string_lossy().into_owned(),
-        command_line: std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
-        booted: booted_for(),
-        hostname: uname.nodename().to_string_lossy().into_owned(),
-    }
-}
-
-/// What this kernel was booted for, by `--kernels-by-reboot`.
-fn booted_for() -> Option<BootedFor> {
-    let boot = Machine::here().journal().ok()??.last.filter(|last| last.came_up)?.boot;
-    Some(BootedFor { kernel_args: boot.args, sysctl: boot.sysctl.name })
-}
-
-/// A new run of a campaign; `tags` are more than it has itself.
-pub(crate) fn new_run(file: &CampaignFile, tags: &[String]) -> Run {
-    Run {
-        id: store::new_id(),
-        campaign: file.plan.campaign.clone(),
-        campaign_toml: file.text.clone(),
-        seed: Some(file.plan.run.seed),
-        pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
-        tags: file.plan.tags.iter().chain(tags).cloned().collect(),
-        notes: file.plan.notes.clone(),
-    }
-}
-
 impl CampaignRun<'_> {
-    /// Runs what is still to be run, and prints the tables.
+    /// Runs the trials that are left, and prints the tables.
+    ///
+    /// # Errors
+    /// As [`CampaignRun::measure`].
+    pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
+        let outcome = self.measure(store);
+        if !outcome.as_ref().is_err_and(is_interrupted) {
+            print_tables(store, self.run, format)?;
+        }
+        let outcome = outcome?;
+        note(&closing_lines(&outcome, store.root()));
+        Ok(exit(&outcome))
+    }
+
+    /// Runs the trials that are left.
     ///
     /// # Errors
     /// As [`Campaign::execute`]; another pgdyno runs the same.
-    pub(crate) fn execute(&self, format: Format) -> anyhow::Result<Exit> {
-        match self.measure() {
-            Ok(Outcome::Interrupted) => Ok(interrupted()),
-            Err(error) => {
-                self.print_tables(format)?;
-                Err(error)
-            }
-            Ok(Outcome::Executed(executed)) => {
-                self.print_tables(format)?;
-                note(&last_lines(&executed, self.store.root()));
-                Ok(exit(&executed))
-            }
-        }
-    }
-
-    /// Runs what is still to be run.
-    ///
-    /// # Errors
-    /// As [`CampaignRun::execute`].
-    pub(crate) fn measure(&self) -> anyhow::Result<Outcome> {
-        let cache = Cache::open()?;
-        let interrupt = interrupt::flag()?;
-        let _claim = self.store.claim(&self.run.id)?;
+    pub(crate) fn measure(self, store: &Store) -> anyhow::Result<RunOutcome> {
+        let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
         let progress = CampaignProgress::new();
-        let live = LiveFile::begin(self.store, self.plan, self.run, self.trials, &progress);
-        let executed = Campaign {
-            plan: self.plan,
-            run: self.run,
-            trials: self.trials,
-            host: &here(),
-            strict: self.strict,
-            store: self.store,
+        let Self { plan, run, trials, strict } = self;
+        let outcome = runner::run(&Campaign {
+            plan,
+            run,
+            trials,
+            host: &HostContext::detect(),
+            strict,
+            store,
             cache: &cache,
-            program: &std::env::current_exe().context("the path of pgdyno itself is not known")?,
+            program: &program,
             interrupt: &interrupt,
-            observer: &live,
-        }
-        .execute();
-        live.end(&executed);
+            observer: &progress,
+        });
         progress.finish();
-
-        match executed {
-            Err(RunError::Interrupted) => Ok(Outcome::Interrupted),
-            Err(error @ RunError::Confounded { .. }) => Err(Usage(format!("error: {error}")).into()),
-            Err(error) => Err(error.into()),
-            Ok(executed) => Ok(Outcome::Executed(executed)),
-        }
+        Ok(outcome?)
     }
 
-    fn print_tables(&self, format: Format) -> anyhow::Result<()> {
-        match analysis::overview::read_run(self.store, &self.run.id)? {
-            Some(view) => print(&report::tables(&view, format)),
-            None => Ok(()),
-        }
+    /// Calls `boot` with the run as one whose kernels are booted.
+    pub(crate) fn with_reboots<T>(
+        self,
+        root: &Path,
+        interrupt: Arc<AtomicBool>,
+        boot: impl FnOnce(Reboots<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let (cache, program, progress) = (Cache::open()?, program()?, CampaignProgress::new());
+        let Self { plan, run, strict, .. } = self;
+        let outcome = boot(Reboots {
+            plan,
+            run,
+            root,
+            strict,
+            cache: &cache,
+            program: &program,
+            interrupt: &interrupt,
+            observer: &progress,
+        });
+        progress.finish();
+        outcome
     }
 }
 
-/// The user has ended it before its first trial.
-pub(crate) fn interrupted() -> Exit {
-    note("interrupted before the first trial\n");
-    Exit::Interrupted
+/// The program file of pgdyno, which driver processes and guests run.
+pub(crate) fn program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("could not find the program file of pgdyno")
 }
 
-/// What a run of a campaign comes to.
-pub(crate) fn exit(executed: &RunOutcome) -> Exit {
-    match executed {
+fn is_interrupted(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(RunError::Interrupted))
+}
+
+/// Prints the tables of a run.
+///
+/// # Errors
+/// The store can't be read.
+pub(crate) fn print_tables(store: &Store, run: &Run, format: Format) -> anyhow::Result<()> {
+    match analysis::overview::read_run(store, &run.id)? {
+        Some(view) => print(&report::tables(&view, format)),
+        None => Ok(()),
+    }
+}
+
+/// Exit code of a run.
+pub(crate) fn exit(outcome: &RunOutcome) -> Exit {
+    match outcome {
         RunOutcome { interrupted: true, .. } => Exit::Interrupted,
         RunOutcome { progress: Progress { invalid: 0, ahead: 0, elsewhere: 0, .. }, .. } => Exit::Ok,
         RunOutcome { progress: Progress { usable: 0, elsewhere: 0, .. }, .. } => Exit::InvalidMeasurement,
@@ -171,8 +125,9 @@ pub(crate) fn exit(executed: &RunOutcome) -> Exit {
     }
 }
 
-fn last_lines(executed: &RunOutcome, root: &Path) -> String {
-    let RunOutcome { progress: Progress { usable, invalid, ahead, elsewhere }, interrupted } = executed;
+/// Number of trials, and commands to continue with.
+pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path) -> String {
+    let RunOutcome { progress: Progress { usable, invalid, ahead, elsewhere }, interrupted } = outcome;
     let root = root.display();
     let mut text = if *interrupted { "interrupted: ".to_owned() } else { String::new() };
     text += &format!("{usable} usable and {invalid} invalid trials are in {root}\n");

@@ -3,6 +3,16 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use analysis::compare::CompareError;
+use analysis::history::HistoryError;
+use runner::RunError;
+use runner::campaign_file::CampaignFileError;
+use runner::campaign_file::overrides::OverrideError;
+use runner::reboots::RebootError;
+use runner::resume::ResumeError;
+
+use crate::snippet;
+
 /// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -85,19 +95,45 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 /// Prints an error to standard error and returns the process's exit code.
 #[allow(clippy::print_stderr)]
 pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
-    match outcome {
-        Ok(exit) => ExitCode::from(exit.code()),
-        Err(error) => match error.downcast_ref::<Usage>() {
-            Some(usage) => {
-                eprintln!("{usage}");
-                ExitCode::from(Exit::Usage.code())
-            }
-            None => {
-                print_error(&error);
-                ExitCode::FAILURE
-            }
-        },
+    let exit = outcome.unwrap_or_else(|error| {
+        if let Some(message) = usage(&error) {
+            eprintln!("{message}");
+            return Exit::Usage;
+        }
+        if let Some(RunError::Interrupted) = error.downcast_ref() {
+            eprintln!("interrupted before the first trial");
+            return Exit::Interrupted;
+        }
+        print_error(&error);
+        Exit::Error
+    });
+    ExitCode::from(exit.code())
+}
+
+/// Message of an error that the user can correct on the command line or in the campaign.
+fn usage(error: &anyhow::Error) -> Option<String> {
+    if let Some(Usage(message)) = error.downcast_ref() {
+        return Some(message.clone());
     }
+    let campaign = match error.downcast_ref() {
+        Some(ResumeError::Campaign(error)) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    match campaign {
+        Some(CampaignFileError::Invalid { path, text, error }) => {
+            return Some(snippet::render(path, text, error));
+        }
+        Some(CampaignFileError::Script(message)) => return Some(message.clone()),
+        _ => {}
+    }
+    let is_usage = campaign.is_some_and(CampaignFileError::is_usage)
+        || error.is::<OverrideError>()
+        || error.downcast_ref().is_some_and(ResumeError::is_usage)
+        || error.downcast_ref().is_some_and(RebootError::is_usage)
+        || error.downcast_ref().is_some_and(CompareError::is_usage)
+        || error.downcast_ref().is_some_and(HistoryError::is_usage)
+        || matches!(error.downcast_ref(), Some(RunError::Confounded { .. }));
+    is_usage.then(|| format!("error: {error}"))
 }
 
 #[cfg(test)]

@@ -1,18 +1,16 @@
-//! The command line of pgdyno: reads arguments, calls the floors below, prints what comes back.
+//! The command line of pgdyno: arguments, a call of the libraries, output and an exit code.
 
-mod acceleration;
-mod campaign_file;
+mod campaign_arg;
 mod campaign_run;
 mod commands;
 mod connection;
 mod exit;
 mod git;
 mod interrupt;
-mod kernels_by_reboot;
 mod output;
-mod overrides;
 mod progress;
-mod seed;
+mod reboot_args;
+mod snippet;
 mod store_arg;
 
 use std::process::ExitCode;

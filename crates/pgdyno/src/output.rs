@@ -1,4 +1,4 @@
-//! What commands print: data to standard output. A reader that goes away (`| head`) is not an error.
+//! Output of commands: data on standard output, notes on standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -35,7 +35,7 @@ impl FormatArg {
     }
 }
 
-/// Prints text to standard output.
+/// Prints text to standard output. A reader that goes away (`| head`) is not an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -50,48 +50,26 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()>
     print(&(text + "\n"))
 }
 
-/// Says something to the user on standard error. That it can't be said is no reason to stop.
+/// Prints a note to standard error; errors of printing are ignored.
 pub(crate) fn note(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The terminal that standard output is; none where it is a file or a pipe, or a terminal that shows text alone. Colours
-/// are wanted unless `NO_COLOR` is set (no-color.org).
+/// The terminal of standard output; none if it is a file, a pipe or a dumb terminal. Colours are on unless `NO_COLOR` is
+/// set (no-color.org).
 pub(crate) fn terminal() -> Option<Terminal> {
-    const USUAL_WIDTH: usize = 80;
+    const DEFAULT_WIDTH: usize = 80;
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let stdout = io::stdout();
     if !stdout.is_terminal() || set("TERM").is_none_or(|term| term == "dumb") {
         return None;
     }
     let columns = tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
-    let width = if columns == 0 { USUAL_WIDTH } else { columns };
+    let width = if columns == 0 { DEFAULT_WIDTH } else { columns };
     Some(Terminal { width, colours: set("NO_COLOR").is_none() })
 }
 
 /// Whether standard output takes colours.
 pub(crate) fn in_colour() -> bool {
     terminal().is_some_and(|terminal| terminal.colours)
-}
-
-/// A length of time for people: `45 s`, `4 min`, `3 h 20 min`, `2 d 4 h`.
-pub(crate) fn about(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).round() as u64;
-    match minutes {
-        0..=1 => format!("{seconds:.0} s"),
-        2..60 => format!("{minutes} min"),
-        60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
-        _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::about;
-
-    #[test]
-    fn times_are_said_as_people_say_them() {
-        let said = [45.0, 89.0, 240.0, 12_000.0, 187_200.0].map(about);
-        assert_eq!(said, ["45 s", "89 s", "4 min", "3 h 20 min", "2 d 4 h"]);
-    }
 }

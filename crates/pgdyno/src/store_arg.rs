@@ -1,4 +1,4 @@
-//! `--store`: where the trials are; and which run of them is meant.
+//! `--store`, `--run` and `--campaign`: the store and a run in it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use clap::Args;
 /// `--store`, for every command that reads or writes trials.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArg {
-    /// Directory of the store [default: .pgdyno in the current directory; for `run` and `plan`, beside the campaign]
+    /// Directory of the store [default: .pgdyno in the current directory; for `run` and `plan`, next to the campaign]
     #[arg(long, env = "PGDYNO_STORE", value_name = "DIR", hide_env_values = true)]
     store: Option<PathBuf>,
 }
 
 impl StoreArg {
-    /// The store that was named, else `.pgdyno` in the current directory.
+    /// The directory that was given, else `.pgdyno` in the current directory.
     pub(crate) fn root(&self) -> PathBuf {
-        self.root_beside(Path::new(""))
+        self.root_next_to(Path::new(""))
     }
 
-    /// The store that was named, else `.pgdyno` in `directory`.
-    pub(crate) fn root_beside(&self, directory: &Path) -> PathBuf {
+    /// The directory that was given, else `.pgdyno` in `directory`.
+    pub(crate) fn root_next_to(&self, directory: &Path) -> PathBuf {
         self.store.clone().unwrap_or_else(|| directory.join(".pgdyno"))
     }
 }
@@ -28,8 +28,8 @@ impl StoreArg {
 /// `--run` and `--campaign`, for every command that shows trials.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArg {
-    /// Trials of this run, where a selector does not say: its id, or the beginning of it [default: the latest run; for
-    /// `power` without a selector, all of this host]
+    /// Trials of this run, unless a selector names another: its id or the beginning of it [default: the latest run; for
+    /// `power` without a selector, all runs of this host]
     #[arg(long, value_name = "ID", conflicts_with = "campaign")]
     run: Option<String>,
 
@@ -39,7 +39,7 @@ pub(crate) struct RunArg {
 }
 
 impl RunArg {
-    /// The run that was named; none where neither is given.
+    /// The run that was named, if any.
     pub(crate) fn named(&self) -> Option<RunSelection> {
         let by_id = self.run.clone().map(RunSelection::Run);
         by_id.or_else(|| self.campaign.clone().map(RunSelection::Campaign))

@@ -241,7 +241,7 @@ fn without_perf_the_plan_says_so_and_nothing_is_begun() {
     let plan = without(&["plan", "campaign.toml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
     let said = String::from_utf8_lossy(&plan.stderr).into_owned();
-    assert!(said.contains("Here this can't be run: a profile needs the program perf"), "{said}");
+    assert!(said.contains("This can't run here: a profile needs the program perf"), "{said}");
     assert!(said.contains("apt-get install linux-perf"), "{said}");
     let run = without(&["run", "campaign.toml"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run));

@@ -329,6 +329,6 @@ fn what_can_not_be_published_to_is_said_and_left_alone() {
     let before = ground.counts();
     refused(&mut ground.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 2");
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 2; SET application_name = 'pgdyno'").unwrap();
-    refused(&mut ground.command(&[]), "a load of pgdyno's is running on this server (1 sessions)");
+    refused(&mut ground.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
     assert_eq!(ground.counts(), before);
 }

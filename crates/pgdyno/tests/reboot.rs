@@ -206,7 +206,10 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     assert!(before.contains("/boot/grub/grubenv") && before.lines().count() > 100, "{before}");
     assert_eq!(vm.work("after-dry-run"), before);
     assert_eq!(vm.work("after-refused"), before);
-    assert!(vm.work("refused").ends_with("error: nobody can be asked whether it may: say --yes\n2\n"));
+    assert!(
+        vm.work("refused")
+            .ends_with("error: standard input is not a terminal, so nobody can confirm: use --yes\n2\n")
+    );
     assert_eq!(vm.work("after"), before);
     assert!(vm.work("units").contains("0 unit files listed"), "{}", vm.work("units"));
     assert!(!vm.root("/boot/grub/grubenv").contains("next_entry"));

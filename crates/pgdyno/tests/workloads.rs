@@ -225,8 +225,7 @@ const BESIDE_FILES: [(&str, &str); 3] = [
 fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause() {
     let bench = bench(BESIDE, &BESIDE_FILES);
     let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
-    let beside =
-        "mixed: beside it busy (clients: 5 from 200ms on), once.sql (clients: 1), long.sql (clients: 1)";
+    let beside = "mixed: in the background busy (clients: 5 from 200ms on), once.sql (clients: 1), long.sql (clients: 1)";
     assert!(planned.contains(beside), "{planned}");
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));

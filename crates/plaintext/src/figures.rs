@@ -1,4 +1,4 @@
-//! Figures in text: grouped thousands, per cent with a sign, binary units.
+//! Figures in text: grouped thousands, per cent with a sign, binary units, durations.
 
 /// Throughput: grouped by thousands; decimals only where they are needed for three significant digits.
 pub fn tps(value: f64) -> String {
@@ -30,6 +30,17 @@ pub fn bytes(bytes: u64) -> String {
     }
     let decimals = if unit == 0 || value >= 99.95 { 0 } else { 1 };
     format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// An approximate duration: `45 s`, `4 min`, `3 h 20 min`, `2 d 4 h`.
+pub fn duration(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match minutes {
+        0..=1 => format!("{seconds:.0} s"),
+        2..60 => format!("{minutes} min"),
+        60..1440 => format!("{} h {} min", minutes / 60, minutes % 60),
+        _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
+    }
 }
 
 /// `1 trial`, `2 trials`.
@@ -71,5 +82,11 @@ mod tests {
     fn bytes_are_in_binary_units() {
         let shown = [0, 1023, 1024, 25_165_824, 8_589_934_592].map(bytes);
         assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "24.0 MiB", "8.0 GiB"]);
+    }
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        let texts = [45.0, 89.0, 240.0, 12_000.0, 187_200.0].map(duration);
+        assert_eq!(texts, ["45 s", "89 s", "4 min", "3 h 20 min", "2 d 4 h"]);
     }
 }

@@ -15,6 +15,7 @@ pub mod history;
 mod html;
 mod json;
 pub mod kernels;
+pub mod plan;
 pub mod power;
 pub mod profile;
 pub mod publish;

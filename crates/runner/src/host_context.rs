@@ -1,5 +1,6 @@
 //! The host that a campaign runs on: which of its cells can run there.
 
+use machine::reboot::Machine;
 use model::cell::Cell;
 use model::machine::SysctlVariant;
 
@@ -25,7 +26,26 @@ pub struct BootedFor {
     pub sysctl: String,
 }
 
+impl BootedFor {
+    /// The levels in the machine's journal of boots.
+    fn detect() -> Option<Self> {
+        let boot = Machine::here().journal().ok()??.last.filter(|last| last.came_up)?.boot;
+        Some(Self { kernel_args: boot.args, sysctl: boot.sysctl.name })
+    }
+}
+
 impl HostContext {
+    /// This host, under its running kernel.
+    pub fn detect() -> Self {
+        let uname = rustix::system::uname();
+        Self {
+            kernel: uname.release().to_string_lossy().into_owned(),
+            command_line: std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
+            booted: BootedFor::detect(),
+            hostname: uname.nodename().to_string_lossy().into_owned(),
+        }
+    }
+
     /// Whether a cell can run here: its kernel and its host, if it names them, are these. A virtual machine boots any kernel.
     pub fn runs(&self, cell: &Cell) -> bool {
         let is_kernel = |label: &str| {

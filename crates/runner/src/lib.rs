@@ -1,6 +1,9 @@
 //! Executes a plan: one trial after another, each on a server in a known state, each stored as a bundle as soon as it
 //! ends.
 //!
+//! [`campaign_file`] reads and plans a campaign, [`resume`] finds the run to continue, [`preview`] checks a plan, and [`run()`] executes it;
+//! [`reboots`] boots the kernels of a campaign on the machine itself and runs the trials of each.
+//!
 //! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether a
 //! cell wants more of them. [`servers`] holds the one server that runs, a [`server_handle`]; [`trial`] runs one trial on it,
 //! with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load, [`summary`]
@@ -9,6 +12,7 @@
 //! writes for readers of the store.
 
 pub mod campaign;
+pub mod campaign_file;
 mod error;
 pub mod guest;
 mod hooks;
@@ -17,7 +21,11 @@ pub mod live_file;
 mod load;
 pub mod machines;
 pub mod observer;
+pub mod preview;
+pub mod reboots;
 mod repeats;
+pub mod resume;
+mod run;
 mod schedule;
 mod server_handle;
 mod servers;
@@ -27,6 +35,6 @@ pub mod without_kernel;
 
 pub use error::RunError;
 pub use hooks::HookError;
-pub use host_context::{BootedFor, HostContext, is_release};
+pub use host_context::{HostContext, is_release};
+pub use run::run;
 pub use schedule::Progress;
-pub use servers::build_facts;

@@ -383,7 +383,7 @@ pub(crate) fn content(cell: &Cell) -> Content {
 }
 
 /// Build options of a server's programs, for the confound guard.
-pub fn build_facts(installation: &Installation) -> Facts {
+pub(crate) fn build_facts(installation: &Installation) -> Facts {
     let flags = installation.build_flags();
     let known = [("CC", flags.cc), ("CFLAGS", flags.cflags), ("configure", flags.configure)];
     known.into_iter().filter_map(|(name, value)| Some((format!("build {name}"), value?))).collect()

@@ -13,13 +13,13 @@ use bench::{
 use clap::{Args, ValueEnum};
 use driver::{Engine, Stage, Think};
 use model::workload::Protocol;
+use runner::campaign_file::draw_seed;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::{Exit, Usage, print_error};
 use crate::interrupt;
 use crate::output::{in_colour, print};
 use crate::progress::LoadProgress;
-use crate::seed::drawn_seed;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -295,7 +295,7 @@ impl BenchArgs {
                 files: scripts.file,
                 define: scripts.define,
                 scale: scripts.scale,
-                seed: scripts.seed.unwrap_or_else(drawn_seed),
+                seed: scripts.seed.unwrap_or_else(draw_seed),
                 setup: scripts.setup,
                 teardown: scripts.teardown,
             },

@@ -8,7 +8,7 @@ use plaintext::table::Format;
 use report::compare::{Document, text};
 use store::Store;
 
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
@@ -77,10 +77,7 @@ impl CompareArgs {
         let selectors = std::iter::once(self.baseline).chain(self.variants).collect();
         let request = Request { selectors, run, metrics, gates: self.gates };
         let store = Store::existing(&self.store.root())?;
-        let compared = compare(&store, &request).map_err(|error| match error.is_usage() {
-            true => Usage(format!("error: {error}")).into(),
-            false => anyhow::Error::from(error),
-        })?;
+        let compared = compare(&store, &request)?;
         match self.format.get() {
             Format::Json => print_json(&Document::of(&compared))?,
             format => print(&text(&compared, format, terminal()))?,

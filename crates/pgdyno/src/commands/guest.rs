@@ -11,12 +11,11 @@ use clap::Args;
 use host::Cache;
 use machine::vm::Frame;
 use machine::vm::guest::{Guest, Job, PROGRAM};
-use model::workload::Workloads;
+use runner::campaign_file::{CampaignFile, workloads_of};
 use runner::guest::Order;
 use runner::machines::{ORDER, RESULT};
 use store::Store;
 
-use crate::campaign_file::CampaignFile;
 use crate::exit::Exit;
 
 /// The exit codes of shells: of a command that is not there, that can't be run, and what is added to a signal's number.
@@ -58,10 +57,10 @@ fn trial(guest: &Guest, words: &[String]) -> anyhow::Result<()> {
     let [id] = words else { bail!("an order has the id of one trial, not {words:?}") };
     let orders = Store::existing(Path::new(ORDER))?;
     let order = orders.head(id)?;
-    let mut known = Workloads::default();
-    known.learn(orders.trials()?.iter().filter_map(|trial| trial.cell.workload.known()));
+    let known = workloads_of(orders.trials()?.iter());
     let run = &order.run;
-    let file = CampaignFile::with(Path::new("campaign.toml"), run.campaign_toml.clone(), run.seed, &known)?;
+    let file =
+        CampaignFile::parse_with(Path::new("campaign.toml"), run.campaign_toml.clone(), run.seed, &known)?;
     let cache = Cache::open()?;
     let cell = order.cell.to_cell().context("the order does not have every level of its cell")?;
     let order = Order { trial: &order, cell, plan: file.plan, cache: &cache, program: Path::new(PROGRAM) };

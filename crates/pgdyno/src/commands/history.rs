@@ -1,7 +1,7 @@
 //! `pgdyno history`: when did it change?
 
 use analysis::compare::Gate;
-use analysis::history::{Decision, HistoryError, Over, Request, history};
+use analysis::history::{Decision, Over, Request, history};
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::{Args, ValueEnum};
@@ -131,13 +131,9 @@ impl HistoryArgs {
             newest: self.newest,
             git: &git,
         };
-        let failed = |error: HistoryError| match error.is_usage() {
-            true => Usage(format!("error: {error}")).into(),
-            false => anyhow::Error::from(error),
-        };
-        let mut history = history(&store, &request).map_err(failed)?;
+        let mut history = history(&store, &request)?;
         if let Some(decision) = decision {
-            history.decide(&store, decision).map_err(failed)?;
+            history.decide(&store, decision)?;
         }
         match self.format.get() {
             Format::Json => print_json(&Document::of(&history))?,

@@ -11,11 +11,11 @@ use machine::Fetched;
 use plaintext::table::Format;
 
 use crate::exit::{Exit, Usage};
-use crate::kernels_by_reboot;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::progress::PreparationProgress;
 use boot::BootArgs;
 use report::kernels::{List, size};
+use runner::reboots::Restored;
 
 /// Boot, list, fetch and remove kernels
 ///
@@ -119,9 +119,25 @@ impl KernelArgs {
             Command::List(args) => args.run(&cache),
             Command::Fetch(args) => args.run(&cache),
             Command::Remove(args) => args.run(&cache),
-            Command::Restore(RestoreArgs {}) => kernels_by_reboot::restore(),
+            Command::Restore(RestoreArgs {}) => restore(),
         }
     }
+}
+
+/// Restores the machine, whichever campaign boots its kernels.
+fn restore() -> anyhow::Result<Exit> {
+    let Some(Restored { campaign, store, next_kernel }) = runner::reboots::restore()? else {
+        note("no campaign boots kernels on this machine: there is nothing to restore\n");
+        return Ok(Exit::Ok);
+    };
+    note(&format!(
+        "the machine is as the campaign {campaign} found it; its trials are in {}\n",
+        store.display()
+    ));
+    if let Some(release) = next_kernel {
+        note(&format!("the next boot starts the machine's own kernel, {release}\n"));
+    }
+    Ok(Exit::Ok)
 }
 
 /// Errors of what was asked for.

@@ -6,9 +6,9 @@ use clap::Args;
 use model::units::Share;
 use plaintext::table::Format;
 use report::power::text;
+use runner::HostContext;
 use store::Store;
 
-use crate::campaign_run::here;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::{RunArg, StoreArg};
@@ -104,7 +104,7 @@ impl PowerArgs {
         let run = self.run.named();
         let (source, cells) = match (&self.selector, run) {
             (None, None) => {
-                let host = here().hostname;
+                let host = HostContext::detect().hostname;
                 (format!("the cells measured on {host}"), noise_on(&store, &host)?)
             }
             (selector, run) => {

@@ -8,16 +8,16 @@ use analysis::select::{RunSelection, Selector};
 use anyhow::Context;
 use clap::Args;
 use diagnose::profile::Groups;
+use host::Cache;
 use plaintext::table::Format;
+use report::plan::headline;
 use report::profile::{Document, difference_svg, difference_text, function_text, svg, text};
+use runner::campaign_file::{CampaignFile, overrides};
 use store::Store;
 
-use crate::campaign_file::CampaignFile;
-use crate::campaign_run::{CampaignRun, Outcome, exit, has_servers, interrupted, new_run};
-use crate::commands::plan::headline;
+use crate::campaign_run::{CampaignRun, exit};
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
-use crate::overrides;
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Say which functions processors were in, by role, group and function
@@ -108,22 +108,20 @@ impl ProfileArgs {
     /// Runs a trial of a cell, and shows its profile.
     fn measure(&self, cell: &str, groups: &Groups) -> anyhow::Result<Exit> {
         let text = overrides::apply(&overrides::profiled_cell(cell)?, &self.set)?;
-        let file = CampaignFile::of(Path::new("--measure"), text, None)?;
-        has_servers(&file)?;
+        let file = CampaignFile::parse(Path::new("--measure"), text, None)?;
+        file.check_servers(&Cache::open()?)?;
         let store = Store::open(&self.store.root())?;
-        let run = new_run(&file, &[]);
+        let run = file.new_run(&[]);
         note(&headline(&file.plan));
         for warning in file.plan.warnings() {
             note(&format!("{warning}\n"));
         }
-        let trials = CampaignRun { plan: &file.plan, run: &run, trials: &[], store: &store, strict: false };
-        let exit = match trials.measure()? {
-            Outcome::Interrupted => return Ok(interrupted()),
-            Outcome::Executed(executed) => exit(&executed),
-        };
-        match exit {
-            Exit::Ok => self.show(&store, &RunSelection::Run(run.id), groups)?,
-            _ => note(&format!("No usable trial, and no profile of one: pgdyno explain run:{}\n", run.id)),
+        let trials = CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false };
+        let exit = exit(&trials.measure(&store)?);
+        if exit == Exit::Ok {
+            self.show(&store, &RunSelection::Run(run.id), groups)?;
+        } else {
+            note(&format!("no usable trial, and so no profile: pgdyno explain run:{}\n", run.id));
         }
         Ok(exit)
     }

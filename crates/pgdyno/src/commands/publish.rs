@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use analysis::select::{Selector, trials_of_any};
 use anyhow::Context;
 use clap::Args;
+use plaintext::figures::counted;
 use report::publish::{Progress, Published, Publisher};
 use store::Store;
 use wire::ConnectParams;
@@ -89,8 +90,7 @@ fn conclude(published: &Published) -> Exit {
         ));
         return Exit::Interrupted;
     }
-    let plural = if *copied == 1 { "" } else { "s" };
-    note(&format!("{copied} trial{plural} published, {known} there already\n"));
+    note(&format!("{} published, {known} there already\n", counted(*copied, "trial")));
     Exit::Ok
 }
 

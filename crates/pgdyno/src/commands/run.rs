@@ -1,23 +1,25 @@
 //! `pgdyno run`: runs a campaign and prints its tables.
 
 use clap::Args;
+use host::Cache;
+use report::plan::headline;
 use store::Store;
 
-use crate::acceleration;
-use crate::campaign_file::CampaignArg;
-use crate::campaign_run::{CampaignRun, has_servers, new_run};
-use crate::commands::plan::{headline, power_of_plan};
+use crate::campaign_arg::CampaignArg;
+use crate::campaign_run::{CampaignRun, program};
+use crate::commands::plan::power_of_plan;
 use crate::exit::Exit;
-use crate::kernels_by_reboot::{KernelsByReboot, RebootArgs};
 use crate::output::{FormatArg, note};
+use crate::progress::PreparationProgress;
+use crate::reboot_args::RebootArgs;
 use crate::store_arg::StoreArg;
 
-/// Run a campaign: every trial becomes a bundle in the store, then the tables are printed
+/// Run a campaign: store each trial as a bundle, then print the tables
 ///
 /// Servers and data sets are fetched and built when they are first needed. Each trial is stored as soon as it has
-/// ended; Ctrl-C ends the running one and keeps all others, and `pgdyno resume` goes on from there, as it does after a
-/// crash. Trials that name another kernel or host than this one wait for a `resume` there; with --kernels-by-reboot, the
-/// machine is booted into each kernel by itself. Tables go to standard output, progress to standard error.
+/// ended; Ctrl-C ends the running one and keeps all others, and `pgdyno resume` continues from there, as it does after a
+/// crash. Trials of another kernel or host wait for a `resume` there; with --kernels-by-reboot, the machine boots each
+/// kernel without intervention. Tables go to standard output, progress to standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno run campaigns/quick.toml\n  \
                         pgdyno run campaigns/versions.toml --set scale=100 --set duration=60s\n  \
@@ -29,11 +31,11 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     campaign: CampaignArg,
 
-    /// Measure nothing where cells that are to be compared differ in more than the factor they are compared by
+    /// Measure nothing if compared cells differ in more than the factor they are compared by
     #[arg(long)]
     strict: bool,
 
-    /// A word to find the trials by, beside the campaign's own tags; may be given several times
+    /// Tag to find the trials by, in addition to the campaign's own; may be repeated
     #[arg(long, value_name = "NAME")]
     tag: Vec<String>,
 
@@ -49,26 +51,25 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let file = match self.reboots.is_asked() {
-            true => self.campaign.read_for_the_machine()?,
-            false => self.campaign.read(None)?,
-        };
-        has_servers(&file)?;
-        let file = acceleration::decide(file)?;
-        let root = self.store.root_beside(self.campaign.directory());
-        let run = new_run(&file, &self.tag);
+        let boots_kernels = self.reboots.is_given();
+        let file = if boots_kernels { self.campaign.read_for_reboots()? } else { self.campaign.read()? };
+        let cache = Cache::open()?;
+        file.check_servers(&cache)?;
+        let bar = PreparationProgress::new();
+        let file = file.choose_acceleration(&cache, &program()?, &bar);
+        bar.clear();
+        let file = file?;
+        let root = self.store.root_next_to(self.campaign.directory());
         note(&headline(&file.plan));
         let power = power_of_plan(&file.plan, &root).and_then(|power| power.warning());
         for warning in file.plan.warnings().into_iter().chain(power) {
             note(&format!("{warning}\n"));
         }
-        if self.reboots.is_asked() {
-            let format = self.format.get();
-            return KernelsByReboot { plan: &file.plan, run: &run, root: &root, strict: self.strict, format }
-                .begin(&self.reboots, &self.campaign.campaign);
+        let run = file.new_run(&self.tag);
+        let run = CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: self.strict };
+        if boots_kernels {
+            return self.reboots.begin(run, &self.campaign.path, &root, self.format.get());
         }
-        let store = Store::open(&root)?;
-        CampaignRun { plan: &file.plan, run: &run, trials: &[], store: &store, strict: self.strict }
-            .execute(self.format.get())
+        run.execute(&Store::open(&root)?, self.format.get())
     }
 }

@@ -1,4 +1,4 @@
-//! Progress of a campaign.
+//! Progress of a campaign on standard error.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,13 @@ use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::message::Interval;
 use model::record::{Status, Trial};
+use plaintext::figures::duration;
 use runner::observer::{Event, Observer};
 
-use crate::output::{about, note};
+use crate::output::note;
 use crate::progress::preparation::PreparationProgress;
 
-/// Shows what a campaign does.
+/// Progress of a campaign.
 pub(crate) struct CampaignProgress {
     terminal: bool,
     /// Shown until the first trial begins.
@@ -25,14 +26,14 @@ pub(crate) struct CampaignProgress {
 }
 
 impl CampaignProgress {
-    /// A progress display that fits standard error.
+    /// A bar on a terminal, else lines.
     pub(crate) fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
         Self { terminal, preparation: PreparationProgress::new(), bar, measuring: AtomicBool::new(false) }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.preparation.clear();
         self.bar.finish_and_clear();
@@ -56,13 +57,14 @@ impl CampaignProgress {
 impl Observer for CampaignProgress {
     fn on_event(&self, event: &Event) {
         match event {
-            // Between trials, data are put back.
+            // Between trials, data sets are copied.
             Event::Preparing { done, total, .. } if self.measuring.load(Ordering::Relaxed) => {
                 if let Some(share) = total.and_then(|total| (done * 100).checked_div(total)) {
                     self.bar.set_prefix(format!("copy {share} %"));
                 }
             }
             Event::Preparing { what, done, total } => self.preparation.step(what, *done, *total),
+            Event::Notice(text) if self.measuring.load(Ordering::Relaxed) => self.line(text),
             Event::Notice(text) => self.preparation.notice(text),
             Event::TrialBegins { trial, cell, attempt, reason, of, remaining } => {
                 self.measuring.store(true, Ordering::Relaxed);
@@ -71,7 +73,7 @@ impl Observer for CampaignProgress {
                 self.bar.enable_steady_tick(Duration::from_millis(100));
                 self.bar.set_length(*of as u64);
                 self.bar.set_position(u64::from(trial.position) - 1);
-                let left = about(remaining.seconds());
+                let left = duration(remaining.seconds());
                 self.bar.set_message(format!("{}/{of}, {left} left: {cell}", trial.position));
                 self.bar.set_prefix("");
                 if !self.terminal {
@@ -92,20 +94,20 @@ impl Observer for CampaignProgress {
     }
 }
 
-/// The line that stays when a trial has ended. On a terminal only what needs attention stays.
+/// The line that an ended trial leaves; on a terminal, only trials that need attention leave one.
 fn ended(trial: &Trial, terminal: bool) -> Option<String> {
     let status = trial.validity.status;
     if terminal && status == Status::Valid {
         return None;
     }
-    let came_out = match &trial.summary {
-        // Transactions may be scans.
+    let throughput = match &trial.summary {
+        // Transactions may be scans, which take seconds.
         Some(summary) if summary.tps < 10.0 => format!("{:.2} tps", summary.tps),
         Some(summary) => format!("{:.0} tps", summary.tps),
         None => "no load".to_owned(),
     };
     if status == Status::Valid {
-        return Some(format!("  {came_out}"));
+        return Some(format!("  {throughput}"));
     }
     let reasons: Vec<&str> = trial
         .validity
@@ -114,7 +116,7 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
         .filter(|finding| finding.status != Status::Valid)
         .map(|finding| finding.evidence.as_str())
         .collect();
-    Some(format!("  {} ({came_out}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
+    Some(format!("  {} ({throughput}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
 }
 
 /// The template is a constant; one that did not parse would fall back to indicatif's own.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::record::Trial;
+use plaintext::figures::counted;
 use plaintext::table::{Format, Table};
 
 use super::schema::{State, VERSION};
@@ -32,11 +33,10 @@ impl Preview<'_> {
             State::Version(version) if version < VERSION => ", which would be upgraded",
             State::Version(_) => "",
         };
-        let plural = if self.selected == 1 { "" } else { "s" };
         let head = format!(
-            "{} of {} trial{plural} would be copied into {place}{change}\n",
+            "{} of {} would be copied into {place}{change}\n",
             self.new.len(),
-            self.selected
+            counted(self.selected, "trial")
         );
         if self.new.is_empty() { head } else { head + &table.render(Format::Table) }
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use stats::{Cell, Comparison};
 use store::Store;
 
-use crate::campaign_run::{CampaignRun, Outcome};
+use crate::campaign_run::CampaignRun;
 use crate::exit::Exit;
 use crate::output::{note, print, print_json};
 
@@ -91,13 +91,8 @@ pub(super) fn run(args: &NoiseArgs, format: Format) -> anyhow::Result<Exit> {
         tags: Vec::new(),
         notes: None,
     };
-    note(&crate::commands::plan::headline(&plan));
-    let outcome =
-        CampaignRun { plan: &plan, run: &run, trials: &[], store: &store, strict: false }.measure()?;
-    if let Outcome::Interrupted = outcome {
-        note("interrupted\n");
-        return Ok(Exit::Interrupted);
-    }
+    note(&report::plan::headline(&plan));
+    CampaignRun { plan: &plan, run: &run, trials: &[], strict: false }.measure(&store)?;
     let trials = store.trials()?;
     let cells: Vec<NoisyCell> = plan.cells.iter().filter_map(|cell| noisy(cell, &trials)).collect();
     if cells.is_empty() {

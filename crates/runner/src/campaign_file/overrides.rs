@@ -1,68 +1,103 @@
-//! Campaigns by the command line: `--set`, other values than the campaign file has, put into its text, so that what is stored
-//! is what was run; and the text of a campaign that is one cell.
+//! Overrides of a campaign's text (`--set`), so that the stored text is what was run; and the campaign of a single cell.
 
 use model::factor::Factor;
 use model::machine::Acceleration;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::exit::Usage;
+/// Error of an override, or of naming a cell.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OverrideError {
+    /// Not `NAME=VALUE`.
+    #[error("--set {setting}: expected NAME=VALUE, such as scale=100")]
+    NotASetting {
+        /// The argument.
+        setting: String,
+    },
+    /// A part of a dotted name is not a table.
+    #[error("--set {setting}: `{key}` is not a table in the campaign")]
+    NotATable {
+        /// The argument.
+        setting: String,
+        /// The part.
+        key: String,
+    },
+    /// Not `FACTOR=LEVEL`.
+    #[error("--measure {cell}: \"{level}\" is not FACTOR=LEVEL, such as clients=8")]
+    NotALevel {
+        /// The argument.
+        cell: String,
+        /// The wrong part of it.
+        level: String,
+    },
+    /// There is no such factor.
+    #[error("--measure {cell}: there is no factor \"{factor}\"; there are {}", Factor::ALL.map(Factor::name).join(", "))]
+    NoFactor {
+        /// The argument.
+        cell: String,
+        /// The unknown name.
+        factor: String,
+    },
+    /// A factor has two levels.
+    #[error("--measure {cell}: {factor} has two levels: one trial has one level of each factor")]
+    TwoLevels {
+        /// The argument.
+        cell: String,
+        /// The factor.
+        factor: String,
+    },
+}
 
-/// Puts values into a campaign's text.
+/// Puts settings, each `NAME=VALUE`, into a campaign's text.
 ///
 /// # Errors
-/// [`Usage`]: not `NAME=VALUE`, or a campaign that is no TOML.
-pub(crate) fn apply(text: &str, settings: &[String]) -> Result<String, Usage> {
+/// A setting is malformed, or does not fit the campaign.
+pub fn apply(text: &str, settings: &[String]) -> Result<String, OverrideError> {
     if settings.is_empty() {
         return Ok(text.to_owned());
     }
-    // What is wrong with the text is said better, with its place, by who reads the campaign.
+    // The parser of campaigns reports malformed TOML with its place.
     let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
     for setting in settings {
         let (name, value) = setting
             .split_once('=')
             .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-            .ok_or_else(|| {
-                Usage(format!("error: --set {setting}: expected NAME=VALUE, such as scale=100"))
-            })?;
-        set(&mut document, name, value).map_err(|why| Usage(format!("error: --set {setting}: {why}")))?;
+            .ok_or_else(|| OverrideError::NotASetting { setting: setting.clone() })?;
+        set(&mut document, name, value)
+            .map_err(|NotATable(key)| OverrideError::NotATable { setting: setting.clone(), key })?;
     }
     Ok(document.to_string())
 }
 
-/// Has the kernels of a campaign run on the machine itself, where it does not say itself what they run on.
-///
-/// # Errors
-/// As [`apply`].
-pub(crate) fn on_the_machine(text: &str) -> Result<String, Usage> {
-    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
+/// Sets the acceleration to `none` in a campaign that names none: its kernels run on the machine itself.
+pub fn without_virtual_machines(text: &str) -> String {
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return text.to_owned() };
     let name = Factor::Acceleration.name();
-    // What a matrix leaves out is as in `factors`.
+    // Matrices inherit the levels of `factors`.
     if document.get("factors").is_none_or(|factors| factors.get(name).is_none()) {
         let level = Array::from_iter([Acceleration::None.as_str()]);
-        put(document.as_table_mut(), "factors", name, Value::Array(level))
-            .map_err(|why| Usage(format!("error: {why}")))?;
+        // If `factors` is not a table, the parser of campaigns reports it with its place.
+        let _ = put(document.as_table_mut(), "factors", name, Value::Array(level));
     }
-    Ok(document.to_string())
+    document.to_string()
 }
 
-/// The text of a campaign of one trial with a profile: of the cell that is named as `FACTOR=LEVEL,…`.
+/// Campaign of one trial with a profile, of the cell `FACTOR=LEVEL,…`.
 ///
 /// # Errors
-/// [`Usage`]: what is named is no cell.
-pub(crate) fn profiled_cell(levels: &str) -> Result<String, Usage> {
-    let known = || Factor::ALL.map(Factor::name).join(", ");
+/// The text is not a cell.
+pub fn profiled_cell(cell: &str) -> Result<String, OverrideError> {
     let mut named: Vec<&str> = Vec::new();
     let mut settings = Vec::new();
-    for level in levels.split(',').map(str::trim) {
-        let refuse = |why: String| Usage(format!("error: --measure {levels}: {why}"));
+    for level in cell.split(',').map(str::trim) {
+        let argument = cell.to_owned();
         let Some((factor, _)) = level.split_once('=').filter(|(_, level)| !level.is_empty()) else {
-            return Err(refuse(format!("\"{level}\" is no FACTOR=LEVEL, such as clients=8")));
+            return Err(OverrideError::NotALevel { cell: argument, level: level.to_owned() });
         };
-        if factor.parse::<Factor>().ok().is_none() {
-            return Err(refuse(format!("there is no factor \"{factor}\"; there are {}", known())));
+        if factor.parse::<Factor>().is_err() {
+            return Err(OverrideError::NoFactor { cell: argument, factor: factor.to_owned() });
         }
         if named.contains(&factor) {
-            return Err(refuse(format!("{factor} has two levels: one trial has one of each factor")));
+            return Err(OverrideError::TwoLevels { cell: argument, factor: factor.to_owned() });
         }
         named.push(factor);
         settings.push(level.to_owned());
@@ -70,7 +105,10 @@ pub(crate) fn profiled_cell(levels: &str) -> Result<String, Usage> {
     apply("name = \"profile\"\n\n[factors]\n\n[run]\nrepeats = 1\n\n[profile]\n", &settings)
 }
 
-fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), String> {
+/// Part of a dotted name that is not a table.
+struct NotATable(String);
+
+fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), NotATable> {
     if let Some((table, key)) = name.rsplit_once('.') {
         return put(document.as_table_mut(), table, key, value(text));
     }
@@ -79,17 +117,15 @@ fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), String>
         let matrices = document.get("matrix").and_then(Item::as_array_of_tables);
         in_factors || matrices.is_some_and(|tables| tables.iter().any(|table| table.contains_key(name)))
     };
-    // `duration`, `warmup` and `threads` are both; what is no axis yet becomes one only where it has several levels.
+    // `duration`, `warmup` and `threads` are keys of [run] and factors: the latter with several levels, or if they are already.
     let in_run =
         ["duration", "warmup", "threads"].contains(&name) && !text.contains(',') && !is_axis(document);
-    if name.parse::<Factor>().ok().is_none() || in_run {
+    if name.parse::<Factor>().is_err() || in_run {
         return put(document.as_table_mut(), "run", name, value(text));
     }
-    // Versions and labels are strings though they look like numbers.
-    let level = |text: &str| match name.parse::<Factor>().ok().is_some_and(Factor::is_number) {
-        true => value(text),
-        false => Value::from(text),
-    };
+    // Versions and labels are strings even if they look like numbers.
+    let is_number = name.parse::<Factor>().is_ok_and(Factor::is_number);
+    let level = |text: &str| if is_number { value(text) } else { Value::from(text) };
     let levels: Array = text.split(',').map(|text| level(text.trim())).collect();
     let mut found = false;
     if let Some(tables) = document.get_mut("matrix").and_then(Item::as_array_of_tables_mut) {
@@ -104,25 +140,25 @@ fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Sets a key of a table, which is made where it is not there.
-fn put(document: &mut Table, path: &str, key: &str, value: Value) -> Result<(), String> {
+/// Sets a key of a table, which is created if needed.
+fn put(document: &mut Table, path: &str, key: &str, value: Value) -> Result<(), NotATable> {
     let mut table = document;
     for part in path.split('.') {
         let item = table.entry(part).or_insert_with(|| Item::Table(Table::new()));
-        table = item.as_table_mut().ok_or_else(|| format!("`{part}` is no table in the campaign"))?;
+        table = item.as_table_mut().ok_or_else(|| NotATable(part.to_owned()))?;
     }
     table[key] = Item::Value(value);
     Ok(())
 }
 
-/// A value as TOML writes it, or else a string.
+/// A value in TOML's syntax, else a string.
 fn value(text: &str) -> Value {
     text.parse().unwrap_or_else(|_| Value::from(text))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{apply, on_the_machine, profiled_cell};
+    use super::{apply, profiled_cell, without_virtual_machines};
 
     const TEXT: &str = "name = 'n' # kept\n[factors]\nscale = [1]\n[run]\nrepeats = 3\n";
 
@@ -175,9 +211,9 @@ mod tests {
         }
         for (wrong, why) in [
             ("sever=18", "there is no factor \"sever\"; there are server, settings,"),
-            ("server=18,clients", "\"clients\" is no FACTOR=LEVEL"),
+            ("server=18,clients", "\"clients\" is not FACTOR=LEVEL"),
             ("clients=4,clients=8", "clients has two levels"),
-            ("server=", "is no FACTOR=LEVEL"),
+            ("server=", "is not FACTOR=LEVEL"),
         ] {
             let error = profiled_cell(wrong).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
@@ -185,17 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn kernels_run_on_the_machine_where_nothing_else_is_said() {
-        let text = on_the_machine(TEXT).unwrap();
+    fn kernels_run_on_the_machine_unless_the_campaign_names_an_acceleration() {
+        let text = without_virtual_machines(TEXT);
         assert!(text.contains("[factors]\nscale = [1]\nacceleration = [\"none\"]\n"), "{text}");
-        assert_eq!(on_the_machine(&text).unwrap(), text);
+        assert_eq!(without_virtual_machines(&text), text);
         let of_its_own = "name = 'n'\n[factors]\nacceleration = ['none', 'kvm']\n";
-        assert_eq!(on_the_machine(of_its_own).unwrap(), of_its_own);
+        assert_eq!(without_virtual_machines(of_its_own), of_its_own);
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn malformed_settings_are_refused() {
         assert!(apply(TEXT, &["scale".to_owned()]).unwrap_err().to_string().contains("NAME=VALUE"));
-        assert!(apply(TEXT, &["name.x=1".to_owned()]).unwrap_err().to_string().contains("no table"));
+        assert!(apply(TEXT, &["name.x=1".to_owned()]).unwrap_err().to_string().contains("not a table"));
     }
 }

@@ -1,0 +1,60 @@
+//! The campaign file on a command line, with overrides.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use model::spec::outdated_keys;
+use runner::campaign_file::{self, CampaignFile, CampaignFileError, overrides};
+
+use crate::output::note;
+
+/// A campaign file and overrides of it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CampaignArg {
+    /// The campaign: a TOML file
+    #[arg(value_name = "FILE")]
+    pub(crate) path: PathBuf,
+
+    /// Override the levels of a factor (separated by commas), a key of [run], or a dotted key [example: --set
+    /// scale=100,1000 --set duration=60s]
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl CampaignArg {
+    /// Reads and plans the campaign.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not a campaign.
+    pub(crate) fn read(&self) -> Result<CampaignFile, CampaignFileError> {
+        CampaignFile::parse(&self.path, text(&self.path, &self.set)?, None)
+    }
+
+    /// As [`CampaignArg::read`], with kernels that run on the machine itself unless the campaign names an acceleration.
+    ///
+    /// # Errors
+    /// As [`CampaignArg::read`].
+    pub(crate) fn read_for_reboots(&self) -> Result<CampaignFile, CampaignFileError> {
+        let text = overrides::without_virtual_machines(&text(&self.path, &self.set)?);
+        CampaignFile::parse(&self.path, text, None)
+    }
+
+    /// The directory of the file.
+    pub(crate) fn directory(&self) -> &Path {
+        campaign_file::directory(&self.path)
+    }
+}
+
+/// A campaign's text with overrides; outdated keys are noted on standard error.
+///
+/// # Errors
+/// The file can't be read, or an override is malformed.
+pub(crate) fn text(path: &Path, overrides: &[String]) -> Result<String, CampaignFileError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| CampaignFileError::Read { path: path.to_owned(), source })?;
+    let text = overrides::apply(&text, overrides)?;
+    for outdated in outdated_keys(&text) {
+        note(&format!("{}: {outdated}\n", path.display()));
+    }
+    Ok(text)
+}

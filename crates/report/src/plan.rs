@@ -1,0 +1,136 @@
+//! A plan as text, table and JSON.
+
+use analysis::power::PowerCheck;
+use diagnose::Confound;
+use model::cell::Cell;
+use model::factor::Factor;
+use model::plan::{Plan, PlannedTrial, RunSettings};
+use model::server::ServerSpec;
+use model::workload::Custom;
+use plaintext::figures::duration;
+use plaintext::table::{Format, Table};
+use serde::Serialize;
+
+/// Factors that the table shows even if all cells have the same level.
+const ALWAYS_SHOWN: [Factor; 5] =
+    [Factor::Server, Factor::Settings, Factor::Workload, Factor::Scale, Factor::Clients];
+
+/// `plan --format json`, schema 2.
+#[derive(Serialize)]
+pub struct Document<'a> {
+    schema: u32,
+    campaign: &'a str,
+    tags: &'a [String],
+    run: RunSettings,
+    /// Seconds.
+    estimated_s: f64,
+    servers: &'a [ServerSpec],
+    cells: &'a [Cell],
+    trials: &'a [PlannedTrial],
+    /// The workloads other than pgbench's.
+    workloads: Vec<&'a Custom>,
+    confounds: Vec<ConfoundDocument<'a>>,
+    /// Power of the comparisons; null if nothing is compared, or the noise is unknown.
+    power: Option<&'a PowerCheck>,
+}
+
+#[derive(Serialize)]
+struct ConfoundDocument<'a> {
+    factor: Factor,
+    baseline: &'a str,
+    level: &'a str,
+    what: &'a str,
+    before: &'a str,
+    after: &'a str,
+}
+
+impl<'a> Document<'a> {
+    /// The plan with what is known of its comparisons.
+    pub fn new(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a PowerCheck>) -> Self {
+        let confound = |Confound { factor, baseline, level, what, before, after }: &'a Confound| {
+            ConfoundDocument { factor: *factor, baseline, level, what, before, after }
+        };
+        Self {
+            schema: 2,
+            campaign: &plan.campaign,
+            tags: &plan.tags,
+            run: plan.run,
+            estimated_s: plan.estimate().seconds(),
+            servers: &plan.servers,
+            cells: &plan.cells,
+            trials: &plan.trials,
+            workloads: plan.custom_workloads(),
+            confounds: confounds.iter().map(confound).collect(),
+            power,
+        }
+    }
+}
+
+/// The plan in the format; as a table, with its size and its workloads before.
+pub fn text(plan: &Plan, format: Format) -> String {
+    let trials = table(plan).render(format);
+    if format == Format::Table { format!("{}{}\n{trials}", headline(plan), workloads(plan)) } else { trials }
+}
+
+/// `quick: 20 cells × 3 repeats = 60 trials of 10s (warm-up 2s), about 3 min in all; seed 1`.
+pub fn headline(plan: &Plan) -> String {
+    format!(
+        "{}: {} cells × {} repeats = {} trials of {} (warm-up {}), about {} in all; seed {}\n",
+        plan.campaign,
+        plan.cells.len(),
+        plan.run.repeats,
+        plan.trials.len(),
+        durations(plan),
+        Factor::Warmup.levels(&plan.cells).join(", "),
+        duration(plan.estimate().seconds()),
+        plan.run.seed
+    )
+}
+
+/// Durations of the measured windows, such as `10s, 60s`.
+fn durations(plan: &Plan) -> String {
+    let (iterating, timed): (Vec<Cell>, Vec<Cell>) =
+        plan.cells.iter().cloned().partition(|cell| cell.workload.iterations().is_some());
+    let mut durations = Factor::Duration.levels(&timed);
+    if !iterating.is_empty() {
+        durations.push("as long as their iterations take".to_owned());
+    }
+    durations.join(", ")
+}
+
+/// The workloads other than pgbench's that have a description or background workloads, a line each.
+fn workloads(plan: &Plan) -> String {
+    let line = |custom: &Custom| {
+        let background = custom.background.iter().map(|background| {
+            let rate = background.rate.get().map(|rate| format!(" at {rate}/s")).unwrap_or_default();
+            let start = (!background.start.is_zero()).then(|| format!(" from {} on", background.start));
+            let (name, start) = (background.workload.name(), start.unwrap_or_default());
+            format!("{name} (clients: {}{rate}{start})", background.clients)
+        });
+        let background = background.collect::<Vec<_>>().join(", ");
+        let background = (!background.is_empty()).then(|| format!("in the background {background}"));
+        let parts: Vec<String> = custom.description.clone().into_iter().chain(background).collect();
+        (!parts.is_empty()).then(|| format!("{}: {}\n", custom.name, parts.join("; ")))
+    };
+    let lines: String = plan.custom_workloads().into_iter().filter_map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// A row for each trial, in their order.
+fn table(plan: &Plan) -> Table {
+    let varied = Factor::varied(&plan.cells);
+    let shown: Vec<Factor> = Factor::ALL
+        .into_iter()
+        .filter(|factor| ALWAYS_SHOWN.contains(factor) || varied.contains(factor))
+        .collect();
+    let mark = |factor: &Factor| if factor.is_number() { "#" } else { "" };
+    let heads = shown.iter().map(|factor| format!("{}{}", mark(factor), factor.name()));
+    let mut table = Table::new(["#trial", "#repeat"].map(str::to_owned).into_iter().chain(heads));
+    for trial in &plan.trials {
+        let cell = plan.cell(trial);
+        let mut row = vec![trial.position.to_string(), trial.repeat.to_string()];
+        row.extend(shown.iter().map(|factor| factor.level(cell)));
+        table.push(row);
+    }
+    table
+}

@@ -1,0 +1,142 @@
+//! A campaign's text with its plan, before it is run: overrides, workloads, servers and acceleration.
+
+mod acceleration;
+mod error;
+pub mod overrides;
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use host::Cache;
+use model::plan::Plan;
+use model::record::{Run, Trial};
+use model::server::Source;
+use model::spec::{Campaign, SpecError};
+use model::workload::Workloads;
+use workload::WorkloadError;
+
+pub use error::CampaignFileError;
+
+/// A campaign that has been read and planned.
+#[derive(Clone, Debug)]
+pub struct CampaignFile {
+    path: PathBuf,
+    /// The text, byte for byte.
+    pub text: String,
+    campaign: Campaign,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+impl CampaignFile {
+    /// Plans a campaign's text; relative paths in it are relative to the directory of `path`. Without a seed in the text
+    /// or here, one is drawn.
+    ///
+    /// # Errors
+    /// The text is not a campaign.
+    pub fn parse(path: &Path, text: String, seed: Option<u64>) -> Result<Self, CampaignFileError> {
+        Self::parse_with(path, text, seed, &Workloads::default())
+    }
+
+    /// As [`CampaignFile::parse`], with workloads whose files need not be read.
+    ///
+    /// # Errors
+    /// As [`CampaignFile::parse`].
+    pub fn parse_with(
+        path: &Path,
+        text: String,
+        seed: Option<u64>,
+        known: &Workloads,
+    ) -> Result<Self, CampaignFileError> {
+        let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
+            let workloads = workload::workloads(&campaign, directory(path), known)?;
+            let plan = Plan::with(&campaign, seed.unwrap_or_else(draw_seed), &workloads)?;
+            workload::check(&plan.cells)?;
+            Ok((campaign, plan))
+        });
+        match planned {
+            Ok((campaign, mut plan)) => {
+                plan.relative_to(directory(path));
+                Ok(Self { path: path.to_owned(), text, campaign, plan })
+            }
+            Err(WorkloadError::Campaign(error)) => {
+                Err(CampaignFileError::Invalid { path: path.to_owned(), text, error: Box::new(error) })
+            }
+            Err(WorkloadError::Directory { path, text, error }) => {
+                Err(CampaignFileError::Invalid { path, text, error: Box::new(error) })
+            }
+            Err(WorkloadError::Script(message)) => Err(CampaignFileError::Script(message)),
+        }
+    }
+
+    /// Checks that each server to be downloaded exists.
+    ///
+    /// # Errors
+    /// One does not exist, or the archive can't be reached.
+    pub fn check_servers(&self, cache: &Cache) -> Result<(), CampaignFileError> {
+        for server in &self.plan.servers {
+            let Source::Embedded(version) = &server.source else { continue };
+            match server::resolve(cache, version) {
+                Ok(_) => {}
+                Err(server::Error::NoSuchVersion { available, .. }) => {
+                    let error = Box::new(SpecError {
+                        message: format!("there is no PostgreSQL {version}"),
+                        at: self.place_of_server(&server.name),
+                        help: Some(format!("expected a major or one of: {}", available.join(", "))),
+                    });
+                    let (path, text) = (self.path.clone(), self.text.clone());
+                    return Err(CampaignFileError::Invalid { path, text, error });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A new run of the campaign, with tags in addition to its own.
+    pub fn new_run(&self, tags: &[String]) -> Run {
+        Run {
+            id: store::new_id(),
+            campaign: self.plan.campaign.clone(),
+            campaign_toml: self.text.clone(),
+            seed: Some(self.plan.run.seed),
+            pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+            tags: self.plan.tags.iter().chain(tags).cloned().collect(),
+            notes: self.plan.notes.clone(),
+        }
+    }
+
+    /// The same with another value, and the same seed.
+    fn with_setting(self, setting: &str) -> Result<Self, CampaignFileError> {
+        let text = overrides::apply(&self.text, &[setting.to_owned()])?;
+        Self::parse(&self.path, text, Some(self.plan.run.seed))
+    }
+
+    /// Place of a server among the levels.
+    fn place_of_server(&self, name: &str) -> Option<std::ops::Range<usize>> {
+        let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
+        let mut levels = std::iter::once(&self.campaign.factors)
+            .chain(matrices)
+            .filter_map(|matrix| matrix.server.as_ref())
+            .flat_map(|levels| levels.get_ref());
+        levels.find(|level| level.get_ref() == name).map(|level| level.span())
+    }
+}
+
+/// The workloads of stored trials, so that the files they came from need not be read again.
+pub fn workloads_of<'t>(trials: impl Iterator<Item = &'t Trial>) -> Workloads {
+    let mut workloads = Workloads::default();
+    workloads.learn(trials.filter_map(|trial| trial.cell.workload.known()));
+    workloads
+}
+
+/// Directory of a campaign file.
+pub fn directory(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
+
+/// A new seed, short enough to be copied by hand.
+pub fn draw_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64 ^ u64::from(std::process::id())) % 1_000_000_000
+}

@@ -1,0 +1,44 @@
+//! Errors of booting a campaign's kernels.
+
+use std::io;
+
+use crate::error::RunError;
+
+/// Error of booting a campaign's kernels.
+#[derive(Debug, thiserror::Error)]
+pub enum RebootError {
+    /// No installed kernel has a cell's label.
+    #[error(
+        "no installed kernel is a {label}: install its package (Debian: `apt-get install linux-image-…`; \
+         `apt-cache search --names-only linux-image-{label}` lists them), or name it as `uname -r` does; installed are {}",
+        if installed.is_empty() { "none".to_owned() } else { installed.join(", ") }
+    )]
+    NoKernel {
+        /// The label.
+        label: String,
+        /// Releases of the installed kernels.
+        installed: Vec<String>,
+    },
+    /// The machine can't boot these kernels.
+    #[error(transparent)]
+    Unsupported(machine::Error),
+    /// A step failed.
+    #[error(transparent)]
+    Step(#[from] machine::Error),
+    /// The run can't go on.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The store can't be read or written.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
+    /// A path can't be made absolute.
+    #[error("could not find the working directory: {0}")]
+    Path(#[from] io::Error),
+}
+
+impl RebootError {
+    /// Whether the campaign asks for something that this machine can't do; nothing was changed.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NoKernel { .. } | Self::Unsupported(_))
+    }
+}
