@@ -18,6 +18,7 @@ use crate::hooks::{self, HookEnv};
 use crate::host_context::HostContext;
 use crate::machines::Machines;
 use crate::observer::{Event, Observer};
+use crate::rig::LiveRig;
 use crate::schedule::{Progress, Schedule};
 use crate::servers::Servers;
 use crate::trial::{self, RunContext};
@@ -105,6 +106,7 @@ impl Campaign<'_> {
             host: &host,
             perf: perf.as_ref(),
             program: self.program,
+            rig: &LiveRig,
             interrupt: self.interrupt,
             on_ready: &|| (),
         };

@@ -11,6 +11,7 @@ use model::plan::{Plan, PlannedTrial};
 use model::record::{Trial, TrialRecord};
 
 use crate::error::RunError;
+use crate::rig::LiveRig;
 use crate::schedule::NextTrial;
 use crate::servers::Servers;
 use crate::trial::{self, RunContext};
@@ -52,6 +53,7 @@ impl Order<'_> {
             host: &host,
             perf: None,
             program: self.program,
+            rig: &LiveRig,
             interrupt: &AtomicBool::new(false),
             on_ready,
         };

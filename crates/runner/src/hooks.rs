@@ -22,12 +22,13 @@ const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 #[error("the hook `{command}` {problem}")]
 pub struct HookError {
-    command: String,
-    problem: Problem,
+    pub(crate) command: String,
+    pub(crate) problem: Problem,
 }
 
+/// What is wrong with a hook.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+pub(crate) enum Problem {
     #[error("can't be run: {0}")]
     Start(io::Error),
     #[error("can't be waited for: {0}")]

@@ -1,15 +1,15 @@
 //! Executes a plan: one trial after another, each on a server in a known state, each stored as a bundle as soon as it
 //! ends.
 //!
-//! [`campaign_file`] reads and plans a campaign, [`resume`] finds the run to continue, [`preview`] checks a plan, and [`run()`] executes it;
-//! [`reboots`] boots the kernels of a campaign on the machine itself and runs the trials of each.
+//! [`campaign_file`] reads and plans a campaign, [`resume`] finds the run to continue, [`preview`] checks a plan, and
+//! [`run()`] executes it; [`reboots`] boots the kernels of a campaign on the machine itself and runs the trials of each.
 //!
 //! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether a
 //! cell wants more of them. [`servers`] holds the one server that runs, a [`server_handle`]; [`trial`] runs one trial on it,
 //! with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load, [`summary`]
-//! computes the load's figures. [`machines`] boots a virtual machine for a trial, which [`guest`] runs there;
-//! [`without_kernel`] is a trial whose kernel did not come up. Progress is reported to an [`observer`], which [`live_file`]
-//! writes for readers of the store.
+//! computes the load's figures; [`rig`] is what a trial works with, which tests replace. [`machines`] boots a virtual
+//! machine for a trial, which [`guest`] runs there; [`without_kernel`] is a trial whose kernel did not come up. Progress is
+//! reported to an [`observer`], which [`live_file`] writes for readers of the store.
 
 pub mod campaign;
 pub mod campaign_file;
@@ -25,6 +25,7 @@ pub mod preview;
 pub mod reboots;
 mod repeats;
 pub mod resume;
+mod rig;
 mod run;
 mod schedule;
 mod server_handle;

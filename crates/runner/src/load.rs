@@ -1,16 +1,14 @@
 //! One load: sends it to a driver process and receives its results until it ends or fails.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use driver::{DriverError, Next, Process};
+use driver::{DriverError, Next};
 use jiff::Timestamp;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::record::ClockReading;
 
-/// The argument that makes pgdyno a driver process.
-const DRIVER_COMMAND: &str = "driver";
+use crate::rig::{Driver, Rig};
 
 /// How often the user's wish to stop is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -69,20 +67,13 @@ pub(crate) enum LoadEvent<'a> {
     Interval(&'a Interval),
 }
 
-/// Starts a driver process.
-///
-/// # Errors
-/// The process could not be started.
-pub(crate) fn start(program: &Path) -> Result<Process, DriverError> {
-    Process::spawn(program, &[DRIVER_COMMAND])
-}
-
 /// Runs a load to its end. A driver that does not end is killed when its handle is dropped.
 ///
 /// # Errors
 /// The load can't be sent to the driver process. Later failures are part of the result.
 pub(crate) fn drive(
-    mut driver: Process,
+    rig: &dyn Rig,
+    mut driver: Box<dyn Driver>,
     load: Load,
     interrupt: &AtomicBool,
     mut on_event: impl FnMut(LoadEvent),
@@ -90,15 +81,15 @@ pub(crate) fn drive(
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
     driver.send(&Request::Run(Box::new(load)))?;
     let mut result = LoadResult::default();
-    let mut deadline = Instant::now() + CONNECT_LIMIT;
+    let mut deadline = rig.now() + CONNECT_LIMIT;
     loop {
         if !result.interrupted && interrupt.load(Ordering::Relaxed) {
             result.interrupted = true;
             // If the driver is gone, the next reply says so.
             let _ = driver.send(&Request::Stop);
-            deadline = Instant::now() + END_LIMIT;
+            deadline = rig.now() + END_LIMIT;
         }
-        if Instant::now() > deadline {
+        if rig.now() > deadline {
             result.failure = Some(match result.started {
                 None => format!("the clients were not connected after {} s", CONNECT_LIMIT.as_secs()),
                 Some(_) => format!("the load did not end {} s after its time", END_LIMIT.as_secs()),
@@ -126,7 +117,7 @@ pub(crate) fn drive(
                     on_event(LoadEvent::Started(at));
                     result.started = Some(at);
                     if !result.interrupted {
-                        deadline = Instant::now() + length + END_LIMIT;
+                        deadline = rig.now() + length + END_LIMIT;
                     }
                 }
                 Reply::Interval(mut interval) => {

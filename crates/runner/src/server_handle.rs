@@ -2,13 +2,17 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use host::process::until;
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::message::Connection;
 use model::record::Setting;
 use model::workload::{Statement, Transport};
 use server::{ExternalServer, RawReading, Server, Warmed};
+
+use crate::rig::ServerUnderTest;
 
 /// The argument that makes pgdyno read files past the page cache.
 const READ_COMMAND: &str = "read-files";
@@ -22,51 +26,6 @@ pub(crate) enum ServerHandle {
 }
 
 impl ServerHandle {
-    pub(crate) fn connection(&self, transport: Transport) -> Result<Connection, server::Error> {
-        match self {
-            Self::Own(server) => Ok(server.connection(transport)),
-            Self::External(server) => server.connection(transport),
-        }
-    }
-
-    pub(crate) fn version(&self) -> Result<(String, String), server::Error> {
-        match self {
-            Self::Own(server) => server.version(),
-            Self::External(server) => server.version(),
-        }
-    }
-
-    /// Connection of pgdyno's own sessions with a database. The tested database counts their transactions with the load's.
-    pub(crate) fn own_connection(&self, database: &str) -> Connection {
-        match self {
-            Self::Own(server) => server.own_connection(database),
-            Self::External(server) => server.own_connection(database),
-        }
-    }
-
-    /// Runs statements in the tested database, in one session; stops at the first that fails.
-    pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error> {
-        match self {
-            Self::Own(server) => server.run_all(statements),
-            Self::External(server) => server.run_all(statements),
-        }
-    }
-
-    /// Process id of the postmaster; none for an external server.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        match self {
-            Self::Own(server) => Some(server.pid()),
-            Self::External(_) => None,
-        }
-    }
-
-    pub(crate) fn settings(&self) -> Result<Vec<Setting>, server::Error> {
-        match self {
-            Self::Own(server) => server.settings(),
-            Self::External(server) => server.settings(),
-        }
-    }
-
     /// What it reports about itself. The tested database counts the queries.
     pub(crate) fn facts(&self) -> ServerFacts {
         match self {
@@ -74,37 +33,66 @@ impl ServerHandle {
             Self::External(server) => server.facts(),
         }
     }
+}
 
-    pub(crate) fn database_bytes(&self) -> Result<u64, server::Error> {
+impl ServerUnderTest for ServerHandle {
+    fn connection(&self, transport: Transport) -> Result<Connection, server::Error> {
         match self {
-            Self::Own(server) => server.database_bytes(),
-            Self::External(server) => server.database_bytes(),
+            Self::Own(server) => Ok(server.connection(transport)),
+            Self::External(server) => server.connection(transport),
         }
     }
 
-    pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, server::Error> {
+    fn own_connection(&self, database: &str) -> Connection {
         match self {
-            Self::Own(server) => server.commits(expected),
-            Self::External(server) => server.commits(expected),
+            Self::Own(server) => server.own_connection(database),
+            Self::External(server) => server.own_connection(database),
         }
     }
 
-    pub(crate) fn run(&self, statement: &str) -> Result<u64, server::Error> {
+    fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Own(server) => Some(server.pid()),
+            Self::External(_) => None,
+        }
+    }
+
+    fn data_directory(&self) -> Option<&Path> {
+        match self {
+            Self::Own(server) => Some(server.data_directory()),
+            Self::External(_) => None,
+        }
+    }
+
+    fn run(&self, statement: &str) -> Result<u64, server::Error> {
         match self {
             Self::Own(server) => server.run(statement),
             Self::External(server) => server.run(statement),
         }
     }
 
-    pub(crate) fn warm(&self) -> Result<Warmed, server::Error> {
+    fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error> {
+        match self {
+            Self::Own(server) => server.run_all(statements),
+            Self::External(server) => server.run_all(statements),
+        }
+    }
+
+    fn checkpoint(&self) -> Result<bool, server::Error> {
+        match self {
+            Self::Own(server) => server.checkpoint().map(|()| true),
+            Self::External(server) => server.checkpoint(),
+        }
+    }
+
+    fn warm(&self) -> Result<Warmed, server::Error> {
         match self {
             Self::Own(server) => server.warm(),
             Self::External(server) => server.warm(),
         }
     }
 
-    /// Reads a relation's files past the server; none for an external server.
-    pub(crate) fn raw_read(
+    fn raw_read(
         &self,
         relation: &str,
         program: &Path,
@@ -116,40 +104,52 @@ impl ServerHandle {
         }
     }
 
-    /// Requests a checkpoint; false if the role may not.
-    pub(crate) fn checkpoint(&self) -> Result<bool, server::Error> {
+    fn version(&self) -> Result<(String, String), server::Error> {
         match self {
-            Self::Own(server) => server.checkpoint().map(|()| true),
-            Self::External(server) => server.checkpoint(),
+            Self::Own(server) => server.version(),
+            Self::External(server) => server.version(),
         }
     }
 
-    /// Its limits and their effect so far; none without limits.
-    pub(crate) fn limits(&self) -> Option<LimitsInForce> {
+    fn database_bytes(&self) -> Result<u64, server::Error> {
+        match self {
+            Self::Own(server) => server.database_bytes(),
+            Self::External(server) => server.database_bytes(),
+        }
+    }
+
+    fn settings(&self) -> Result<Vec<Setting>, server::Error> {
+        match self {
+            Self::Own(server) => server.settings(),
+            Self::External(server) => server.settings(),
+        }
+    }
+
+    fn commits(&self, expected: Option<u64>) -> Result<u64, server::Error> {
+        match self {
+            Self::Own(server) => server.commits(expected),
+            Self::External(server) => server.commits(expected),
+        }
+    }
+
+    fn limits(&self) -> Option<LimitsInForce> {
         match self {
             Self::Own(server) => server.limits(),
             Self::External(_) => None,
         }
     }
 
-    /// Its data directory; none for an external server.
-    pub(crate) fn data_directory(&self) -> Option<&Path> {
+    fn exit_status(&mut self, within: Duration) -> Option<String> {
         match self {
-            Self::Own(server) => Some(server.data_directory()),
+            Self::Own(server) => {
+                until(within, || server.exited().is_some());
+                server.exited().map(|status| status.to_string())
+            }
             Self::External(_) => None,
         }
     }
 
-    /// Its exit status if it has ended; always none for an external server.
-    pub(crate) fn exited(&mut self) -> Option<String> {
-        match self {
-            Self::Own(server) => server.exited().map(|status| status.to_string()),
-            Self::External(_) => None,
-        }
-    }
-
-    /// What it has logged since the last call; none for an external server.
-    pub(crate) fn take_log(&mut self) -> Option<String> {
+    fn take_log(&mut self) -> Option<String> {
         match self {
             Self::Own(server) => server.take_log().ok(),
             Self::External(_) => None,

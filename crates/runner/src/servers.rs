@@ -17,6 +17,7 @@ use model::plan::Plan;
 use model::server::{ServerSpec, Source};
 use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
 
+use crate::rig::{ServerPool, ServerUnderTest, StartedServer};
 use crate::server_handle::ServerHandle;
 
 /// A server and the data set that it runs on.
@@ -45,11 +46,11 @@ impl Start {
 }
 
 /// The running server.
-pub(crate) struct Running {
+struct Running {
     start: Start,
     /// Identity of its programs; none for an external server.
     build: Option<String>,
-    pub(crate) server: ServerHandle,
+    server: ServerHandle,
     state: State,
 }
 
@@ -137,7 +138,7 @@ impl<'a> Servers<'a> {
                 let what =
                     format!("starting PostgreSQL {} with settings {}", cell.server, cell.settings.name);
                 progress.step(&what, 0, None);
-                let mut facts = facts_of_settings(&servers.start(cell, false)?.server.settings()?);
+                let mut facts = facts_of_settings(&servers.start_server(cell, false)?.0.server.settings()?);
                 facts.extend(servers.installations.get(&cell.server).map(build_facts).unwrap_or_default());
                 servers.facts.insert((cell.server.clone(), cell.settings.name.clone()), facts);
             }
@@ -194,33 +195,18 @@ impl<'a> Servers<'a> {
         server::disk_need(self.cache, &datasets)?.check(self.cache)
     }
 
-    /// The running server for a trial of this cell: on the data set as filled if the cell writes, on one that has only been
-    /// read if it does not; newly started if the cell begins with cold caches.
-    ///
-    /// # Errors
-    /// The copy can't be made, or the server does not start.
-    pub(crate) fn for_cell(&mut self, cell: &Cell) -> Result<&mut Running, server::Error> {
-        self.start(cell, true)
-    }
-
     /// Settings in force and build of a cell's server.
     pub(crate) fn facts(&self, cell: &Cell) -> Option<&Facts> {
         self.facts.get(&(cell.server.clone(), cell.settings.name.clone()))
     }
 
-    /// What the server of a cell reports about itself; empty before its first start.
-    pub(crate) fn server_facts(&self, cell: &Cell) -> ServerFacts {
-        self.server_facts.get(&origin(cell)).cloned().unwrap_or_default()
-    }
-
-    /// Records the end of a trial: whether it wrote or its server may have failed, and the count of commits.
-    pub(crate) fn ended(&mut self, altered: bool, commits: Option<u64>) {
-        if let Some(running) = &mut self.running {
-            running.state = State { altered: running.state.altered || altered, commits };
-        }
-    }
-
-    fn start(&mut self, cell: &Cell, for_trial: bool) -> Result<&mut Running, server::Error> {
+    /// Starts the server of a cell, unless it runs already, and returns it with what it reports about itself. For a trial it
+    /// runs on the data set as filled if the cell writes, and is newly started if the cell begins with cold caches.
+    fn start_server(
+        &mut self,
+        cell: &Cell,
+        for_trial: bool,
+    ) -> Result<(&mut Running, &ServerFacts), server::Error> {
         let start = Start::from_cell(cell);
         let as_filled = for_trial && cell.workload.writes();
         let cold = for_trial && cell.cache == CacheState::Cold;
@@ -245,12 +231,16 @@ impl<'a> Servers<'a> {
             }
         };
         let running = self.running.insert(running);
-        if let Entry::Vacant(entry) = self.server_facts.entry(running.start.origin.clone()) {
-            entry.insert(running.server.facts());
-            // The queries are counted.
-            running.state.commits = Some(running.server.commits(None)?);
-        }
-        Ok(running)
+        let facts = match self.server_facts.entry(running.start.origin.clone()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let facts = entry.insert(running.server.facts());
+                // The queries are counted.
+                running.state.commits = Some(running.server.commits(None)?);
+                facts
+            }
+        };
+        Ok((running, facts))
     }
 
     fn start_anew(
@@ -333,25 +323,21 @@ impl<'a> Servers<'a> {
     }
 }
 
-impl Running {
-    /// The expected count of commits in the tested database, if known.
-    pub(crate) fn expected_commits(&self) -> Option<u64> {
-        self.state.commits
+impl ServerPool for Servers<'_> {
+    fn start(&mut self, cell: &Cell) -> Result<StartedServer<'_>, server::Error> {
+        let (running, facts) = self.start_server(cell, true)?;
+        Ok(StartedServer {
+            build: running.build.clone(),
+            facts: facts.clone(),
+            commits: running.state.commits,
+            server: &mut running.server,
+        })
     }
 
-    /// Adds pgdyno's own commits in the tested database.
-    pub(crate) fn add_commits(&mut self, commits: u64) {
-        self.state.commits = self.state.commits.map(|known| known + commits);
-    }
-
-    /// Forgets the count of commits: others may have used the tested database.
-    pub(crate) fn forget_commits(&mut self) {
-        self.state.commits = None;
-    }
-
-    /// Identity of its programs; none for an external server.
-    pub(crate) fn build(&self) -> Option<&str> {
-        self.build.as_deref()
+    fn end_trial(&mut self, altered: bool, commits: Option<u64>) {
+        if let Some(running) = &mut self.running {
+            running.state = State { altered: running.state.altered || altered, commits };
+        }
     }
 }
 

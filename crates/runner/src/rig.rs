@@ -1,0 +1,214 @@
+//! The rig of a trial: the server under test, the driver, the collectors and the clock, each with the operations that a
+//! trial needs. [`LiveRig`] is the real one; tests of a trial's order use one that records what the trial does.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use collect::{Collected, Collection, Subject, Window};
+use driver::{DriverError, Process};
+use model::cell::Cell;
+use model::environment::ServerFacts;
+use model::limits::LimitsInForce;
+use model::message::{Connection, Request};
+use model::record::Setting;
+use model::waits::Waits;
+use model::workload::{Statement, Transport};
+use server::{RawReading, Warmed};
+
+use crate::hooks::{self, HookEnv, HookError};
+
+/// The argument that makes pgdyno a driver process.
+const DRIVER_COMMAND: &str = "driver";
+
+/// The servers that trials run on.
+pub(crate) trait ServerPool {
+    /// The server of a cell, running in the state that the cell asks for.
+    ///
+    /// # Errors
+    /// The server does not start, or not in that state.
+    fn start(&mut self, cell: &Cell) -> Result<StartedServer<'_>, server::Error>;
+
+    /// Records the end of a trial: whether it wrote or its server may have failed, and the count of commits in the tested
+    /// database, if known.
+    fn end_trial(&mut self, altered: bool, commits: Option<u64>);
+}
+
+/// A server that is ready for a trial.
+pub(crate) struct StartedServer<'a> {
+    /// The server.
+    pub(crate) server: &'a mut dyn ServerUnderTest,
+    /// Identity of its programs; none for an external server.
+    pub(crate) build: Option<String>,
+    /// What it reports about itself.
+    pub(crate) facts: ServerFacts,
+    /// The count of commits in the tested database, if known.
+    pub(crate) commits: Option<u64>,
+}
+
+/// The server under test.
+pub(crate) trait ServerUnderTest {
+    /// Connection of the clients.
+    fn connection(&self, transport: Transport) -> Result<Connection, server::Error>;
+
+    /// Connection of pgdyno's own sessions with a database. The tested database counts their transactions with the load's.
+    fn own_connection(&self, database: &str) -> Connection;
+
+    /// Process id of the postmaster; none for an external server.
+    fn pid(&self) -> Option<u32>;
+
+    /// Its data directory; none for an external server.
+    fn data_directory(&self) -> Option<&Path>;
+
+    /// Runs a statement in the tested database. Returns the number of commits that the database counts for it.
+    fn run(&self, statement: &str) -> Result<u64, server::Error>;
+
+    /// Runs statements in the tested database, in one session; stops at the first that fails.
+    fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error>;
+
+    /// Requests a checkpoint; false if the role may not.
+    fn checkpoint(&self) -> Result<bool, server::Error>;
+
+    /// Reads the tested database into the server's buffers.
+    fn warm(&self) -> Result<Warmed, server::Error>;
+
+    /// Reads a relation's files past the server; none for an external server.
+    fn raw_read(
+        &self,
+        relation: &str,
+        program: &Path,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<RawReading>, server::Error>;
+
+    /// Its `server_version`, and what `version()` returns.
+    fn version(&self) -> Result<(String, String), server::Error>;
+
+    /// Size of the tested database in bytes.
+    fn database_bytes(&self) -> Result<u64, server::Error>;
+
+    /// Every setting in force.
+    fn settings(&self) -> Result<Vec<Setting>, server::Error>;
+
+    /// The count of commits in the tested database; known at once if it is `expected`.
+    fn commits(&self, expected: Option<u64>) -> Result<u64, server::Error>;
+
+    /// Its limits and their effect so far; none without limits.
+    fn limits(&self) -> Option<LimitsInForce>;
+
+    /// Its exit status if it has ended or ends within this time; always none for an external server.
+    fn exit_status(&mut self, within: Duration) -> Option<String>;
+
+    /// What it has logged since the last call; none for an external server.
+    fn take_log(&mut self) -> Option<String>;
+}
+
+/// What a trial starts or waits for besides its server.
+pub(crate) trait Rig {
+    /// Runs a hook to its end; an interrupt kills it.
+    fn run_hook(&self, command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError>;
+
+    /// Starts a driver process.
+    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, DriverError>;
+
+    /// Starts the collectors. One that can't be started is a note among what they collect.
+    fn start_collectors<'a>(&self, subject: Subject<'a>) -> Box<dyn Collectors + 'a>;
+
+    /// The time that limits go by.
+    fn now(&self) -> Instant;
+
+    /// Waits this long, or until an interrupt.
+    fn pause(&self, length: Duration, interrupt: &AtomicBool);
+}
+
+/// A driver process. Dropped, it is killed.
+pub(crate) trait Driver {
+    /// Its process id.
+    fn pid(&self) -> u32;
+
+    /// Sends a request.
+    fn send(&mut self, request: &Request) -> Result<(), DriverError>;
+
+    /// Waits for its next reply or its end, no longer than `timeout`.
+    fn next(&mut self, timeout: Duration) -> Result<driver::Next, DriverError>;
+}
+
+/// Collectors at work.
+pub(crate) trait Collectors {
+    /// Tells them the backends that serve background workloads.
+    fn add_background_backends(&self, pids: Vec<i32>);
+
+    /// Tells them that the load has started.
+    fn load_started(&self, window: Window);
+
+    /// Activity of the server's sessions in the second of the load that includes this moment; none if it was not sampled.
+    fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>>;
+
+    /// Takes the last readings and returns everything collected. An interrupt shortens what takes long.
+    fn finish(self: Box<Self>, interrupt: &AtomicBool) -> Collected;
+}
+
+/// The rig of trials on real servers.
+pub(crate) struct LiveRig;
+
+impl Rig for LiveRig {
+    fn run_hook(&self, command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError> {
+        hooks::run(command, env, interrupt)
+    }
+
+    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, DriverError> {
+        Ok(Box::new(Process::spawn(program, &[DRIVER_COMMAND])?))
+    }
+
+    fn start_collectors<'a>(&self, subject: Subject<'a>) -> Box<dyn Collectors + 'a> {
+        Box::new(Collection::start(subject))
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn pause(&self, length: Duration, interrupt: &AtomicBool) {
+        const STEP: Duration = Duration::from_millis(100);
+        let end = Instant::now() + length;
+        while !interrupt.load(Ordering::Relaxed) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            thread::sleep(left.min(STEP));
+        }
+    }
+}
+
+impl Driver for Process {
+    fn pid(&self) -> u32 {
+        self.pid()
+    }
+
+    fn send(&mut self, request: &Request) -> Result<(), DriverError> {
+        self.send(request)
+    }
+
+    fn next(&mut self, timeout: Duration) -> Result<driver::Next, DriverError> {
+        self.next(timeout)
+    }
+}
+
+impl Collectors for Collection<'_> {
+    fn add_background_backends(&self, pids: Vec<i32>) {
+        self.add_background_backends(pids);
+    }
+
+    fn load_started(&self, window: Window) {
+        self.load_started(window);
+    }
+
+    fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>> {
+        self.waits_at(load_us)
+    }
+
+    fn finish(self: Box<Self>, interrupt: &AtomicBool) -> Collected {
+        (*self).finish(interrupt)
+    }
+}

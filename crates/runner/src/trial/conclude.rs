@@ -1,0 +1,94 @@
+//! The phase after the load: whether the server survived, its settings, the teardown, the hook and the log.
+
+use std::time::Duration;
+
+use collect::server_log;
+use model::limits::LimitsInForce;
+use model::record::{Event, Log, Setting};
+use model::secret::mask;
+
+use super::ActiveTrial;
+use crate::hooks::HookEnv;
+use crate::load::LoadResult;
+use crate::rig::ServerUnderTest;
+
+/// Time that a server that does not answer has to end: clients notice a crash before the process has ended.
+const EXIT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Results of the conclusion.
+#[derive(Default)]
+pub(super) struct Concluded {
+    /// How the server ended; none if it runs.
+    pub(super) server_exit: Option<String>,
+    pub(super) limits: Option<LimitsInForce>,
+    /// Settings in force after the load; empty if not known.
+    pub(super) settings: Vec<Setting>,
+    pub(super) server_log: Option<Log>,
+    /// Whether all of the server's log was understood.
+    pub(super) log_was_read: bool,
+    /// Events of the server's log since the trial's start.
+    pub(super) events: Vec<Event>,
+    /// Notes for the record.
+    pub(super) notes: Vec<String>,
+}
+
+/// Concludes a trial on its server. A failure is a note.
+pub(super) fn conclude(
+    trial: &ActiveTrial,
+    server: &mut dyn ServerUnderTest,
+    load: &LoadResult,
+    env: &HookEnv,
+) -> Concluded {
+    let context = trial.context;
+    let limits = server.limits();
+    let server_exit = exit_status(server, load.leaves_server_in_doubt());
+    let mut concluded = Concluded { server_exit, limits, ..Concluded::default() };
+    if concluded.server_exit.is_none() && load.started.is_some() {
+        concluded.settings = server.settings().unwrap_or_default();
+        concluded.notes.extend(tear_down(trial, server));
+    }
+    if let (None, Some(hook)) = (&concluded.server_exit, &context.plan.hooks.after_trial)
+        && let Err(error) = context.rig.run_hook(hook, env, context.interrupt)
+    {
+        concluded.notes.push(error.to_string());
+    }
+    concluded.read_log(trial, server);
+    concluded
+}
+
+impl Concluded {
+    fn read_log(&mut self, trial: &ActiveTrial, server: &mut dyn ServerUnderTest) {
+        let Some(text) = server.take_log() else { return };
+        let log = Log { name: "server".to_owned(), text: mask(&text) };
+        let parsed = server_log::events(&log.text);
+        if parsed.unparsed > 0 {
+            self.notes.push(format!(
+                "{} lines of the server's log are not in pgdyno's form: what they tell is not among the events \
+                 (log_line_prefix, log_timezone and lc_messages are best left to pgdyno)",
+                parsed.unparsed
+            ));
+        }
+        self.log_was_read = parsed.unparsed == 0;
+        // A server that was running before has also logged what happened between the trials.
+        self.events = parsed.events.into_iter().filter(|event| event.at >= trial.started).collect();
+        self.server_log = Some(log);
+    }
+}
+
+/// How the server ended; none if it runs.
+fn exit_status(server: &mut dyn ServerUnderTest, in_doubt: bool) -> Option<String> {
+    if in_doubt && server.version().is_err() {
+        let status = server.exit_status(EXIT_WITHIN);
+        return Some(status.unwrap_or_else(|| "it no longer answers".to_owned()));
+    }
+    server.exit_status(Duration::ZERO)
+}
+
+/// Runs the teardown of the trial's workload; returns a note if it fails.
+fn tear_down(trial: &ActiveTrial, server: &dyn ServerUnderTest) -> Option<String> {
+    let failed = |error: &dyn std::error::Error| format!("the teardown failed: {error}");
+    match workload::teardown(trial.teardown()?, trial.cell.scale) {
+        Ok(statements) => server.run_all(&statements).err().map(|error| failed(&error)),
+        Err(error) => Some(failed(&error)),
+    }
+}

@@ -1,0 +1,209 @@
+//! The measurement: the server's state, the load with its collectors, and the transactions as both sides counted them.
+
+use std::time::Duration;
+
+use collect::postgres::LoadSessions;
+use collect::{Collected, Subject, Window};
+use model::cell::Cell;
+use model::factor::pin::cpu_list;
+use model::message::{Connection, Interval, Load, Outcome};
+use model::metrics::Metrics;
+use model::record::{Accounting, ClockReading, Setting};
+use model::units::Span;
+use model::version::Major;
+use model::waits::Waits;
+
+use super::ActiveTrial;
+use crate::error::RunError;
+use crate::load::{LoadEvent, LoadResult, drive};
+use crate::rig::ServerUnderTest;
+
+/// Length of one interval of a load.
+const INTERVAL_US: u64 = 1_000_000;
+
+/// Age of the statistics that a server before PostgreSQL 15 reports, at most 0.5 s; after this time the last reading includes the
+/// end of the load.
+const STATISTICS_WITHIN: Duration = Duration::from_millis(600);
+
+/// Results of the measurement.
+#[derive(Default)]
+pub(super) struct Measured {
+    /// The server right before the load; empty if there was no load.
+    pub(super) before: ServerState,
+    pub(super) load: LoadResult,
+    pub(super) collected: Collected,
+    pub(super) accounting: Accounting,
+}
+
+/// State of a server.
+#[derive(Default)]
+pub(super) struct ServerState {
+    pub(super) version: Option<String>,
+    pub(super) banner: Option<String>,
+    pub(super) database_bytes: Option<u64>,
+    pub(super) settings: Vec<Setting>,
+    /// The count of commits in the tested database.
+    pub(super) commits: Option<u64>,
+}
+
+/// Measures the load of a trial on a prepared server. A server that does not answer is a load that failed.
+///
+/// # Errors
+/// The driver process can't be started.
+pub(super) fn measure(
+    trial: &ActiveTrial,
+    server: &dyn ServerUnderTest,
+    connection: Result<Connection, server::Error>,
+    commits: Option<u64>,
+    on_interval: &mut dyn FnMut(&Interval, Option<&[Waits]>),
+) -> Result<Measured, RunError> {
+    let (context, cell) = (trial.context, trial.cell);
+    let before = match ServerState::read(server, commits) {
+        Ok(state) => state,
+        Err(error) => {
+            let why = format!("the server did not answer before the load: {error}");
+            return Ok(Measured::without_load(trial, why));
+        }
+    };
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => return Ok(Measured::without_load(trial, format!("clients can't connect: {error}"))),
+    };
+    let driver = context.rig.start_driver(context.program)?;
+    let connect = |database: &str| {
+        driver::connect_params(&server.own_connection(database)).map_err(|error| error.to_string())
+    };
+    let collectors = context.rig.start_collectors(Subject {
+        collect: context.plan.collect,
+        profile: context.plan.profile.zip(context.perf),
+        connect: &connect,
+        load: load_sessions(cell),
+        data_directory: server.data_directory(),
+        driver: driver.pid(),
+        postmaster: server.pid(),
+    });
+    let load = drive(context.rig, driver, trial.load(connection), context.interrupt, |event| match event {
+        LoadEvent::Connected { background } => collectors.add_background_backends(background),
+        LoadEvent::Started(at) => collectors.load_started(window(at, cell)),
+        LoadEvent::Interval(interval) => {
+            on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
+        }
+    })?;
+    if cell.workload.custom().is_some() && before.has_delayed_statistics() {
+        context.rig.pause(STATISTICS_WITHIN, context.interrupt);
+    }
+    let collected = collectors.finish(context.interrupt);
+    let accounting = account(server, cell, &before, &collected, load.outcome.as_ref());
+    Ok(Measured { before, load, collected, accounting })
+}
+
+impl Measured {
+    /// The results of a trial whose load did not begin.
+    pub(super) fn without_load(trial: &ActiveTrial, why: String) -> Self {
+        let interrupted = trial.is_interrupted();
+        Self {
+            load: LoadResult { failure: Some(why), interrupted, ..LoadResult::default() },
+            ..Self::default()
+        }
+    }
+
+    /// The count of commits in the tested database after the load, if known.
+    pub(super) fn commits(&self) -> Option<u64> {
+        Some(self.before.commits? + self.accounting.server_commits?)
+    }
+}
+
+impl ServerState {
+    /// The state of a server whose tested database should have counted `commits`, if known.
+    fn read(server: &dyn ServerUnderTest, commits: Option<u64>) -> Result<Self, server::Error> {
+        let (version, banner) = server.version()?;
+        Ok(Self {
+            version: Some(version),
+            banner: Some(banner),
+            database_bytes: Some(server.database_bytes()?),
+            settings: server.settings()?,
+            commits: Some(server.commits(commits)?),
+        })
+    }
+
+    /// The value of a setting.
+    pub(super) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
+    }
+
+    /// Whether the server reports statistics some time after a session has ended: before PostgreSQL 15.
+    fn has_delayed_statistics(&self) -> bool {
+        let major = self.version.as_deref().and_then(Major::from_reported);
+        major.is_some_and(|major| major < Major::new(15))
+    }
+}
+
+impl ActiveTrial<'_> {
+    /// The load of the trial.
+    fn load(&self, connection: Connection) -> Load {
+        let cell = self.cell;
+        Load {
+            connection,
+            workload: cell.workload.clone(),
+            scale: cell.scale,
+            protocol: cell.protocol,
+            clients: cell.clients,
+            threads: cell.threads.min(cell.clients),
+            rate: cell.rate,
+            cpus: cell.pin.driver.as_deref().and_then(cpu_list),
+            // All cells of a block have the same seed, and so the same keys.
+            seed: self.context.plan.run.seed.wrapping_add(u64::from(self.next.trial.repeat)),
+            warmup_us: cell.warmup.us(),
+            duration_us: cell.duration.us(),
+            interval_us: INTERVAL_US,
+        }
+    }
+}
+
+/// The sessions that collectors count as the load's.
+fn load_sessions(cell: &Cell) -> LoadSessions {
+    let has_background = cell.workload.custom().is_some_and(|custom| !custom.background.is_empty());
+    LoadSessions {
+        database: server::DATABASE.to_owned(),
+        application_name: Some(driver::APPLICATION_NAME.to_owned()),
+        background: has_background.then(|| driver::BACKGROUND_APPLICATION_NAME.to_owned()),
+    }
+}
+
+/// The measured window of a load that started at this time.
+fn window(started: ClockReading, cell: &Cell) -> Window {
+    let us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
+    let from_us = us(cell.warmup);
+    Window { origin_us: started.monotonic_us, from_us, to_us: from_us.saturating_add(us(cell.duration)) }
+}
+
+/// The transactions as both sides counted them. The count of a server that does not answer is not known.
+fn account(
+    server: &dyn ServerUnderTest,
+    cell: &Cell,
+    before: &ServerState,
+    collected: &Collected,
+    outcome: Option<&Outcome>,
+) -> Accounting {
+    let driver_transactions = outcome.map(|outcome| {
+        let background: u64 = outcome.background.iter().map(|background| background.transactions).sum();
+        outcome.warmup_transactions + outcome.window_transactions + outcome.drain_transactions + background
+    });
+    let driver_commits = outcome.map(|outcome| outcome.commits);
+    let other_commits = outcome.map(|outcome| outcome.other_commits + collected.commits);
+    let expected = || Some(before.commits? + driver_commits? + other_commits?);
+    let after = outcome.and_then(|_| server.commits(expected()).ok());
+    let server_commits = before.commits.zip(after).and_then(|(before, after)| after.checked_sub(before));
+    // Parallel workers have transactions of their own. No statement of pgbench's scripts uses them.
+    let workers = cell.workload.custom().is_some()
+        && before.setting("max_parallel_workers_per_gather") != Some("0")
+        && workers_launched(&collected.metrics) != Some(0.0);
+    let untold_commits = workers || outcome.is_some_and(|outcome| outcome.silent_commits);
+    Accounting { driver_transactions, driver_commits, untold_commits, other_commits, server_commits }
+}
+
+/// Parallel workers launched between the first and the last reading; none before PostgreSQL 18, which does not report them.
+fn workers_launched(metrics: &Metrics) -> Option<f64> {
+    let points = &metrics.get("pg.database.parallel_workers_launched", None)?.points;
+    Some(points.last()?.value? - points.first()?.value?)
+}

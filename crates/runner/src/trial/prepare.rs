@@ -1,0 +1,82 @@
+//! The phase before the load: brings the server into the state in which the load begins.
+
+use model::factor::cache::CacheState;
+use model::record::RawRead;
+use server::RawReading;
+
+use super::ActiveTrial;
+use crate::hooks::{HookEnv, HookError};
+use crate::rig::ServerUnderTest;
+
+/// Results of the preparation.
+#[derive(Default)]
+pub(super) struct Prepared {
+    /// The expected count of commits in the tested database, if known.
+    pub(super) commits: Option<u64>,
+    /// The throughput of the disk, if the workload asks for it.
+    pub(super) raw_read: Option<RawRead>,
+    /// Notes for the record.
+    pub(super) notes: Vec<String>,
+}
+
+/// Error of the preparation.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PrepareError {
+    #[error(transparent)]
+    Hook(#[from] HookError),
+    #[error("the server could not be prepared: {0}")]
+    Server(#[from] server::Error),
+}
+
+/// Prepares a server whose tested database has counted `commits`, if known.
+///
+/// # Errors
+/// The hook fails; the server refuses something, or does not answer.
+pub(super) fn prepare(
+    trial: &ActiveTrial,
+    server: &dyn ServerUnderTest,
+    mut commits: Option<u64>,
+    env: &HookEnv,
+) -> Result<Prepared, PrepareError> {
+    let context = trial.context;
+    let settings = &context.plan.run;
+    let (mut raw_read, mut notes) = (None, Vec::new());
+    if let Some(hook) = &context.plan.hooks.before_trial {
+        context.rig.run_hook(hook, env, context.interrupt)?;
+        // It may have used the tested database.
+        commits = None;
+    }
+    let mut count = |more: u64| commits = commits.map(|known| known + more);
+    if let Some(statement) = settings.vacuum.statement() {
+        count(server.run(statement)?);
+    }
+    if settings.checkpoint && !server.checkpoint()? {
+        notes.push("there was no checkpoint: the role may not ask for one".to_owned());
+    }
+    if trial.cell.cache == CacheState::Warm {
+        let warmed = server.warm()?;
+        count(warmed.commits);
+        if !warmed.prewarmed {
+            notes.push("without pg_prewarm, tables were read by scans, and indexes not at all".to_owned());
+        }
+    }
+    let relation = trial.cell.workload.custom().and_then(|custom| custom.raw_read.as_deref());
+    if let (CacheState::Cold, Some(relation)) = (trial.cell.cache, relation) {
+        match server.raw_read(relation, context.program, context.interrupt)? {
+            None => {
+                notes.push(format!("\"{relation}\" was not read past the server, whose files are not here"));
+            }
+            Some(RawReading { outcome, commits }) => {
+                count(commits);
+                match outcome {
+                    Ok(read) => raw_read = Some(read),
+                    Err(why) => notes.push(format!("\"{relation}\" was not read past the server: {why}")),
+                }
+            }
+        }
+    }
+    if !settings.settle.is_zero() {
+        context.rig.pause(settings.settle.duration(), context.interrupt);
+    }
+    Ok(Prepared { commits, raw_read, notes })
+}

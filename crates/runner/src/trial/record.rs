@@ -1,0 +1,143 @@
+//! The end of a trial: judges its results and makes its record.
+
+use jiff::{SignedDuration, Timestamp};
+use model::cell::Cell;
+use model::limits::MemoryLimit;
+use model::record::{Clocks, Event, Log, Trial, TrialRecord, Validity};
+use model::units::Rate;
+
+use diagnose::{Observation, judge};
+
+use super::{ActiveTrial, FinishedTrial, Results};
+use crate::load::LoadResult;
+use crate::summary;
+
+/// The record of a trial with these results.
+pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
+    let (plan, cell, next) = (trial.context.plan, trial.cell, trial.next);
+    let Results { environment, server_build, prepared, measured, concluded, logs } = results;
+    let (before, mut load, collected, accounting) =
+        (measured.before, measured.load, measured.collected, measured.accounting);
+    let summary =
+        load.outcome.as_ref().map(|outcome| summary::summarize(&load, outcome, cell, &collected.metrics));
+    load.failure = load.failure.take().or_else(|| missed_iterations(&load, cell));
+    let clocks = load.started.zip(load.ended).map(|(started, ended)| Clocks { started, ended });
+    let ended = Timestamp::now();
+
+    let notes = [prepared.notes, collected.notes, concluded.notes].concat();
+    let mut events = [
+        collected.events,
+        concluded.events,
+        notes.into_iter().map(|note| event(trial.started, "note", note)).collect(),
+        events_of_load(&load, concluded.server_exit.as_deref(), ended),
+    ]
+    .concat();
+    // Stable: what the server reported comes before what pgdyno makes of it.
+    events.sort_by_key(|event| event.at);
+    let validity = judge(&Observation {
+        thresholds: plan.validity,
+        acceleration: cell.acceleration,
+        clients: cell.clients,
+        open_loop: cell.rate != Rate::MAX,
+        idle_at_times: !cell.workload.is_steady(),
+        writes: cell.workload.writes(),
+        memory_is_limited: cell.memory != MemoryLimit::NONE,
+        load_failure: load.failure.as_deref(),
+        server_exit: concluded.server_exit.as_deref(),
+        interrupted: load.interrupted,
+        deaths: &load.deaths,
+        accounting,
+        autovacuum: before.setting("autovacuum").map(|value| value == "on"),
+        summary: summary.as_ref(),
+        intervals: &load.intervals,
+        window: summary
+            .as_ref()
+            .and_then(|summary| summary.window_us)
+            .map(|window_us| summary::window_of(cell, window_us)),
+        clocks,
+        metrics: &collected.metrics,
+        events: &events,
+        log_was_read: concluded.log_was_read,
+        settings: &before.settings,
+        settings_after: &concluded.settings,
+    });
+    events.extend(events_of_validity(&validity, ended));
+
+    let loaded = load.started.is_some();
+    let server_log = concluded.server_log.into_iter();
+    FinishedTrial {
+        record: TrialRecord {
+            events,
+            trial: Trial {
+                id: store::new_id(),
+                run: trial.context.run.clone(),
+                cell: cell.clone().into(),
+                repeat: next.trial.repeat,
+                attempt: next.attempt,
+                position: next.trial.position,
+                reason: next.reason.clone(),
+                started: Some(trial.started),
+                load_started: load.load_started(),
+                clocks,
+                ended: Some(ended),
+                server_version: before.version,
+                server_banner: before.banner,
+                server_build,
+                limits: concluded.limits,
+                profile: collected.profile,
+                database_bytes: before.database_bytes,
+                raw_read: prepared.raw_read,
+                validity,
+                summary,
+                accounting,
+                imported: None,
+            },
+            environment,
+            settings: before.settings,
+            intervals: load.intervals,
+            spans: load.spans,
+            metrics: collected.metrics,
+            waits: collected.waits,
+            statements: collected.statements,
+            stacks: collected.stacks,
+            off_cpu: collected.off_cpu,
+            logs: server_log.chain(logs).collect::<Vec<Log>>(),
+        },
+        loaded,
+    }
+}
+
+/// Why a load of iterations ended before its clients had done them; none if they had, or the load ended for another reason.
+fn missed_iterations(load: &LoadResult, cell: &Cell) -> Option<String> {
+    let iterations = cell.workload.iterations()?;
+    let stopped_early = load.outcome.as_ref().is_some_and(|outcome| outcome.stopped_early);
+    (stopped_early && !load.interrupted && load.deaths.is_empty()).then(|| {
+        format!(
+            "not every client had done its iterations ({iterations}) after {}: give the workload a longer `duration`",
+            cell.duration
+        )
+    })
+}
+
+fn event(at: Timestamp, kind: &str, message: String) -> Event {
+    Event { at, kind: kind.to_owned(), message, ..Event::default() }
+}
+
+/// Clients and servers that died.
+fn events_of_load(load: &LoadResult, server_exit: Option<&str>, ended: Timestamp) -> Vec<Event> {
+    let deaths = load.deaths.iter().map(|death| {
+        let after = SignedDuration::from_micros(i64::try_from(death.at_us).unwrap_or(i64::MAX));
+        let at = load.load_started().and_then(|start| start.checked_add(after).ok()).unwrap_or(ended);
+        event(at, "client-died", format!("client {}: {}", death.client, death.message))
+    });
+    let exit = server_exit.map(|exit| event(ended, "server-exited", exit.to_owned()));
+    deaths.chain(exit).collect()
+}
+
+/// The findings of the gates.
+fn events_of_validity(validity: &Validity, at: Timestamp) -> impl Iterator<Item = Event> {
+    validity.findings.iter().map(move |finding| {
+        let kind = format!("judged-{}", finding.status.as_str());
+        event(at, &kind, format!("{}: {}", finding.gate, finding.evidence))
+    })
+}

@@ -1,0 +1,481 @@
+//! The order of a trial's steps, and what its record says of failures and interrupts in each of them.
+
+mod mock;
+mod scenario;
+
+use server::{RawReadError, RawReading};
+
+use model::record::Status;
+
+use crate::error::RunError;
+use mock::{COMMITS_BEFORE, DriverReply};
+use scenario::{
+    Scenario, client_died, connected, failed, finished, finished_early, interval, raw_read, started,
+};
+
+/// The steps of a complete trial.
+const STEPS: [&str; 26] = [
+    "start server",
+    "ready",
+    "before hook",
+    "vacuum",
+    "checkpoint",
+    "warm",
+    "pause 2s",
+    "read version",
+    "read size",
+    "read settings",
+    "count commits",
+    "start driver",
+    "start collectors",
+    "send load",
+    "clients connected",
+    "load started",
+    "interval",
+    "finish collectors",
+    "count commits",
+    "read limits",
+    "check server",
+    "read settings",
+    "teardown",
+    "after hook",
+    "read log",
+    "end trial",
+];
+
+/// The steps after a preparation or load that failed, if the server answers.
+const AFTER_FAILURE: [&str; 6] =
+    ["read limits", "read version", "check server", "after hook", "read log", "end trial"];
+
+/// A step by its place: its name, and which of its occurrences it is.
+fn occurrence(place: usize) -> (&'static str, usize) {
+    let name = STEPS[place];
+    (name, STEPS[..=place].iter().filter(|step| **step == name).count())
+}
+
+/// The steps up to and including this one.
+fn up_to(step: &str) -> &'static [&'static str] {
+    &STEPS[..=STEPS.iter().position(|other| *other == step).unwrap()]
+}
+
+fn join(parts: &[&[&str]]) -> String {
+    parts.concat().join(", ")
+}
+
+#[test]
+fn a_complete_trial_runs_its_steps_in_order() {
+    let ending = Scenario::complete().run();
+    assert_eq!(ending.steps, join(&[&STEPS]));
+    let record = ending.record();
+    assert_eq!((record.trial.validity.status, ending.findings()), (Status::Valid, vec![]));
+    assert_eq!(record.trial.server_version.as_deref(), Some("18.1"));
+    assert_eq!(record.trial.server_build.as_deref(), Some("mock"));
+    assert_eq!(record.trial.database_bytes, Some(8192));
+    assert_eq!(record.intervals.len(), 1);
+    assert_eq!(record.logs[0].name, "server");
+    assert!(ending.result.is_ok_and(|finished| finished.loaded));
+}
+
+#[test]
+fn a_reading_trial_leaves_out_what_its_campaign_does_not_ask_for() {
+    let ending = Scenario::reading().run();
+    let asked_for = ["before hook", "vacuum", "teardown", "after hook"];
+    let steps: Vec<&str> = STEPS.into_iter().filter(|step| !asked_for.contains(step)).collect();
+    assert_eq!(ending.steps, steps.join(", "));
+    assert_eq!(ending.findings(), [""; 0]);
+}
+
+#[test]
+fn commits_of_the_preparation_the_load_and_the_collectors_are_expected() {
+    // 100 at the start and 3 for warming; 100 transactions, 1 connection, 5 of the collectors.
+    let ending = Scenario::reading().run();
+    assert_eq!(ending.expected_commits, [Some(103), Some(209)]);
+    assert_eq!(ending.end, Some((false, Some(209))), "the data set is as it was");
+    let accounting = ending.record().trial.accounting;
+    assert_eq!((accounting.server_commits, accounting.other_commits), (Some(106), Some(6)));
+
+    // What a hook does is not known.
+    let ending = Scenario::complete().run();
+    assert_eq!(ending.expected_commits, [None, Some(COMMITS_BEFORE + 106)]);
+    assert_eq!(ending.end, Some((true, Some(COMMITS_BEFORE + 106))));
+}
+
+#[test]
+fn a_server_that_does_not_start_has_no_further_step() {
+    let ending = Scenario::complete().fail("start server").run();
+    assert_eq!(ending.steps, "start server, end trial");
+    assert_eq!(
+        ending.findings(),
+        [
+            "load-failed: the server could not be started: could not start server on the server mock: no answer; see its log"
+        ]
+    );
+    assert!(ending.result.is_ok_and(|finished| !finished.loaded));
+}
+
+#[test]
+fn a_failure_before_the_load_leaves_out_the_load_and_the_teardown() {
+    let not_prepared = "the server could not be prepared";
+    let no_answer = "the server did not answer before the load";
+    for (step, why) in [
+        ("vacuum", not_prepared),
+        ("checkpoint", not_prepared),
+        ("warm", not_prepared),
+        ("read version", no_answer),
+        ("read size", no_answer),
+        ("read settings", no_answer),
+        ("count commits", no_answer),
+    ] {
+        let ending = Scenario::complete().fail(step).run();
+        assert_eq!(ending.steps, join(&[up_to(step), &AFTER_FAILURE]));
+        let finding =
+            format!("load-failed: {why}: could not {step} on the server mock: no answer; see its log");
+        assert_eq!(ending.findings(), [finding]);
+        assert_eq!(ending.record().trial.server_version, None);
+        assert_eq!(ending.end, Some((true, None)));
+    }
+}
+
+#[test]
+fn a_before_hook_that_fails_leaves_out_all_preparation() {
+    let ending = Scenario::complete().fail("before hook").run();
+    assert_eq!(ending.steps, join(&[up_to("before hook"), &AFTER_FAILURE]));
+    assert_eq!(
+        ending.findings(),
+        ["load-failed: the hook `before` failed (exit status: 3) and wrote nothing"]
+    );
+}
+
+#[test]
+fn a_raw_read_comes_after_the_checkpoint_and_goes_into_the_record() {
+    let read = || Some(RawReading { outcome: Ok(raw_read()), commits: 4 });
+    let ending = Scenario::reading().with_raw_read(read).run();
+    assert!(ending.steps.starts_with("start server, ready, checkpoint, raw read, pause 2s, read version, "));
+    assert_eq!(ending.expected_commits[0], Some(104), "without warming");
+    assert_eq!(ending.record().trial.raw_read, Some(raw_read()));
+    assert_eq!(ending.notes(), [""; 0]);
+}
+
+#[test]
+fn a_raw_read_that_is_not_possible_is_a_note_and_one_that_fails_ends_the_preparation() {
+    let ending = Scenario::reading().with_raw_read(|| None).run();
+    assert_eq!(ending.notes(), ["\"t\" was not read past the server, whose files are not here"]);
+    assert_eq!(ending.findings(), [""; 0]);
+
+    let refused =
+        || Some(RawReading { outcome: Err(RawReadError::Failed("no direct I/O".to_owned())), commits: 4 });
+    let ending = Scenario::reading().with_raw_read(refused).run();
+    assert_eq!(ending.notes().len(), 1);
+    assert!(ending.notes()[0].starts_with("\"t\" was not read past the server: "), "{:?}", ending.notes());
+    assert_eq!((ending.findings(), ending.record().trial.raw_read.clone()), (vec![], None));
+
+    let ending = Scenario::reading().with_raw_read(|| None).fail("raw read").run();
+    assert_eq!(
+        ending.steps,
+        "start server, ready, checkpoint, raw read, read limits, read version, check server, read log, end trial"
+    );
+    assert_eq!(
+        ending.findings(),
+        [
+            "load-failed: the server could not be prepared: could not raw read on the server mock: no answer; see its log"
+        ]
+    );
+}
+
+#[test]
+fn what_the_role_may_not_do_is_a_note() {
+    let ending = Scenario::complete().unprivileged().run();
+    assert_eq!(ending.steps, join(&[&STEPS]));
+    assert_eq!(
+        ending.notes(),
+        [
+            "there was no checkpoint: the role may not ask for one",
+            "without pg_prewarm, tables were read by scans, and indexes not at all"
+        ]
+    );
+    assert_eq!(ending.findings(), [""; 0]);
+}
+
+#[test]
+fn without_a_way_to_the_server_no_driver_starts() {
+    let ending = Scenario::complete().unreachable().run();
+    let prepared = STEPS.iter().position(|step| *step == "start driver").unwrap();
+    assert_eq!(ending.steps, join(&[&STEPS[..prepared], &AFTER_FAILURE]));
+    assert_eq!(
+        ending.findings(),
+        [
+            "load-failed: clients can't connect: could not find a socket on the server mock: no answer; see its log"
+        ]
+    );
+}
+
+#[test]
+fn a_driver_that_does_not_start_or_take_the_load_ends_the_campaign() {
+    for step in ["start driver", "send load"] {
+        let ending = Scenario::complete().fail(step).run();
+        assert_eq!(ending.steps, join(&[up_to(step)]));
+        assert!(matches!(ending.result, Err(RunError::Driver(_))), "{step}");
+    }
+}
+
+#[test]
+fn a_driver_that_can_not_connect_its_clients_has_no_load() {
+    let refused = "connection refused";
+    let ending = Scenario::complete().driver([failed(refused)]).run();
+    let after = ["finish collectors"];
+    assert_eq!(ending.steps, join(&[up_to("send load"), &after, &AFTER_FAILURE]));
+    assert_eq!(ending.findings(), ["load-failed: connection refused"]);
+    assert!(ending.result.is_ok_and(|finished| !finished.loaded));
+}
+
+#[test]
+fn a_driver_that_dies_is_a_failed_load_with_its_last_words() {
+    for (stderr, why) in [
+        ("out of memory\n", "the driver process died (signal: 9 (SIGKILL)): out of memory"),
+        ("", "the driver process died (signal: 9 (SIGKILL)) and left no message"),
+    ] {
+        let dies = DriverReply::Dies(stderr);
+        let ending = Scenario::complete().driver([connected(), started(), interval(), dies]).run();
+        // The load had started.
+        let after = [
+            "finish collectors",
+            "read limits",
+            "read version",
+            "check server",
+            "read settings",
+            "teardown",
+            "after hook",
+            "read log",
+            "end trial",
+        ];
+        assert_eq!(ending.steps, join(&[up_to("interval"), &after]));
+        assert_eq!(ending.findings(), [format!("load-failed: {why}")]);
+        assert_eq!(ending.record().intervals.len(), 1, "what it reported is kept");
+        assert_eq!(ending.end, Some((true, None)));
+    }
+}
+
+#[test]
+fn a_client_that_dies_makes_the_trial_invalid_and_the_server_doubtful() {
+    let ending = Scenario::reading().driver([connected(), started(), client_died(), finished()]).run();
+    assert!(
+        ending.steps.ends_with(
+            "finish collectors, count commits, read limits, read version, check server, read settings, read log, end trial"
+        ),
+        "{}",
+        ending.steps
+    );
+    assert_eq!(
+        ending.findings(),
+        [
+            "client-died: 1 of 1 clients could not go on; client 0 after 0.500 s: the server closed the connection"
+        ]
+    );
+    assert_eq!(ending.events("client-died"), ["client 0: the server closed the connection"]);
+    assert_eq!(ending.end.map(|(altered, _)| altered), Some(true));
+}
+
+#[test]
+fn a_driver_that_is_silent_is_given_up_after_its_time() {
+    let ending = Scenario::complete().driver([]).run();
+    assert_eq!(ending.findings(), ["load-failed: the clients were not connected after 60 s"]);
+    assert_eq!(ending.waited.as_secs(), 60);
+
+    let ending = Scenario::complete().driver([connected(), started()]).run();
+    assert_eq!(ending.findings(), ["load-failed: the load did not end 15 s after its time"]);
+    assert_eq!(ending.waited.as_secs(), 1 + 15);
+}
+
+#[test]
+fn a_driver_that_does_not_stop_is_given_up_after_its_time() {
+    let ending = Scenario::complete().interrupt("load started").driver([connected(), started()]).run();
+    assert!(ending.steps.contains("load started, stop load, finish collectors, "), "{}", ending.steps);
+    assert_eq!(
+        ending.findings(),
+        [
+            "interrupted: ended by the user before the load began",
+            "load-failed: the load did not end 15 s after its time"
+        ]
+    );
+    assert_eq!(ending.waited.as_secs(), 15);
+}
+
+#[test]
+fn an_interrupt_up_to_the_end_of_the_load_stops_it_and_makes_the_trial_invalid() {
+    let end_of_load = up_to("interval").len();
+    for place in up_to("before hook").len()..end_of_load {
+        let (step, nth) = occurrence(place);
+        let ending = Scenario::complete()
+            .interrupt_nth(step, nth)
+            .driver([connected(), started(), interval(), finished_early()])
+            .run();
+        // At the earliest, the driver gets it right after the load.
+        let stop = (place + 1).max(up_to("send load").len());
+        assert_eq!(ending.steps, join(&[&STEPS[..stop], &["stop load"], &STEPS[stop..]]), "{step}");
+        assert_eq!(ending.findings(), ["interrupted: ended by the user after 1.0 s of the window"], "{step}");
+        assert_eq!(ending.notes(), ["the hook `after` was ended by the user"], "{step}");
+    }
+}
+
+#[test]
+fn an_interrupt_before_the_hook_has_ended_kills_the_hook_and_leaves_out_the_load() {
+    for step in up_to("before hook") {
+        let ending = Scenario::complete().interrupt(step).run();
+        assert_eq!(ending.steps, join(&[up_to("before hook"), &AFTER_FAILURE]), "{step}");
+        assert_eq!(
+            ending.findings(),
+            [
+                "interrupted: ended by the user before the load began",
+                "load-failed: the hook `before` was ended by the user"
+            ],
+            "{step}"
+        );
+    }
+}
+
+#[test]
+fn an_interrupt_after_the_load_leaves_the_trial_valid() {
+    for place in up_to("interval").len()..STEPS.len() {
+        let (step, nth) = occurrence(place);
+        let ending = Scenario::complete().interrupt_nth(step, nth).run();
+        assert_eq!(ending.steps, join(&[&STEPS]), "{step}");
+        assert_eq!(ending.findings(), [""; 0], "{step}");
+        let notes = if ["read log", "end trial"].contains(&step) {
+            vec![]
+        } else {
+            vec!["the hook `after` was ended by the user"]
+        };
+        assert_eq!(ending.notes(), notes, "{step}");
+    }
+}
+
+#[test]
+fn collectors_that_do_not_start_are_a_note() {
+    let ending = Scenario::complete().collector_note("collector waits: no").run();
+    assert_eq!(ending.steps, join(&[&STEPS]));
+    assert_eq!((ending.notes(), ending.findings()), (vec!["collector waits: no"], vec![]));
+}
+
+#[test]
+fn a_server_that_dies_in_the_load_has_no_teardown_and_no_hook() {
+    let replies = [connected(), started(), interval(), client_died(), finished_early()];
+    let ending = Scenario::complete().kill_server("interval").driver(replies).run();
+    let after = [
+        "finish collectors",
+        "count commits",
+        "read limits",
+        "read version",
+        "wait for its end",
+        "read log",
+        "end trial",
+    ];
+    assert_eq!(ending.steps, join(&[up_to("interval"), &after]));
+    let findings = ending.findings();
+    assert_eq!(findings[0], "server-exited: the server ended during the trial: signal: 9 (SIGKILL)");
+    assert!(findings[1].starts_with("client-died: "), "{findings:?}");
+    assert_eq!(ending.events("server-exited"), ["signal: 9 (SIGKILL)"]);
+    assert_eq!(ending.end, Some((true, None)));
+}
+
+#[test]
+fn a_server_that_dies_unnoticed_is_found_after_the_load() {
+    let ending = Scenario::reading().kill_server("finish collectors").run();
+    assert!(
+        ending.steps.ends_with("count commits, read limits, check server, read log, end trial"),
+        "{}",
+        ending.steps
+    );
+    assert_eq!(ending.findings()[0], "server-exited: the server ended during the trial: signal: 9 (SIGKILL)");
+    assert_eq!(ending.end, Some((true, None)));
+}
+
+#[test]
+fn a_server_that_dies_in_the_preparation_is_not_asked_again() {
+    let ending = Scenario::complete().kill_server("warm").run();
+    let after = ["read limits", "read version", "wait for its end", "read log", "end trial"];
+    assert_eq!(ending.steps, join(&[up_to("warm"), &after]));
+    let findings = ending.findings();
+    assert_eq!(findings[0], "server-exited: the server ended during the trial: signal: 9 (SIGKILL)");
+    assert!(findings[1].starts_with("load-failed: the server could not be prepared: "), "{findings:?}");
+}
+
+#[test]
+fn a_server_that_hangs_counts_as_ended() {
+    let ending = Scenario::complete().hang_server("send load").driver([failed("no answer")]).run();
+    assert!(
+        ending.steps.ends_with("read version, wait for its end, read log, end trial"),
+        "{}",
+        ending.steps
+    );
+    assert_eq!(
+        ending.findings()[0],
+        "server-exited: the server ended during the trial: it no longer answers"
+    );
+}
+
+#[test]
+fn a_teardown_that_fails_is_a_note() {
+    let ending = Scenario::complete().fail("teardown").run();
+    assert_eq!(ending.steps, join(&[&STEPS]));
+    assert_eq!(
+        ending.notes(),
+        ["the teardown failed: could not teardown on the server mock: no answer; see its log"]
+    );
+    assert_eq!(ending.findings(), [""; 0]);
+}
+
+#[test]
+fn an_after_hook_that_fails_is_a_note() {
+    let ending = Scenario::complete().fail("after hook").run();
+    assert_eq!(ending.steps, join(&[&STEPS]));
+    assert_eq!(ending.notes(), ["the hook `after` failed (exit status: 3) and wrote nothing"]);
+    assert_eq!(ending.findings(), [""; 0]);
+}
+
+#[test]
+fn counts_and_settings_that_can_not_be_read_after_the_load_are_not_known() {
+    let ending = Scenario::complete().fail_nth("count commits", 2).run();
+    assert_eq!(ending.steps, join(&[&STEPS]));
+    assert_eq!(ending.findings(), ["transaction-count: the server's own count could not be read"]);
+    assert_eq!(ending.record().trial.accounting.server_commits, None);
+    assert_eq!(ending.end, Some((true, None)));
+
+    let ending = Scenario::complete().fail_nth("read settings", 2).run();
+    assert_eq!((ending.steps.as_str(), ending.findings()), (join(&[&STEPS]).as_str(), vec![]));
+}
+
+#[test]
+fn iterations_that_were_not_done_make_the_trial_invalid() {
+    let scenario = || {
+        let early = [connected(), started(), interval(), finished_early()];
+        Scenario::reading().with_workload(|workload| workload.iterations = Some(100)).driver(early)
+    };
+    let ending = scenario().run();
+    assert_eq!(
+        ending.findings(),
+        [
+            "load-failed: not every client had done its iterations (100) after 1s: give the workload a longer `duration`"
+        ]
+    );
+    // Its server did nothing wrong.
+    assert!(ending.steps.contains("count commits, read limits, check server"), "{}", ending.steps);
+    assert_eq!(ending.end.map(|(altered, _)| altered), Some(false));
+
+    let ending = scenario().interrupt("interval").run();
+    assert_eq!(ending.findings(), ["interrupted: ended by the user after 1.0 s of the window"]);
+}
+
+#[test]
+fn before_postgresql_15_statistics_have_time_to_arrive() {
+    let scenario = |version| Scenario::reading().with_workload(|_| ()).version(version).run().steps;
+    assert!(scenario("14.9").contains("interval, pause 600ms, finish collectors"));
+    assert!(scenario("15.1").contains("interval, finish collectors"));
+}
+
+#[test]
+fn lines_of_a_log_in_another_form_are_a_note() {
+    let ending = Scenario::reading().log("a line of somebody else's\n").run();
+    assert_eq!(ending.notes().len(), 1);
+    assert!(ending.notes()[0].starts_with("1 lines of the server's log are not in pgdyno's form"));
+    assert_eq!(ending.record().logs[0].text, "a line of somebody else's\n");
+}
