@@ -1,13 +1,17 @@
 //! Statistical power: runs needed to find a change at a noise, and changes that runs find.
 
+mod aa;
 mod noise;
 mod power_check;
+mod selected;
 
 use serde::Serialize;
 use stats::TwoStages;
 
+pub use aa::{AaCell, DetectableChange, aa_cells};
 pub use noise::{CellNoise, median_noise, noise_of, noise_on};
 pub use power_check::{ALPHA, POWER, PowerCheck, power_check};
+pub use selected::{NoiseError, SelectedNoise};
 
 /// Numbers of runs a side for which an answer has the smallest change.
 pub const RUNS: [usize; 4] = [3, 5, 10, 20];

@@ -6,6 +6,7 @@
 //! onto a disk by `disk.rs`; this machine's files are its root by `virtiofs.rs`. [`works_here`] finds out whether KVM
 //! really runs kernels (`probe.rs`).
 
+mod command;
 mod descriptor;
 mod disk;
 mod error;
@@ -17,6 +18,7 @@ mod programs;
 mod qemu;
 mod virtiofs;
 
+pub use command::{CommandOutput, GuestFiles, VmCommand};
 pub use disk::image;
 pub use error::VmError;
 pub use initramfs::Root;

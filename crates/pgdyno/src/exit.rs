@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use analysis::compare::CompareError;
 use analysis::history::HistoryError;
+use analysis::power::NoiseError;
+use import::{ImportError, PersistError};
 use runner::RunError;
 use runner::campaign_file::CampaignFileError;
 use runner::campaign_file::overrides::OverrideError;
@@ -132,7 +134,10 @@ fn usage(error: &anyhow::Error) -> Option<String> {
         || error.downcast_ref().is_some_and(RebootError::is_usage)
         || error.downcast_ref().is_some_and(CompareError::is_usage)
         || error.downcast_ref().is_some_and(HistoryError::is_usage)
-        || matches!(error.downcast_ref(), Some(RunError::Confounded { .. }));
+        || matches!(error.downcast_ref(), Some(RunError::Confounded { .. }))
+        || matches!(error.downcast_ref(), Some(ImportError::NoColumn { .. } | ImportError::Level(_)))
+        || matches!(error.downcast_ref(), Some(PersistError::Known { .. }))
+        || matches!(error.downcast_ref(), Some(NoiseError::Unknown { .. }));
     is_usage.then(|| format!("error: {error}"))
 }
 

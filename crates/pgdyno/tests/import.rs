@@ -220,7 +220,7 @@ fn an_import_that_lacks_trials_goes_on_with_the_same_run() {
     }
     let (code, said) = pgdyno(&bench, &sweep(&[]));
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("going on with run"), "{said}");
+    assert!(said.contains("continued run"), "{said}");
     is_whole(&bench);
     assert_eq!(runs(&bench.trials()), runs(&trials));
 }

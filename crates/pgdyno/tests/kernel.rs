@@ -299,7 +299,7 @@ fn one_that_was_killed_leaves_nothing_that_counts_and_no_process() {
     child.wait().unwrap();
     wait_until("apt-get has ended", || !runs());
 
-    holds(machine.kernel(&["list"]), 0, &["removed 1 kernels that a killed pgdyno had fetched in part"]);
+    holds(machine.kernel(&["list"]), 0, &["removed 1 partially fetched kernels of a killed pgdyno"]);
     assert_eq!(machine.kept(), Vec::<String>::new());
 }
 

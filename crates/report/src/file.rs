@@ -1,7 +1,9 @@
 //! A report in one file: the view, the histories, and as much of each trial as the file may hold.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use store::{Store, StoreError};
 
@@ -22,6 +24,17 @@ pub enum FileError {
     /// The figures could not be compressed.
     #[error("the figures could not be compressed: {0}")]
     Compress(#[from] io::Error),
+    /// A directory has the file's name.
+    #[error("could not write the report to {}: it is a directory; name a file in it", .0.display())]
+    Directory(PathBuf),
+    /// The file could not be written.
+    #[error("could not write the report to {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Reason.
+        source: io::Error,
+    },
 }
 
 /// A report as a file, and what it leaves out.
@@ -33,6 +46,42 @@ pub struct ReportFile {
     pub thinned_to: Option<usize>,
     /// How many trials have no detail in it.
     pub left_out: usize,
+}
+
+impl ReportFile {
+    /// Writes the page under a temporary name and renames it: readers see the old file or the new one.
+    ///
+    /// # Errors
+    /// The path is a directory, or can't be written.
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+        // A link stays a link: the file that it names is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if path.is_dir() {
+            return Err(FileError::Directory(path));
+        }
+        let written = if path.exists() && !path.is_file() {
+            // A device or a pipe can't be replaced.
+            fs::write(&path, &self.html)
+        } else {
+            replace(&path, &self.html)
+        };
+        written.map_err(|source| FileError::Write { path, source })
+    }
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    write_synced(&temporary, text).and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 /// Most bytes that the details of all trials take in a file, so that it can be sent by mail.
@@ -126,4 +175,44 @@ fn by_nearness(view: &View) -> Vec<String> {
 
 fn trial_is_invalid(trial: &analysis::overview::view::Trial) -> bool {
     trial.validity == model::record::Status::Invalid.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path, html: &str) -> Result<(), FileError> {
+        ReportFile { html: html.to_owned(), thinned_to: None, left_out: 0 }.write(path)
+    }
+
+    #[test]
+    fn a_report_replaces_the_last_one_and_leaves_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        write(&path, "old").unwrap();
+        write(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a.html"), folder.path().join("latest.html"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, "new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write(folder.path(), "").unwrap_err().to_string();
+        assert!(error.contains("is a directory"), "{error}");
+        let missing = folder.path().join("missing/report.html");
+        let error = write(&missing, "").unwrap_err().to_string();
+        assert!(error.contains("missing/report.html") && error.contains("No such file"), "{error}");
+    }
 }

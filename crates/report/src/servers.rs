@@ -187,14 +187,39 @@ impl ServerEntry {
 }
 
 /// How to connect by TCP.
-pub fn uri(server: &StandingServer) -> String {
+fn uri(server: &StandingServer) -> String {
     format!("postgresql://{}@127.0.0.1:{}/{}", server::USER, server.port(), database(server))
 }
 
 /// The database to look at: the one with pgbench's tables, where there are any.
-pub fn database(server: &StandingServer) -> &'static str {
+fn database(server: &StandingServer) -> &'static str {
     match server.scale() {
         Some(_) => server::DATABASE,
         None => "postgres",
     }
+}
+
+/// How to connect to a running server, to read its log and to stop it; ends in a line for a shell.
+pub fn how_to_connect(server: &StandingServer) -> String {
+    let database = database(server);
+    let mut text = format!(
+        "PostgreSQL {} runs as process {}. To connect by TCP:\n  psql {}\n",
+        server.version(),
+        server.pid().map_or_else(|| "?".to_owned(), |pid| pid.to_string()),
+        uri(server)
+    );
+    if let Some(sockets) = server.socket_directory() {
+        text += &format!(
+            "By its Unix-domain socket:\n  psql -h {} -p {} -U postgres {database}\n",
+            sockets.display(),
+            server.port()
+        );
+    }
+    text += &format!(
+        "Log: {}\nTo stop: pgdyno server stop {}\n\nexport PGHOST=127.0.0.1 PGPORT={} PGUSER=postgres PGDATABASE={database}\n",
+        server.log().display(),
+        server.name(),
+        server.port()
+    );
+    text
 }

@@ -1,33 +1,81 @@
 //! One trial in a guest: runs as on the machine itself, on the server that was packed into the guest.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use collect::Host;
 use host::Cache;
+use machine::vm::Frame;
+use machine::vm::guest::{Guest, PROGRAM};
 use model::cell::Cell;
 use model::message::Interval;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Trial, TrialRecord};
+use store::{Store, StoreError};
 
+use crate::campaign_file::{CampaignFile, CampaignFileError, workloads_of};
 use crate::error::RunError;
+use crate::machines::{ORDER, RESULT};
 use crate::rig::LiveRig;
 use crate::schedule::NextTrial;
 use crate::servers::Servers;
 use crate::trial::{self, RunContext};
 
+/// Error of a guest's order.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The order can't be read, or the bundle can't be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The campaign is invalid.
+    #[error(transparent)]
+    Campaign(#[from] CampaignFileError),
+    /// A level of the cell is unknown.
+    #[error("the order does not have every level of its cell")]
+    UnknownLevel,
+    /// The trial could not be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The bundle could not be sent to the host.
+    #[error("the bundle can't be read: {0}")]
+    Send(#[from] io::Error),
+}
+
+/// Runs the trial of the order with this id, and sends its bundle to the host.
+///
+/// # Errors
+/// The order can't be read, the server is missing, or the bundle can't be written. Every other failure makes an invalid
+/// trial.
+pub fn run_order(guest: &Guest, id: &str, cache: &Cache) -> Result<(), OrderError> {
+    let orders = Store::existing(Path::new(ORDER))?;
+    let trial = orders.head(id)?;
+    let known = workloads_of(orders.trials()?.iter());
+    let text = trial.run.campaign_toml.clone();
+    let file = CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.seed, &known)?;
+    let cell = trial.cell.to_cell().ok_or(OrderError::UnknownLevel)?;
+    let order = Order { trial: &trial, cell, plan: file.plan, cache, program: Path::new(PROGRAM) };
+    let record = order.run(&|| guest.say(&Frame::Ready), |interval| {
+        // Without an interval, the host shows less progress.
+        guest.say(&Frame::Interval(serde_json::to_vec(interval).unwrap_or_default()));
+    })?;
+    let result = Path::new("/").join(RESULT);
+    Store::open(&result)?.write(&record)?;
+    Ok(guest.send(&result, RESULT)?)
+}
+
 /// A guest's order: the trial to run.
-pub struct Order<'a> {
+struct Order<'a> {
     /// The trial without results: its run, repeat, attempt, position and reason.
-    pub trial: &'a Trial,
+    trial: &'a Trial,
     /// Its cell.
-    pub cell: Cell,
+    cell: Cell,
     /// The plan of its campaign.
-    pub plan: Plan,
+    plan: Plan,
     /// The cache with the server.
-    pub cache: &'a Cache,
+    cache: &'a Cache,
     /// The program that becomes a driver process if called with `driver`: pgdyno itself.
-    pub program: &'a Path,
+    program: &'a Path,
 }
 
 impl Order<'_> {
@@ -35,7 +83,7 @@ impl Order<'_> {
     ///
     /// # Errors
     /// The server is missing; the driver process can't be started. Every other failure makes an invalid trial.
-    pub fn run(
+    fn run(
         mut self,
         on_ready: &dyn Fn(),
         mut on_interval: impl FnMut(&Interval),

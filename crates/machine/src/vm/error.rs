@@ -61,6 +61,9 @@ pub enum VmError {
         /// The last lines of what its kernel wrote.
         console: String,
     },
+    /// A step in the guest failed.
+    #[error("in the virtual machine: {0}")]
+    Guest(String),
     /// The user ended it.
     #[error("interrupted")]
     Interrupted,

@@ -1,6 +1,8 @@
 //! In the guest: the first process. It mounts what every system has, loads the modules that it was given, and does one
 //! job; then the machine is switched off.
 
+mod command;
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -1,25 +1,29 @@
 //! `pgdyno bench`: one load against a running server, and its report.
 
+mod errors;
+mod load;
+mod report;
+mod schedule;
+mod workload;
+
 use std::fs::OpenOptions;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use anyhow::Context;
-use bench::{
-    Conclusion, Define, ErrorOptions, ErrorRule, Interrupt, LiveView, Objective, Outcome, Plan, Report,
-    Request, ScheduleOptions, ScriptOptions, Spacing, WeightedName,
-};
-use clap::{Args, ValueEnum};
-use driver::{Engine, Stage, Think};
-use model::workload::Protocol;
-use runner::campaign_file::draw_seed;
+use bench::{Conclusion, Interrupt, LiveView, Outcome, Plan, Report, Request};
+use clap::Args;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::{Exit, Usage, print_error};
 use crate::interrupt;
 use crate::output::{in_colour, print};
 use crate::progress::LoadProgress;
+use errors::ErrorArgs;
+use load::LoadArgs;
+use report::{FormatName, ReportArgs};
+use schedule::ScheduleArgs;
+use workload::WorkloadArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,213 +51,28 @@ Exit codes: 0 ok; 1 error, all clients were aborted, or no rate meets the object
 #[command(disable_help_flag = true, after_help = EXAMPLES)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
-    scripts: ScriptArgs,
+    workload: WorkloadArgs,
 
     #[command(flatten)]
     load: LoadArgs,
 
     #[command(flatten)]
-    arrivals: ArrivalArgs,
+    schedule: ScheduleArgs,
 
     #[command(flatten)]
     errors: ErrorArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    report: ReportArgs,
 
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Workload")]
-struct ScriptArgs {
-    /// Scripts in pgbench's language: files, or built-in scripts by name; each is chosen in proportion to its weight
-    /// [default: the built-in tpcb-like]
-    #[arg(value_name = "SCRIPT[@WEIGHT]")]
-    scripts: Vec<WeightedName>,
-
-    /// Built-in script: tpcb-like, simple-update, select-only, or a unique beginning of the name
-    #[arg(short, long, value_name = "NAME[@WEIGHT]")]
-    builtin: Vec<WeightedName>,
-
-    /// Script file; - is standard input
-    #[arg(short, long, value_name = "FILE[@WEIGHT]")]
-    file: Vec<WeightedName>,
-
-    /// Value of the scripts' variable :NAME
-    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
-    define: Vec<Define>,
-
-    /// Value of :scale [default: for built-in scripts the number of rows in pgbench_branches, else 1]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    scale: Option<u32>,
-
-    /// Seed of all random numbers; the same seed sends the same statements as pgbench's --random-seed [default: drawn,
-    /// and reported]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-
-    /// Script to run once before the load, in a session of its own
-    #[arg(long, value_name = "FILE")]
-    setup: Option<PathBuf>,
-
-    /// Script to run once after the load, also after errors and Ctrl-C
-    #[arg(long, value_name = "FILE")]
-    teardown: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Load")]
-struct LoadArgs {
-    /// Clients: concurrent sessions
-    #[arg(short, long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    clients: u32,
-
-    /// Threads of the driver; one is enough unless a warning asks for more
-    #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
-    threads: u32,
-
-    /// Length of the measured window: 30s, 500ms, 5min; a plain number is seconds [default: 10s; the sum of the stages;
-    /// 5s a step of --find-max]
-    #[arg(short = 'T', long, value_name = "TIME", value_parser = bench::positive_duration)]
-    duration: Option<Duration>,
-
-    /// Transactions of each client, in place of a duration
-    #[arg(short = 't', long, value_name = "N", conflicts_with_all = ["duration", "warmup", "find_max"],
-          value_parser = clap::value_parser!(u64).range(1..))]
-    transactions: Option<u64>,
-
-    /// Load before the measured window [default: none; 1s a step of --find-max]
-    #[arg(long, value_name = "TIME", value_parser = bench::duration)]
-    warmup: Option<Duration>,
-
-    /// How statements are sent
-    #[arg(short = 'M', long, value_enum, default_value = "prepared", value_name = "PROTOCOL")]
-    protocol: ProtocolName,
-
-    /// Pause of a client between two transactions: 10ms, or a random time: 10ms..50ms
-    #[arg(long, value_name = "TIME[..TIME]", value_parser = bench::think_time)]
-    think: Option<Think>,
-
-    /// Each transaction has a connection of its own
-    #[arg(short = 'C', long)]
-    connect: bool,
-
-    /// The driver's event loop
-    #[arg(long, value_enum, default_value = "auto", value_name = "ENGINE")]
-    engine: EngineName,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ProtocolName {
-    /// As text, with the values in it
-    Simple,
-    /// Parsed each time
-    Extended,
-    /// Parsed once a session
-    Prepared,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum EngineName {
-    /// io_uring if it works, else epoll
-    Auto,
-    Epoll,
-    Uring,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    next_help_heading = "Open loop: transactions start when they are due, whether or not the server keeps up"
-)]
-struct ArrivalArgs {
-    /// Transactions per second of all clients together, such as 400/s
-    #[arg(long, value_name = "RATE", conflicts_with_all = ["stage", "find_max"], value_parser = bench::positive_rate)]
-    rate: Option<f64>,
-
-    /// A part of the schedule: 10s:200 at a rate, 10s:100..500 a ramp, 5s:0 a pause; one after the other
-    #[arg(long, value_name = "TIME:RATE[..RATE]", conflicts_with = "find_max", value_parser = bench::stage)]
-    stage: Vec<Stage>,
-
-    /// How they are spaced: poisson (at random, as of many independent users), uniform, or file:PATH with the times of
-    /// all arrivals, in seconds after the start, one a line [default: poisson]
-    #[arg(long, value_name = "SPACING")]
-    arrivals: Option<Spacing>,
-
-    /// Search for the highest rate that meets an objective: "p99 < 10ms", also p50 to p99.99, mean, max, "errors < 1%";
-    /// may be repeated
-    #[arg(long, value_name = "OBJECTIVE")]
-    find_max: Vec<Objective>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Errors")]
-struct ErrorArgs {
-    /// What to do about errors of a SQLSTATE, of a class (40) or all others (*): retry, count (as failed), reconnect, or
-    /// abort (the client) [default: 40001 and 40P01 retry, class 42 aborts, all others count]
-    #[arg(long, value_name = "STATE=ACTION")]
-    on_error: Vec<ErrorRule>,
-
-    /// Tries per transaction, the first included; 0 is without limit
-    #[arg(long, value_name = "N", default_value = "10")]
-    max_tries: u32,
-
-    /// Pause before a transaction is tried again; doubles each further time up to 64 times, and varies at random by half
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = bench::duration, hide_default_value = true)]
-    back_off: Duration,
-
-    /// Reconnect clients that lose their connection; their transactions count as failed
-    #[arg(long)]
-    reconnect: bool,
-
-    /// Transactions that take longer are late; in an open loop those that could only start later are skipped
-    #[arg(long, value_name = "TIME", value_parser = bench::positive_duration)]
-    latency_limit: Option<Duration>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Report")]
-struct OutputArgs {
-    /// Measure each statement of the scripts
-    #[arg(short = 'r', long)]
-    per_statement: bool,
-
-    /// Length of the intervals in JSON and the interval log; may be below a second
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bench::interval)]
-    interval: Duration,
-
-    /// How to print the report
-    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
-    format: FormatName,
-
-    /// File for the report, in place of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// File for the histograms of every interval, as an HdrHistogram interval log
-    #[arg(long, value_name = "FILE")]
-    hlog: Option<PathBuf>,
-
-    /// No live view
-    #[arg(short, long)]
-    quiet: bool,
-
-    /// Print help
-    #[arg(short = '?', long, action = clap::ArgAction::Help)]
-    help: Option<bool>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FormatName {
-    Table,
-    Json,
-}
-
 impl BenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let (output, format, quiet) = (self.output.output.clone(), self.output.format, self.output.quiet);
-        let plan = Plan::new(self.request()?).map_err(|error| Usage(format!("error: {error}")))?;
+        let (output, format, quiet) = (self.report.output.clone(), self.report.format, self.report.quiet);
+        let plan = Plan::new(self.request()?).map_err(Usage::from_error)?;
         if let Some(path) = &output {
             // A path that can't be written is reported before the load, not after it.
             let opened = OpenOptions::new().append(true).create(true).open(path);
@@ -286,52 +105,25 @@ impl BenchArgs {
     }
 
     fn request(self) -> Result<Request, Usage> {
-        let Self { scripts, load, arrivals, errors, output, connection } = self;
+        let Self { workload, load, schedule, errors, report, connection } = self;
         Ok(Request {
             connection: connection.resolve()?,
-            scripts: ScriptOptions {
-                named: scripts.scripts,
-                builtin: scripts.builtin,
-                files: scripts.file,
-                define: scripts.define,
-                scale: scripts.scale,
-                seed: scripts.seed.unwrap_or_else(draw_seed),
-                setup: scripts.setup,
-                teardown: scripts.teardown,
-            },
+            scripts: workload.into(),
             clients: load.clients,
             threads: load.threads,
             duration: load.duration,
             transactions: load.transactions,
             warmup: load.warmup,
-            protocol: match load.protocol {
-                ProtocolName::Simple => Protocol::Simple,
-                ProtocolName::Extended => Protocol::Extended,
-                ProtocolName::Prepared => Protocol::Prepared,
-            },
+            protocol: load.protocol.into(),
             think: load.think,
             connect: load.connect,
-            engine: match load.engine {
-                EngineName::Auto => Engine::Auto,
-                EngineName::Epoll => Engine::Epoll,
-                EngineName::Uring => Engine::Uring,
-            },
-            schedule: ScheduleOptions {
-                rate: arrivals.rate,
-                stages: arrivals.stage,
-                spacing: arrivals.arrivals,
-                objectives: arrivals.find_max,
-            },
-            errors: ErrorOptions {
-                rules: errors.on_error,
-                max_tries: errors.max_tries,
-                back_off: errors.back_off,
-                reconnect: errors.reconnect,
-            },
+            engine: load.engine.into(),
+            schedule: schedule.into(),
             latency_limit: errors.latency_limit,
-            per_statement: output.per_statement,
-            interval: output.interval,
-            interval_log: output.hlog,
+            errors: errors.into(),
+            per_statement: report.per_statement,
+            interval: report.interval,
+            interval_log: report.hlog,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `pgdyno compare`: did it change?
+//! `pgdyno compare`: whether two selections of trials differ.
 
 use analysis::compare::{Gate, Request, compare};
 use analysis::metric::Metric;
@@ -12,16 +12,16 @@ use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
-/// Say whether something changed between two selections of trials, cell by cell
+/// Compare selections of trials, cell by cell
 ///
 /// The first selector is the baseline, each other one a variant that is compared with it. A selector is a list of
-/// FACTOR=LEVEL, run:ID, campaign:NAME (its latest run), tag:NAME and latest (the latest run), with commas between
-/// them; or of trials' ids. Cells stand side by side that are alike in all factors that the selectors do not name;
-/// those that only one side has are listed, and never averaged.
+/// FACTOR=LEVEL, run:ID, campaign:NAME (its latest run), tag:NAME and latest (the latest run), separated by commas, or of
+/// trial ids. Cells are compared if they are the same in all factors that the selectors do not name; cells of only one
+/// side are listed. Cells are never averaged.
 ///
 /// Each cell gets the ratio of geometric means with its 95% interval, p adjusted over all cells of the metric, the
 /// class of both sides, and a verdict; docs/statistics.md has the rules. Invalid trials are not used, suspect ones
-/// are; both are said.
+/// are; both are reported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,26 +34,24 @@ Examples:
   pgdyno compare server=17 server=18 --metric cpu_per_transaction --metric pg.wal.bytes
   pgdyno compare server=17 server=18 --format json | jq '.metrics[].cells[] | {cell, ratio, verdict}'
 
-Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no trial that may be \
-used.")]
+Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial.")]
 pub(crate) struct CompareArgs {
-    /// What to compare with
+    /// Baseline of the comparison
     #[arg(value_name = "BASELINE")]
     baseline: Selector,
 
-    /// What to compare
+    /// Variants to compare with the baseline
     #[arg(value_name = "VARIANT", required = true)]
     variants: Vec<Selector>,
 
-    /// Compare this: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
+    /// Metric to compare: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
     /// cpu_per_transaction (the server's), wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads,
     /// blocks.hit_ratio, blocks.writes, blocks.visited, or a collected metric by its name in docs/metrics.md, as in
-    /// pg.wal.bytes or role.run_us{checkpointer}; may be given several times [default: tps]
+    /// pg.wal.bytes or role.run_us{checkpointer}; may be repeated [default: tps]
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<Metric>,
 
-    /// Exit with 3 where a cell changed beyond this, such as 'tps < -5%' or 'latency.p99 > 10%'; may be given several
-    /// times
+    /// Exit with 3 if a cell changed by more than this, such as 'tps < -5%' or 'latency.p99 > 10%'; may be repeated
     #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true)]
     gates: Vec<Gate>,
 
@@ -83,7 +81,7 @@ impl CompareArgs {
             format => print(&text(&compared, format, terminal()))?,
         }
         if self.format.get() == Format::Csv {
-            // The others have it in their data.
+            // The other formats have the gates in their data.
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         Ok(Exit::from_gates(compared.hits_a_gate(), compared.is_invalid()))

@@ -1,4 +1,4 @@
-//! `pgdyno dataset`: data sets that were filled, and what they take.
+//! `pgdyno dataset`: filled data sets and their sizes.
 
 use clap::{ArgGroup, Args, Subcommand};
 use host::Cache;
@@ -9,21 +9,21 @@ use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use report::datasets::List;
 
-/// List and remove the data sets that trials begin with
+/// List and remove data sets
 ///
-/// A data set is a data directory with pgbench's tables, and what a workload's setup makes, filled once for a server, its
-/// initdb options, a scale and that setup, and copied for each trial: by sharing blocks where the file system can (XFS,
-/// Btrfs), else block by block. `pgdyno run` and `pgdyno server start --scale` make the data sets that they need; removing
-/// one costs the time of filling it again, nothing else.
+/// A data set is a data directory with pgbench's tables and those of a workload's setup, filled once for a server, its
+/// initdb options, a scale and that setup, and copied for each trial: by sharing blocks if the file system supports that
+/// (XFS, Btrfs), else block by block. `pgdyno run` and `pgdyno server start --scale` create the data sets that they need; a
+/// removed data set only costs the time of filling it again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno dataset list\n  \
                         pgdyno dataset remove --scale 1000\n  \
                         PGDYNO_DATASETS_MAX=50GB pgdyno run campaign.toml\n\n\
                         Environment:\n  \
-                        PGDYNO_CACHE         where everything lives\n  \
-                        PGDYNO_DATASETS_MAX  most that data sets may take together, such as 50GB: before one is made,\n                       \
-                        those used longest ago are removed, unless they are in use [default: no limit]")]
+                        PGDYNO_CACHE         directory of the cache\n  \
+                        PGDYNO_DATASETS_MAX  limit of the size of all data sets, such as 50GB: before one is created,\n                       \
+                        the least recently used are removed, unless they are in use [default: no limit]")]
 pub(crate) struct DatasetArgs {
     #[command(subcommand)]
     command: Command,
@@ -37,8 +37,7 @@ enum Command {
 
 /// List data sets: server, initdb options, scale, workload, size, when made and last used
 ///
-/// Sizes are of the files, in units of 1000. Those marked as outdated were made by an older pgdyno and are not used any
-/// more.
+/// Sizes are of the files, in units of 1000. Outdated data sets were made by an older pgdyno and are no longer used.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno dataset list\n  \
@@ -50,29 +49,29 @@ struct ListArgs {
 
 /// Remove data sets
 ///
-/// By name, as `pgdyno dataset list` shows it, or by server and scale: with both, only those are removed to which both
-/// apply. What a pgdyno that runs is using stays. Trials that were measured are in the store and are not touched.
+/// By name, as in `pgdyno dataset list`, or by server and scale; with both, only data sets that match both. Data sets in use
+/// are not removed. Trials are in the store and are not touched.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 #[command(after_help = "Examples:\n  \
                         pgdyno dataset remove 18.6-scale-10-v2\n  \
                         pgdyno dataset remove --server 16 --scale 100\n  \
                         pgdyno dataset remove --all\n\n\
-                        Exit codes: 0 removed, 1 some are in use or could not be removed, 2 there are none of these.")]
+                        Exit codes: 0 removed, 1 some are in use or could not be removed, 2 there is no such data set.")]
 struct RemoveArgs {
     /// Names
     #[arg(value_name = "NAME", group = "what", conflicts_with_all = ["server", "scale", "all"])]
     names: Vec<String>,
 
-    /// Those of this server: a major (18, 9.6), a full version (16.4) or another name in the list's column
+    /// Data sets of a server: a major (18, 9.6), a full version (16.4) or another name in the list's column
     #[arg(long, value_name = "SERVER", group = "what")]
     server: Option<String>,
 
-    /// Those of this scale
+    /// Data sets of a scale
     #[arg(long, value_name = "SCALE", group = "what", value_parser = clap::value_parser!(u32).range(1..))]
     scale: Option<u32>,
 
-    /// All of them
+    /// All data sets
     #[arg(long, group = "what", conflicts_with_all = ["server", "scale"])]
     all: bool,
 }
@@ -101,7 +100,7 @@ impl ListArgs {
 impl RemoveArgs {
     fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let mut exit = Exit::Ok;
-        for template in self.chosen(server::templates(cache)?)? {
+        for template in self.selected(server::templates(cache)?)? {
             let (name, bytes) = (template.name().to_owned(), template.bytes());
             match template.remove(cache) {
                 Ok(()) => print(&format!("removed {name} ({})\n", report::datasets::size(bytes)))?,
@@ -114,22 +113,22 @@ impl RemoveArgs {
         Ok(exit)
     }
 
-    /// Every name must be one; of the rest there must be some.
-    fn chosen(&self, all: Vec<Template>) -> anyhow::Result<Vec<Template>> {
+    /// The data sets to remove; each name must exist, and the other options match at least one.
+    fn selected(&self, all: Vec<Template>) -> anyhow::Result<Vec<Template>> {
         let none = |wanted: String| Usage(format!("error: {}", server::Error::NoDataset { wanted }));
         if let Some(name) = self.names.iter().find(|&name| !all.iter().any(|one| one.name() == name)) {
             return Err(none(name.clone()).into());
         }
-        let chosen: Vec<Template> = all.into_iter().filter(|template| self.is_meant(template)).collect();
-        if chosen.is_empty() && !self.all {
+        let selected: Vec<Template> = all.into_iter().filter(|template| self.matches(template)).collect();
+        if selected.is_empty() && !self.all {
             let server = self.server.iter().map(|server| format!("of the server {server}"));
             let scale = self.scale.iter().map(|scale| format!("of scale {scale}"));
             return Err(none(server.chain(scale).collect::<Vec<_>>().join(" ")).into());
         }
-        Ok(chosen)
+        Ok(selected)
     }
 
-    fn is_meant(&self, template: &Template) -> bool {
+    fn matches(&self, template: &Template) -> bool {
         if !self.names.is_empty() {
             return self.names.iter().any(|name| name == template.name());
         }

@@ -1,4 +1,4 @@
-//! `pgdyno doctor`: whether this machine is fit to measure on.
+//! `pgdyno doctor`: whether this machine is fit for measurements.
 
 mod noise;
 
@@ -16,22 +16,22 @@ use rustix::termios::tcgetwinsize;
 use crate::exit::Exit;
 use crate::output::{FormatArg, in_colour, note, print, print_json};
 
-/// How long the machine is watched, and how long its disk is tried at most.
-const WATCHED: Duration = Duration::from_secs(2);
+/// Time of observation, and longest time of the disk test.
+const OBSERVATION: Duration = Duration::from_secs(2);
 
-/// Say whether this machine is fit to measure on
+/// Check whether this machine is fit for measurements
 ///
-/// Looks at processors, memory, disk and kernel, watches for two seconds what else runs, and times small writes in
-/// the cache, where servers' data will be. Each check is ok, warn (figures will be noisier, or other than
-/// elsewhere), bad (figures can't be trusted) or unknown, with what was seen and what to do about it. Nothing is changed.
+/// Inspects processors, memory, disk and kernel, observes other processes for two seconds, and times small writes in the
+/// cache, where servers have their data. Each check is ok, warn (results will be noisier, or not comparable with other
+/// machines), bad (results can't be trusted) or unknown, with evidence and advice. Nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno doctor\n  \
                         pgdyno doctor --noise --runs 20\n  \
                         pgdyno doctor --format json | jq -r '.checks[] | select(.state == \"bad\") | .evidence'\n\n\
-                        Exit codes: 0 nothing is bad, 1 error, 4 something is bad.")]
+                        Exit codes: 0 no check is bad, 1 error, 4 a check is bad.")]
 pub(crate) struct DoctorArgs {
-    /// Measure the same cells again and again, compare them with themselves, and say which change can be seen here
+    /// Measure the same cells repeatedly, compare them with themselves, and show which changes can be detected here
     #[arg(long)]
     noise: bool,
 
@@ -45,9 +45,9 @@ pub(crate) struct DoctorArgs {
 impl DoctorArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         if self.noise {
-            return noise::run(&self.noise_args, self.format.get());
+            return self.noise_args.run(self.format.get());
         }
-        let facts = look()?;
+        let facts = observe()?;
         let checks = diagnose::fitness(&facts);
         let worst = checks.iter().map(|check| check.state).max().unwrap_or(State::Unknown);
         match self.format.get() {
@@ -59,12 +59,12 @@ impl DoctorArgs {
     }
 }
 
-fn look() -> anyhow::Result<Facts> {
+fn observe() -> anyhow::Result<Facts> {
     let cache = Cache::open()?;
     if std::io::stderr().is_terminal() {
-        note(&format!("watching the machine for {} s …", WATCHED.as_secs()));
+        note(&format!("observing the machine for {} s …", OBSERVATION.as_secs()));
     }
-    let mut facts = collect::fitness(cache.directory(), WATCHED);
+    let mut facts = collect::fitness(cache.directory(), OBSERVATION);
     if std::io::stderr().is_terminal() {
         note("\r\x1b[K");
     }
@@ -72,12 +72,12 @@ fn look() -> anyhow::Result<Facts> {
     Ok(facts)
 }
 
-/// Width where standard output is no terminal, and the most that is comfortable to read.
+/// Width without a terminal, and the largest width.
 const WIDTH: usize = 100;
-/// Width below which nothing is wrapped any more.
+/// Width below which text is not wrapped.
 const LEAST_WIDTH: usize = 60;
 
-/// The style that fits standard output: colours on a terminal, unless `NO_COLOR` is set (no-color.org) or it has none.
+/// The style of standard output: colours on a terminal unless `NO_COLOR` is set (no-color.org).
 fn style_of_stdout() -> Style {
     let columns = tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
     let width = if columns == 0 { WIDTH } else { columns.clamp(LEAST_WIDTH, WIDTH) };

@@ -15,7 +15,7 @@ impl DriverArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match driver::serve(io::stdin(), io::stdout()) {
             Ended::Finished => Ok(Exit::Ok),
-            // The runner has been told why, or is gone.
+            // The runner knows the reason, or has ended.
             Ended::Failed | Ended::Abandoned => Ok(Exit::Error),
         }
     }

@@ -1,4 +1,4 @@
-//! `pgdyno explain`: where the time goes.
+//! `pgdyno explain`: where the time of transactions goes.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
-/// Say where the time of a transaction goes, and what limits it
+/// Show where the time of transactions goes, and what limits throughput
 ///
-/// Takes the mean latency of a trial's transactions apart: driver, network and wake-up, the server's sessions on CPUs and
-/// waiting for them, locks, I/O, WAL flush, and what nobody can explain. The parts add up to what was measured. What they,
-/// the server's log and the machine's figures point to is named in one sentence, with the figures behind it, what to try
-/// next, and how much it is to be trusted.
+/// Divides the mean latency of a trial's transactions into components: driver, network and wake-up, the server's sessions on
+/// CPUs and waiting for them, locks, I/O, WAL flush, and an unexplained rest. The components add up to the measured latency.
+/// Causes found from them, the server's log and the machine's metrics are reported with their evidence, what to try next,
+/// and a confidence.
 ///
-/// Of a cell, its trials' parts are averaged, and what most of them have in common is named. Of two, it says where the time
-/// of the second went.
+/// For a cell, the components of its trials are averaged, and the causes of most of them reported. For two, the difference
+/// is divided into components.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   pgdyno explain 01KAK3W8                           a trial, by the beginning of its id
   pgdyno explain clients=8,server=18                a cell of the latest run: all its usable trials
   pgdyno explain clients=8,server=13 clients=8,server=18
-                                                    where the time of the second went
+                                                    where the difference in time comes from
   pgdyno explain --timeline --format csv            the latest trial, second by second
   pgdyno explain --format json | jq -r '.explained[0].causes[] | [.name, .share] | @tsv'")]
 pub(crate) struct ExplainArgs {
@@ -39,8 +39,8 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
     what: Vec<Selector>,
 
-    /// Of one trial, print a row for each second instead: transactions beside CPU, checkpoints, buffers written by whom,
-    /// WAL, disks, and what happened
+    /// Print a row for each second of one trial instead: transactions, CPU, checkpoints, buffers by writer, WAL, disks and
+    /// events
     #[arg(long)]
     timeline: bool,
 

@@ -1,4 +1,4 @@
-//! `pgdyno export`: the store as flat tables in files.
+//! `pgdyno export`: trials as flat tables in files.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -16,36 +16,36 @@ use crate::store_arg::StoreArg;
 
 /// Write trials as flat tables: Parquet, CSV or JSON, for DuckDB, pandas and the like
 ///
-/// The tables: runs, trials (one row a trial with the levels of all factors, figures and validity), cells (what their
-/// trials come to), intervals (each second of the load), scripts (each second by script), series (readings of metrics),
-/// waits, events and statements. docs/export.md has every column; names carry units, and do not change.
+/// The tables: runs, trials (one row a trial with the levels of all factors, figures and validity), cells (summaries of
+/// their trials), intervals (each second of the load), scripts (each second by script), series (readings of metrics),
+/// waits, events and statements. docs/export.md has every column; names include units, and do not change.
 ///
-/// Without a selector it is all of the store; `latest` is the latest run. Invalid trials are among them: filter by the
-/// column `validity`. Files are written under temporary names, and are there when all of them are whole.
+/// Without a selector, all trials are exported; `latest` is the latest run. Invalid trials are included: filter by the
+/// column `validity`. Files are written under temporary names and renamed when all are complete.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pgdyno export -o tables                             all of the store: tables/trials.parquet and eight more
-  pgdyno export latest --table trials -o trials.csv   one table of the latest run; the format is the file's
+  pgdyno export -o tables                             all trials: tables/trials.parquet and eight more
+  pgdyno export latest --table trials -o trials.csv   one table of the latest run; format by the extension
   pgdyno export campaign:upgrade --table cells --table intervals --format csv -o upgrade
   pgdyno export latest --table trials --format json -o - | jq .tps
 
-Exit codes: 0 all is written, 1 error, 130 interrupted; nothing is left of files that are not whole.")]
+Exit codes: 0 all is written, 1 error, 130 interrupted; no incomplete file is left.")]
 pub(crate) struct ExportArgs {
-    /// Trials, as FACTOR=LEVEL, run:ID, campaign:NAME (all its runs), tag:NAME or latest with commas between them, or as
-    /// ids; those that any selector selects [default: all of the store]
+    /// Trials, as FACTOR=LEVEL, run:ID, campaign:NAME (all its runs), tag:NAME or latest, separated by commas, or as ids;
+    /// the union of all selectors [default: all trials in the store]
     #[arg(value_name = "SELECTOR")]
     selectors: Vec<Selector>,
 
-    /// Directory for the tables, which is made where there is none; with one --table, the file (- is standard output)
+    /// Directory for the tables, created if needed; with one --table, the file (- is standard output)
     #[arg(short, long, value_name = "DIR|FILE")]
     output: PathBuf,
 
-    /// Format of the files [default: by the file's ending, else parquet]
+    /// Format of the files [default: by the file's extension, else parquet]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<FormatName>,
 
-    /// Write this table; may be given several times [default: all]
+    /// Table to write; may be repeated [default: all]
     #[arg(long = "table", value_enum, value_name = "TABLE")]
     tables: Vec<TableName>,
 
@@ -57,9 +57,9 @@ pub(crate) struct ExportArgs {
 enum FormatName {
     /// Apache Parquet
     Parquet,
-    /// Comma-separated values, RFC 4180; null is nothing, empty text is ""
+    /// Comma-separated values, RFC 4180; null is an empty field, empty text is ""
     Csv,
-    /// JSON, an object a line
+    /// JSON, one object a line
     Json,
 }
 
@@ -120,7 +120,7 @@ impl ExportArgs {
                 note("interrupted: nothing was written\n");
                 Ok(Exit::Interrupted)
             }
-            // A reader of standard output that goes away (`| head`) is not an error.
+            // A reader of standard output that closes it (`| head`) is not an error.
             Err(error) if error.is_broken_pipe() => Ok(Exit::Ok),
             Err(error) => Err(error.into()),
         }
@@ -140,7 +140,7 @@ impl ExportArgs {
             || (!self.output.is_dir() && (by_ending.is_some() || self.output.exists()));
         if let (true, [first, second, ..]) = (is_file, tables.as_slice()) {
             return Err(Usage(format!(
-                "error: {} is one file, and there are several tables ({}, {}, …): name one by --table, or a directory",
+                "error: {} is one file, and there are several tables ({}, {}, …): name one with --table, or a directory",
                 self.output.display(),
                 first.name(),
                 second.name()

@@ -1,4 +1,4 @@
-//! `pgdyno history`: when did it change?
+//! `pgdyno history`: when a metric changed.
 
 use analysis::compare::Gate;
 use analysis::history::{Decision, Over, Request, history};
@@ -14,15 +14,15 @@ use crate::git;
 use crate::output::{FormatArg, in_colour, note, print, print_json};
 use crate::store_arg::StoreArg;
 
-/// Say when something changed, over versions, commits, kernels or dates
+/// Find when a metric changed, over versions, commits, kernels or dates
 ///
-/// Each cell is a series: one point a step, the median of its runs. Where its level changes more than chance would have
-/// it is a change point, with the two steps that it lies between, its effect and p; what changes together in several
-/// cells is one shift. At least 10 steps are needed; docs/statistics.md has the rules, docs/history.md the rest.
+/// Each cell is a series with one point a step: the median of its runs. A change point is where the level changes more than
+/// by chance; it has the two steps around it, its effect and p. Change points of several cells at the same step are one
+/// shift. At least 10 steps are needed; docs/statistics.md has the rules, docs/history.md the rest.
 ///
-/// A selector is a list of FACTOR=LEVEL, run:ID, campaign:NAME (here: all its runs), tag:NAME and latest, with commas
-/// between them, or of trials' ids; without one, all trials of the store are meant. Invalid trials are not used, suspect
-/// ones are; both are said.
+/// A selector is a list of FACTOR=LEVEL, run:ID, campaign:NAME (here: all its runs), tag:NAME and latest, separated by
+/// commas, or of trial ids; without one, all trials in the store are selected. Invalid trials are not used, suspect ones
+/// are; both are reported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,54 +34,51 @@ Examples:
   pgdyno history tps --over version --accept 18.2 --note 'the price of the fix of CVE-2026-0001'
   pgdyno history tps --over date --format json | jq -r '.shifts[].said'
 
-Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no trial that may be \
-used.")]
+Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial.")]
 pub(crate) struct HistoryArgs {
-    /// Of this: tps, latency.mean, latency.p50, latency.p95, latency.p99, cpu_per_transaction,
+    /// Metric: tps, latency.mean, latency.p50, latency.p95, latency.p99, cpu_per_transaction,
     /// wal_bytes_per_transaction, blocks.logical_reads and the like (docs/compare.md), or a collected metric by its name in docs/metrics.md
     #[arg(value_name = "METRIC")]
     metric: Metric,
 
-    /// Of these trials [default: all]
+    /// Trials [default: all]
     #[arg(value_name = "SELECTOR")]
     selector: Option<Selector>,
 
-    /// What the steps are
+    /// Steps of the history
     #[arg(long, value_enum, value_name = "WHAT")]
     over: OverName,
 
-    /// Take each figure relative to that of the same run's cell which has these levels and is like it in all others: what
-    /// moves both, such as a machine that gets slower, is not in the ratio
+    /// Divide each figure by that of the same run's cell that has these levels and is the same in all others: changes of
+    /// both, such as a slower machine, cancel
     #[arg(long, value_name = "LEVELS")]
     control: Option<Selector>,
 
-    /// Leave out a step, such as a build that was broken; may be given several times
+    /// Leave out a step, such as a broken build; may be repeated
     #[arg(long, value_name = "STEP")]
     without: Vec<String>,
 
-    /// Exit with 3 where a cell shifted beyond this and nobody accepted it, such as 'tps < -5%'; may be given several
-    /// times
+    /// Exit with 3 if a cell has an unaccepted shift of more than this, such as 'tps < -5%'; may be repeated
     #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true)]
     gates: Vec<Gate>,
 
-    /// Gates look at shifts in the newest N steps alone. A shift takes two steps after it to be found
+    /// Apply gates only to shifts in the newest N steps. A shift is found two steps later at the earliest
     #[arg(long, value_name = "N", requires = "gates")]
     newest: Option<usize>,
 
-    /// Accept what shifted with this step, in the cells that are selected: it is shown as accepted from then on, and
-    /// hits no gate
+    /// Accept the shifts at this step in the selected cells: they are shown as accepted and hit no gate
     #[arg(long, value_name = "STEP", requires = "note", conflicts_with = "withdraw")]
     accept: Option<String>,
 
-    /// Why it is accepted
+    /// Reason for accepting
     #[arg(long, value_name = "TEXT", requires = "accept")]
     note: Option<String>,
 
-    /// Who accepts it
+    /// Name of the person who accepts
     #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true)]
     by: Option<String>,
 
-    /// Take back that this step was accepted
+    /// Withdraw the acceptance of this step
     #[arg(long, value_name = "STEP")]
     withdraw: Option<String>,
 
@@ -94,13 +91,13 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OverName {
-    /// The server's own version
+    /// The server's version
     Version,
-    /// The `ref` of servers that were built from git, in the order of its history where the repository is there
+    /// The `ref` of servers built from git, in the order of the history if the repository is available
     Commit,
-    /// The kernel, as the factor or the machine has it
+    /// The kernel of the factor, else of the machine
     Kernel,
-    /// A step is a run
+    /// The run
     Date,
 }
 
@@ -140,7 +137,7 @@ impl HistoryArgs {
             format => print(&text(&history, format, format == Format::Table && in_colour()))?,
         }
         if self.format.get() == Format::Csv {
-            // The others have it in their data.
+            // The other formats have the gates in their data.
             note(&gates_in_words(&history).iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         Ok(Exit::from_gates(history.hits_a_gate(), history.is_invalid()))
@@ -152,7 +149,7 @@ impl HistoryArgs {
             (Some(at), _) => {
                 let note = self.note.as_deref().unwrap_or_default().trim();
                 if note.is_empty() {
-                    return Err(Usage("error: the note is empty: say why it is accepted".to_owned()));
+                    return Err(Usage("error: the note is empty: give the reason for accepting".to_owned()));
                 }
                 Ok(Some(Decision::Accept { at: at.clone(), note: note.to_owned(), by }))
             }

@@ -1,4 +1,4 @@
-//! `pgdyno kernel`: kernels to measure on.
+//! `pgdyno kernel`: kernels for measurements.
 
 mod boot;
 
@@ -21,10 +21,10 @@ use runner::reboots::Restored;
 ///
 /// A kernel is named as in a campaign: by a version of Linux, such as 6.12; by a Debian package, such as
 /// linux-image-6.12.9-cloud-amd64, or a glob of packages, such as 'linux-image-6.12.*-cloud-amd64'; or by the path of a
-/// bzImage or of a kernel tree that was built, which has a / in it. Packages are got by this machine's apt, and unpacked into
+/// bzImage or of a built kernel tree, which contains a /. Packages are downloaded by this machine's apt and unpacked into
 /// the cache; nothing is installed.
 ///
-/// What a name was resolved to stays, and needs no network any more, until `pgdyno kernel fetch` asks for a newer one.
+/// A name stands for the same kernel, without a network, until `pgdyno kernel fetch` updates it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel fetch 6.1 6.12\n  \
@@ -33,7 +33,7 @@ use runner::reboots::Restored;
                         pgdyno kernel list\n  \
                         pgdyno kernel remove 6.1\n\n\
                         Environment:\n  \
-                        PGDYNO_CACHE  where everything lives")]
+                        PGDYNO_CACHE  directory of the cache")]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
     command: Command,
@@ -48,10 +48,10 @@ enum Command {
     Restore(RestoreArgs),
 }
 
-/// List the kernels that were fetched: labels, release, package, size
+/// List fetched kernels: labels, release, package, size
 ///
-/// A label is what a campaign or `pgdyno kernel fetch` asked for; it stands for the same kernel until it is fetched
-/// again. Sizes are of the files, in units of 1000.
+/// A label is the name in a campaign or in `pgdyno kernel fetch`; it stands for the same kernel until it is fetched again.
+/// Sizes are of the files, in units of 1000.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel list\n  \
@@ -61,39 +61,39 @@ struct ListArgs {
     format: FormatArg,
 }
 
-/// Fetch kernels, the newest that there are
+/// Fetch the newest kernels
 ///
-/// Asks apt anew, also where there is a kernel of this label already: if there is a newer one, the label stands for
-/// that from then on, and the older one stays until it is removed. Without apt, what is there already is used. A path is
-/// only checked: such a kernel is used where it is. Interrupting it leaves nothing half-done, and several may run at once.
+/// Asks apt for the newest kernel of each label, which then stands for it; older kernels stay until they are removed. Without
+/// apt, fetched kernels are used. Paths are only checked: such kernels are used in place. An interrupted fetch leaves
+/// nothing behind, and several may run at once.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel fetch 6.1 6.12\n  \
                         pgdyno kernel fetch linux-image-cloud-amd64\n  \
                         apt-get update && pgdyno kernel fetch 6.12\n\n\
-                        Exit codes: 0 all are there, 1 one could not be fetched, 2 there is no such kernel.")]
+                        Exit codes: 0 all are fetched, 1 one could not be fetched, 2 there is no such kernel.")]
 struct FetchArgs {
     /// Version, Debian package, glob of packages, or path
     #[arg(value_name = "LABEL", required = true)]
     labels: Vec<String>,
 }
 
-/// Leave the machine as `pgdyno run --kernels-by-reboot` found it
+/// Restore the machine to its state before `pgdyno run --kernels-by-reboot`
 ///
-/// Takes away the systemd unit that goes on after boots and the boot loader's entry, and ends the walk through kernels; what was
-/// measured stays, and `pgdyno resume --kernels-by-reboot` goes on with it. Where there is nothing to be put back, nothing is done.
+/// Removes the systemd unit that continues after boots and the boot loader's entry, and stops booting kernels. Trials stay,
+/// and `pgdyno resume --kernels-by-reboot` continues the run. Without anything to restore, nothing is done.
 #[derive(Debug, Args)]
 struct RestoreArgs {}
 
 /// Remove fetched kernels
 ///
-/// By a label as it was fetched, or by a package's name; all labels that stand for it go with it. What a pgdyno that runs
-/// is using stays. Trials that were measured are in the store and are not touched.
+/// By a label or a package's name; all labels of a removed kernel are removed, too. Kernels in use are not removed. Trials
+/// are in the store and are not touched.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel remove 6.1\n  \
                         pgdyno kernel remove linux-image-6.12.9-cloud-amd64\n\n\
-                        Exit codes: 0 removed, 1 one is in use or could not be removed, 2 there is none of these.")]
+                        Exit codes: 0 removed, 1 one is in use or could not be removed, 2 there is no such kernel.")]
 struct RemoveArgs {
     /// Labels or packages
     #[arg(value_name = "LABEL", required = true)]
@@ -102,24 +102,26 @@ struct RemoveArgs {
 
 impl KernelArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.go().map_err(|error| match error.downcast_ref::<machine::Error>() {
-            Some(target) if is_usage(target) => Usage(format!("error: {target}")).into(),
+        self.command.run().map_err(|error| match error.downcast_ref::<machine::Error>() {
+            Some(error) if is_usage(error) => Usage::from_error(error).into(),
             _ => error,
         })
     }
+}
 
-    fn go(self) -> anyhow::Result<Exit> {
+impl Command {
+    fn run(self) -> anyhow::Result<Exit> {
         let cache = Cache::open()?;
         let left = machine::sweep(&cache)?.len();
         if left > 0 {
-            note(&format!("removed {left} kernels that a killed pgdyno had fetched in part\n"));
+            note(&format!("removed {left} partially fetched kernels of a killed pgdyno\n"));
         }
-        match self.command {
-            Command::Boot(args) => args.run(&cache),
-            Command::List(args) => args.run(&cache),
-            Command::Fetch(args) => args.run(&cache),
-            Command::Remove(args) => args.run(&cache),
-            Command::Restore(RestoreArgs {}) => restore(),
+        match self {
+            Self::Boot(args) => args.run(&cache),
+            Self::List(args) => args.run(&cache),
+            Self::Fetch(args) => args.run(&cache),
+            Self::Remove(args) => args.run(&cache),
+            Self::Restore(RestoreArgs {}) => restore(),
         }
     }
 }
@@ -140,7 +142,7 @@ fn restore() -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Errors of what was asked for.
+/// Whether a request is wrong: nothing was begun.
 fn is_usage(error: &machine::Error) -> bool {
     matches!(
         error,
@@ -170,14 +172,14 @@ impl FetchArgs {
         for label in &self.labels {
             let fetched = machine::fetch_kernel(cache, label, &here, &bar)?;
             bar.clear();
-            print(&said(label, &fetched))?;
+            print(&outcome(label, &fetched))?;
         }
         Ok(Exit::Ok)
     }
 }
 
-/// What came of fetching a kernel.
-fn said(label: &str, fetched: &Fetched) -> String {
+/// The kernel that a label stands for, and the one before.
+fn outcome(label: &str, fetched: &Fetched) -> String {
     let Fetched { kernel, before } = fetched;
     if label.contains('/') {
         return format!(

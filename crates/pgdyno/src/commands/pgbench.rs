@@ -15,19 +15,19 @@ use crate::interrupt;
 
 /// Be pgbench: its options, scripts, output and logs, on pgdyno's driver
 ///
-/// `pgdyno pgbench --help` shows the options; docs/pgbench-differences.md says what is different and why. Called by the
-/// name pgbench, pgdyno is pgbench too.
+/// `pgdyno pgbench --help` shows the options; docs/pgbench-differences.md lists the differences and their reasons. pgdyno
+/// called by the name pgbench is the same.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct PgbenchArgs {
-    /// As pgbench takes them
+    /// Options of pgbench
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
     args: Vec<OsString>,
 }
 
 impl PgbenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        // As they were written: a `--` among them is pgbench's, which `args` has lost.
+        // The raw arguments: `args` has lost a `--`, which is pgbench's.
         Ok(Exit::Code(run(env::args_os().skip(2).collect())))
     }
 }

@@ -1,33 +1,35 @@
-//! `pgdyno power`: how many runs it takes.
+//! `pgdyno power`: the number of runs that a comparison needs.
 
-use analysis::power::{ALPHA, CellNoise, DEFAULT_EFFECTS, POWER, Question, noise_of, noise_on};
+use std::ops::RangeInclusive;
+
+use analysis::power::{ALPHA, DEFAULT_EFFECTS, POWER, Question, SelectedNoise};
 use analysis::select::Selector;
 use clap::Args;
-use model::units::Share;
+use model::units::{NotAShare, Share};
 use plaintext::table::Format;
 use report::power::text;
 use runner::HostContext;
 use store::Store;
 
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::{RunArg, StoreArg};
 
-/// Say how many runs it takes to find a change, at the noise of this machine
+/// Compute how many runs detect a change, at the noise of this machine
 ///
-/// The noise is how much the runs of a cell spread. It is that of the cells of the store that were measured on this host,
-/// each from its latest run with at least three usable trials; or of those that are selected; or it is given. Told are the
-/// runs a side that find a change of throughput, by one comparison and in two stages, and the smallest change that some
-/// runs find, for the median and the worst of the cells. Unstable cells are named: no number of runs helps these.
+/// Noise is the spread of a cell's runs. By default, the noise is that of all cells measured on this host, each from its
+/// latest run with at least three usable trials; a selector names others, and --noise gives a value. Prints, for the
+/// median and the worst cell, the runs a side that detect a change of throughput in one comparison and in two stages, and
+/// the smallest change that a number of runs detects. Unstable cells are listed: more runs do not help them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pgdyno power                                  at the noise of all cells that were measured here
+  pgdyno power                                  at the noise of all cells measured here
   pgdyno power --effect 3% clients=16           of the latest run's cells with 16 clients
   pgdyno power --noise 2%
   pgdyno power --campaign versions --format json | jq '.noises[] | {of, noise, effects}'")]
 pub(crate) struct PowerArgs {
-    /// Of these trials only: a selector as in `pgdyno compare` (FACTOR=LEVEL, run:ID, campaign:NAME, tag:NAME, latest, or
+    /// Only these trials: a selector as in `pgdyno compare` (FACTOR=LEVEL, run:ID, campaign:NAME, tag:NAME, latest, or
     /// ids)
     #[arg(value_name = "SELECTOR")]
     selector: Option<Selector>,
@@ -35,19 +37,19 @@ pub(crate) struct PowerArgs {
     #[command(flatten)]
     run: RunArg,
 
-    /// At this noise, whatever was measured
+    /// Noise to assume instead of measured noise
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["selector", "RunArg"])]
     noise: Option<Share>,
 
-    /// The change of throughput that is to be found, up or down; may be given several times [default: 1%, 2%, 5%, 10%]
+    /// Change of throughput to detect, up or down; may be repeated [default: 1%, 2%, 5%, 10%]
     #[arg(long = "effect", value_name = "SHARE")]
     effects: Vec<Share>,
 
-    /// The share of changes that is to be found
+    /// Share of changes to detect
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = below_one)]
     power: f64,
 
-    /// The level of a comparison: the share of false alarms; of a matrix, 5% divided by its comparisons is on the safe side
+    /// Level of a comparison, the share of false alarms; for a matrix, 5% divided by its comparisons is a safe choice
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = level)]
     alpha: f64,
 
@@ -58,73 +60,55 @@ pub(crate) struct PowerArgs {
     store: StoreArg,
 }
 
-const _: () = assert!(ALPHA == 0.01 && POWER == 0.95, "the defaults above say the same");
-
-fn below_one(text: &str) -> Result<f64, String> {
-    match text.parse::<Share>().map_err(|error| error.to_string())?.0 {
-        share if share < 1.0 => Ok(share),
-        _ => Err("nothing is that sure: expected less than 100%".to_owned()),
-    }
-}
-
-fn level(text: &str) -> Result<f64, String> {
-    match below_one(text)? {
-        alpha if alpha >= 1e-6 => Ok(alpha),
-        _ => Err("expected at least 0.0001%".to_owned()),
-    }
-}
+const _: () = assert!(ALPHA == 0.01 && POWER == 0.95, "the defaults above are the same");
 
 impl PowerArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let effects = match self.effects.is_empty() {
-            true => DEFAULT_EFFECTS.to_vec(),
-            false => self.effects.iter().map(|Share(effect)| *effect).collect(),
+        let effects: Vec<f64> = self.effects.iter().map(|Share(effect)| *effect).collect();
+        let question = Question {
+            effects: if effects.is_empty() { DEFAULT_EFFECTS.to_vec() } else { effects },
+            power: self.power,
+            alpha: self.alpha,
         };
-        let question = Question { effects, power: self.power, alpha: self.alpha };
-        let answer = match self.noise {
-            Some(Share(noise)) => question.at(noise),
-            None => {
-                let (source, cells) = self.cells()?;
-                question.of_cells(source, &cells)
-            }
+        let answer = if let Some(Share(noise)) = self.noise {
+            question.at(noise)
+        } else {
+            let store = Store::existing(&self.store.root())?;
+            let host = HostContext::detect().hostname;
+            let noise = SelectedNoise::read(&store, self.selector.as_ref(), self.run.named(), &host)?;
+            question.of_cells(noise.source, &noise.cells)
         };
         match self.format.get() {
             Format::Json => print_json(&answer)?,
             format => print(&text(&answer, format))?,
         }
         if !answer.has_figures() {
-            note("every cell is unstable: find out why before anything is compared\n");
+            note("every cell is unstable: find the cause before comparing anything\n");
         }
         Ok(Exit::Ok)
     }
+}
 
-    /// The cells whose noise is meant, and what they are.
-    fn cells(&self) -> anyhow::Result<(String, Vec<CellNoise>)> {
-        let store = Store::existing(&self.store.root())?;
-        let run = self.run.named();
-        let (source, cells) = match (&self.selector, run) {
-            (None, None) => {
-                let host = HostContext::detect().hostname;
-                (format!("the cells measured on {host}"), noise_on(&store, &host)?)
-            }
-            (selector, run) => {
-                let all = store.trials()?;
-                let trials =
-                    selector.clone().unwrap_or_default().trials(&store, &all, &run.unwrap_or_default())?;
-                let source = match selector {
-                    Some(selector) => format!("the cells of {selector}"),
-                    None => format!("the cells of run {}", trials[0].run.id),
-                };
-                (source, noise_of(&trials))
-            }
-        };
-        match cells.is_empty() {
-            false => Ok((source, cells)),
-            true => Err(Usage(format!(
-                "error: no noise is known: of {source}, none has a run with 3 usable trials; run a campaign with \
-                 `repeats = 3` or more, or say --noise 2% (`pgdyno doctor --noise` measures it)"
-            ))
-            .into()),
-        }
-    }
+/// Error of a share.
+#[derive(Debug, thiserror::Error)]
+enum ShareError {
+    /// Not a share.
+    #[error(transparent)]
+    Invalid(#[from] NotAShare),
+    /// Outside the range.
+    #[error("expected {0}")]
+    OutOfRange(&'static str),
+}
+
+fn below_one(text: &str) -> Result<f64, ShareError> {
+    share(text, 0.0..=1.0 - f64::EPSILON, "less than 100%")
+}
+
+fn level(text: &str) -> Result<f64, ShareError> {
+    share(text, 1e-6..=1.0 - f64::EPSILON, "at least 0.0001% and less than 100%")
+}
+
+fn share(text: &str, range: RangeInclusive<f64>, expected: &'static str) -> Result<f64, ShareError> {
+    let Share(share) = text.parse()?;
+    if range.contains(&share) { Ok(share) } else { Err(ShareError::OutOfRange(expected)) }
 }

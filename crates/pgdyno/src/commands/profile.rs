@@ -1,4 +1,4 @@
-//! `pgdyno profile`: which functions processors were in.
+//! `pgdyno profile`: functions that CPU time was spent in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,21 +20,20 @@ use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::{RunArg, StoreArg};
 
-/// Say which functions processors were in, by role, group and function
+/// Show the functions that CPU time was spent in, by role, group and function
 ///
-/// Of trials whose campaign has [profile]: shares of samples by role (driver, the load's backends, checkpointer, …), and of
-/// one role by group of functions (protocol, parse and plan, executor, commit, buffer, WAL, lock) and by function, by itself
-/// and with all that it calls. Of a cell, its trials' samples are taken together. Of two, it says where a transaction
-/// takes more processor time in the second. With --measure the trial is run now. With --off-cpu it is told where threads
-/// waited.
+/// For trials whose campaign has [profile]: shares of samples by role (driver, the load's backends, checkpointer, …), and for
+/// one role by group of functions (protocol, parse and plan, executor, commit, buffer, WAL, lock) and by function, with and
+/// without the functions it calls. Samples of a cell's trials are added up. For two profiles, shows where a transaction of
+/// the second takes more CPU time. With --measure, the trial is run now. With --off-cpu, shows where threads waited.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pgdyno profile                                    the latest trial
   pgdyno profile clients=8,server=18 --svg load.svg --role load
                                                     a flame graph of a cell's backends
-  pgdyno profile --function ExecScan                a function, what calls it and what it calls
-  pgdyno profile server=17 server=18                where the second takes more CPU time of a transaction
+  pgdyno profile --function ExecScan                a function, its callers and callees
+  pgdyno profile server=17 server=18                where transactions of the second take more CPU time
   pgdyno profile server=17 server=18 --svg diff.svg as a flame graph: red is more, blue is less
   pgdyno profile --off-cpu --svg waits.svg          where threads waited, in trials with profile.off_cpu
   pgdyno profile --measure server=18,workload=select-only,clients=8,duration=20s --set profile.hz=299
@@ -47,37 +46,36 @@ pub(crate) struct ProfileArgs {
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
     what: Vec<Selector>,
 
-    /// Of one profile, show where threads waited in place of what ran: time without a processor, of trials whose [profile]
-    /// has off_cpu
+    /// Show where threads of one profile waited instead: time without a CPU, of trials whose [profile] has off_cpu
     #[arg(long)]
     off_cpu: bool,
 
-    /// Run a trial of this cell, into the store, and show its profile: FACTOR=LEVEL,… as in campaigns (server, workload and
-    /// clients at least; what is left out is at its default)
+    /// Run a trial of this cell, store it, and show its profile: FACTOR=LEVEL,… as in campaigns (at least server, workload and
+    /// clients; other factors have their defaults)
     #[arg(long, value_name = "CELL", conflicts_with_all = ["what", "run", "campaign"])]
     measure: Option<String>,
 
-    /// With --measure: another value for a key of the campaign, by its dotted name [example: --set profile.hz=299]
+    /// With --measure: override a key of the campaign by its dotted name [example: --set profile.hz=299]
     #[arg(long, value_name = "NAME=VALUE", requires = "measure")]
     set: Vec<String>,
 
-    /// Only this role: driver, load, checkpointer, "background writer", … [default: all; of groups and functions load]
+    /// Only this role: driver, load, checkpointer, "background writer", … [default: all; for groups and functions, load]
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
 
-    /// Of one profile, print this function's samples, what calls it and what it calls
+    /// Print a function's samples in one profile, with its callers and callees
     #[arg(long, value_name = "NAME", conflicts_with_all = ["svg", "folded"])]
     function: Option<String>,
 
-    /// Write a flame graph to this file and print nothing; of two, that of the second, coloured by the difference
+    /// Write a flame graph to this file instead of printing; for two profiles, the second, coloured by the difference
     #[arg(long, value_name = "FILE", conflicts_with = "folded")]
     svg: Option<PathBuf>,
 
-    /// Print the folded stacks of one profile, as flame-graph tools read them
+    /// Print the folded stacks of one profile, in the format of flame-graph tools
     #[arg(long)]
     folded: bool,
 
-    /// Take groups of functions from this TOML file, too: a table [groups] with lists such as json = ["jsonb_*"]
+    /// Also use groups of functions from this TOML file: a table [groups] with lists such as json = ["jsonb_*"]
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
 
@@ -128,7 +126,7 @@ impl ProfileArgs {
 
     fn show(&self, store: &Store, run: &RunSelection, groups: &Groups) -> anyhow::Result<()> {
         if self.off_cpu && self.what.len() > 1 {
-            return Err(Usage("error: --off-cpu is of one profile, and two are named".to_owned()).into());
+            return Err(Usage("error: --off-cpu shows one profile, and two are named".to_owned()).into());
         }
         let usual = Selector::default();
         let what = if self.what.is_empty() { std::slice::from_ref(&usual) } else { &self.what };
@@ -158,9 +156,10 @@ impl ProfileArgs {
         }
         if let (Some(function), Some(stacks)) = (&self.function, profile.usual()) {
             if self.format.get() == Format::Json {
-                return Err(
-                    Usage("error: --function prints tables: leave --format json out".to_owned()).into()
-                );
+                return Err(Usage(
+                    "error: --function prints tables: --format json is not supported".to_owned(),
+                )
+                .into());
             }
             return print(&function_text(profile, stacks, function, self.format.get())?);
         }
@@ -176,7 +175,7 @@ impl ProfileArgs {
         }
         if self.folded || self.function.is_some() {
             let option = if self.folded { "--folded" } else { "--function" };
-            return Err(Usage(format!("error: {option} is of one profile, and two are named")).into());
+            return Err(Usage(format!("error: {option} shows one profile, and two are named")).into());
         }
         let differences = Difference::between(before, after, groups)?;
         match self.format.get() {

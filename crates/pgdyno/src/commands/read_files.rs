@@ -1,5 +1,4 @@
-//! `pgdyno read-files`: reads files from the disk, within the limits of the server whose they are. Started by `pgdyno run`,
-//! not by people.
+//! `pgdyno read-files`: reads files from the disk within the limits of their server. Started by `pgdyno run`, not by people.
 
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use clap::Args;
 use crate::exit::Exit;
 use crate::output::print;
 
-/// Read files past the page cache; say how many bytes they had, and how many microseconds it took
+/// Read files past the page cache; print the number of bytes and the duration in microseconds
 #[derive(Debug, Args)]
 pub(crate) struct ReadFilesArgs {
     /// The files

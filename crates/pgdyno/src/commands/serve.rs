@@ -1,4 +1,4 @@
-//! `pgdyno serve`: the report of a whole store in the browser, also while a campaign runs.
+//! `pgdyno serve`: the report of the store in the browser, also while a campaign runs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,21 +15,21 @@ use crate::git;
 use crate::output::{note, print};
 use crate::store_arg::StoreArg;
 
-/// Where it listens, where nobody says otherwise.
+/// Default address.
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7432);
 
-/// The variable that may hold the token.
+/// Environment variable with the token.
 const VARIABLE: &str = "PGDYNO_TOKEN";
 
 /// Show the store in the browser, live while a campaign runs
 ///
 /// The page of `pgdyno report -o`, over every run in the store: overviews, trials in detail, histories. While `pgdyno run`
-/// or `resume` works on the same store, progress and the running trial's throughput, latency and waits are shown as they
-/// come, and trials that have ended appear by themselves. Nothing is ever changed. Ctrl-C ends it.
+/// or `resume` works on the same store, progress and the running trial's throughput, latency and waits are shown live, and
+/// ended trials appear without reloading. The store is never changed. Ctrl-C stops the server.
 ///
-/// It listens on this machine only. On any other address, visitors need a token, which is made and printed with the URL
-/// unless --token-file or the variable PGDYNO_TOKEN has one. What it says is not encrypted: docs/serve.md shows how to reach
-/// it by ssh or behind a proxy.
+/// By default, the server listens on this machine only. On any other address, visitors need a token; without --token-file
+/// or PGDYNO_TOKEN, one is generated and printed with the URL. Traffic is not encrypted: docs/serve.md shows how to use ssh
+/// or a proxy.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno serve                                   http://127.0.0.1:7432/\n  \
@@ -37,7 +37,7 @@ const VARIABLE: &str = "PGDYNO_TOKEN";
                         pgdyno serve --listen 0.0.0.0:7432             prints a URL with a token\n  \
                         ssh -L 7432:127.0.0.1:7432 bench.example pgdyno serve --store campaigns/.pgdyno")]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on; port 0 takes a free one
+    /// Address and port to listen on; port 0 chooses a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT)]
     listen: SocketAddr,
 
@@ -54,25 +54,25 @@ impl ServeArgs {
         let store = Store::existing(&self.store.root())?;
         let chosen = self.token()?;
         let listener = TcpListener::bind(self.listen).map_err(|error| self.not_bound(&error))?;
-        let address = listener.local_addr().context("could not find out the address that is listened on")?;
-        let made = match &chosen {
-            None if !address.ip().is_loopback() => Some(made()?),
+        let address = listener.local_addr().context("could not determine the address")?;
+        let generated = match &chosen {
+            None if !address.ip().is_loopback() => Some(random_token()?),
             _ => None,
         };
-        let query = made.as_ref().map(|token| format!("?token={}", token.text())).unwrap_or_default();
-        print(&format!("http://{}/{query}\n", shown(address)))?;
-        note(&format!("showing {}; Ctrl-C ends it\n", store.root().display()));
+        let query = generated.as_ref().map(|token| format!("?token={}", token.text())).unwrap_or_default();
+        print(&format!("http://{}/{query}\n", authority(address)))?;
+        note(&format!("showing {}; Ctrl-C stops it\n", store.root().display()));
         if chosen.is_some() {
             note("visitors need the token: http://…/?token=TOKEN, or `Authorization: Bearer TOKEN`\n");
         }
         let root = store.root().to_owned();
         let in_order = move |repository: &Path, refs: &[String]| git::in_order(&root, repository, refs);
-        let site = site(store, Guard::new(address, chosen.or(made)), Box::new(in_order))?;
+        let site = site(store, Guard::new(address, chosen.or(generated)), Box::new(in_order))?;
         serve(listener, site).context("could not serve")?;
         Ok(Exit::Ok)
     }
 
-    /// The token that was chosen.
+    /// The token of the user.
     fn token(&self) -> anyhow::Result<Option<Token>> {
         let of_environment = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
         let (text, from) = match (&self.token_file, of_environment) {
@@ -92,32 +92,33 @@ impl ServeArgs {
     fn not_bound(&self, error: &std::io::Error) -> anyhow::Error {
         let advice = match error.kind() {
             ErrorKind::AddrInUse => {
-                "another program has that port, perhaps another `pgdyno serve`: end it, or take another port \
-                 (--listen 127.0.0.1:0 for any that is free)"
+                "another program uses that port, perhaps another `pgdyno serve`: stop it, or choose another port \
+                 (--listen 127.0.0.1:0 for a free one)"
             }
-            ErrorKind::PermissionDenied => "ports below 1024 are root's: take a higher one",
+            ErrorKind::PermissionDenied => "ports below 1024 are reserved for root: choose a higher one",
             ErrorKind::AddrNotAvailable => {
-                "this machine does not have that address: `ip address` shows those that it has, 0.0.0.0 is all of them"
+                "this machine does not have that address: `ip address` lists its addresses, 0.0.0.0 is all of them"
             }
-            _ => "take another address with --listen",
+            _ => "choose another address with --listen",
         };
         anyhow::anyhow!("could not listen on {}: {error}; {advice}", self.listen)
     }
 }
 
-/// A token that nobody can guess: 128 bits.
-fn made() -> anyhow::Result<Token> {
+/// A random token of 128 bits.
+fn random_token() -> anyhow::Result<Token> {
     let mut bits = [0; 16];
     rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())
-        .context("the system gives no random numbers for a token")?;
+        .context("could not get random numbers for a token")?;
     let text: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Token::new(&text)?)
 }
 
-/// The address as others can use it: all addresses of this machine are shown as its name.
-fn shown(address: SocketAddr) -> String {
-    match address.ip().is_unspecified() {
-        true => format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), address.port()),
-        false => address.to_string(),
+/// The address for a URL; the host name stands for all addresses of this machine.
+fn authority(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), address.port())
+    } else {
+        address.to_string()
     }
 }

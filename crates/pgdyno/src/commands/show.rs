@@ -1,4 +1,4 @@
-//! `pgdyno show`: what came of a trial, or of several cells, for a terminal.
+//! `pgdyno show`: results of a trial or of several cells, for a terminal.
 
 use analysis::select::Selector;
 use clap::Args;
@@ -10,15 +10,15 @@ use crate::exit::Exit;
 use crate::output::{FormatArg, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
-/// Show what came of a trial, or of several cells: the report's page for a terminal
+/// Show the results of a trial or of several cells: the report's page for a terminal
 ///
-/// Of one trial: whether it may be used, throughput over the window with stalls, checkpoints and vacuums below, latency,
-/// where the time goes, what the clients' sessions waited for, the metrics that tell most, and events. Of several trials:
-/// what they come to in a sentence, and a line for each cell with its median, range, change and verdict.
+/// For one trial: validity, throughput over the window with stalls, checkpoints and vacuums below, latency, where the time
+/// goes, wait events of the clients' sessions, the most informative metrics, and events. For several trials: a summary in a
+/// sentence, and a line for each cell with its median, range, change and verdict.
 ///
-/// On a terminal there are charts, as wide as it is. Where several seconds share a column of a chart, both their least and
-/// their greatest figure are shown, or the more unusual one: no spike is dropped. Elsewhere the same is told in figures.
-/// `pgdyno store show` prints what is in a trial's bundle: settings, machine, accounting and all.
+/// On a terminal, charts have its width. If several seconds share a column of a chart, their smallest and largest values are
+/// shown, or the more unusual one: no spike is lost. Elsewhere, figures replace the charts. `pgdyno store show` prints a
+/// trial's whole bundle: settings, machine, accounting and more.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   NO_COLOR=1 pgdyno show | less              as text in figures")]
 pub(crate) struct ShowArgs {
     /// A trial's id, or the beginning of it; or trials as FACTOR=LEVEL, run:ID, campaign:NAME (its latest run), tag:NAME
-    /// and latest, with commas between them [default: all trials of the latest run]
+    /// and latest, separated by commas [default: all trials of the latest run]
     #[arg(value_name = "SELECTOR")]
     what: Option<Selector>,
 

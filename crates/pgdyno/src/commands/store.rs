@@ -1,4 +1,4 @@
-//! `pgdyno store`: what is in the store, and whether it is whole.
+//! `pgdyno store`: the bundles in the store, and whether they are intact.
 
 use clap::{Args, Subcommand};
 use store::Store;
@@ -12,10 +12,10 @@ use report::bundles::{
     problem_table, record_table, record_text,
 };
 
-/// List, show and check the trials that were kept
+/// List, show and check stored trials
 ///
 /// Each trial leaves a bundle: a directory `trials/<id>` in the store, with everything that was measured. Bundles are
-/// never changed. The file `index.sqlite` beside them is a cache that makes itself anew: deleting it loses nothing.
+/// never changed. The file `index.sqlite` next to them is a cache that is rebuilt when needed: deleting it loses nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno store list\n  \
@@ -37,9 +37,8 @@ enum Command {
 
 /// List the trials, oldest first
 ///
-/// One line a trial: its id, when it began, the campaign, the cell (server, settings, workload, scale, clients,
-/// protocol, transport), throughput in transactions per second, and whether it may be used. Bundles that can't be
-/// read are named on standard error.
+/// One line a trial: its id, start, campaign, cell (server, settings, workload, scale, clients, protocol, transport),
+/// throughput in transactions per second, and validity. Unreadable bundles are listed on standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno store list\n  \
@@ -52,19 +51,18 @@ struct ListArgs {
     format: FormatArg,
 }
 
-/// Print what is in a trial's bundle: what was run, what came out, and whether it may be used
+/// Print a trial's bundle: its cell, results and validity
 ///
-/// Gives the evidence of each validity gate, throughput, latency, the transactions as driver and server counted them,
-/// how it was profiled, the machine, and the settings that were not at their default. `--format json` gives the whole
-/// record, the histograms of every second and the server's log with it. What a trial comes to, with charts, is
-/// `pgdyno show`'s.
+/// Prints the evidence of each validity gate, throughput, latency, the transaction counts of driver and server, the profile's
+/// parameters, the machine, and settings other than the defaults. `--format json` prints the whole record, including the
+/// histograms of every second and the server's log. `pgdyno show` has charts of the results.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno store show 01JD7P\n  \
                         pgdyno store show 01JD7P --format json | jq '.intervals[] | {start_us, busy}'\n  \
                         pgdyno store show 01JD7P --format json | jq -r '.logs[] | select(.name == \"server\") | .text'")]
 struct ShowArgs {
-    /// The trial's id, or as much of its beginning as no other trial has
+    /// The trial's id, or a unique beginning of it
     #[arg(value_name = "ID")]
     id: String,
 
@@ -75,16 +73,15 @@ struct ShowArgs {
     format: FormatArg,
 }
 
-/// Read every bundle whole and say what is wrong
+/// Check every bundle and list problems
 ///
-/// Every file is compared with its SHA-256 and parsed, the transactions in the histograms are counted and compared with
-/// the series and the summary, the index is compared with the bundles, and what does not belong in the store is named.
-/// Nothing is changed.
+/// Checks the SHA-256 of every file and parses it, compares the transactions in the histograms with the series and the
+/// summary, and the index with the bundles, and lists files that do not belong in the store. Nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno store check\n  \
                         pgdyno store check --format json | jq '.problems'\n\n\
-                        Exit codes: 0 all is well, 1 there are problems.")]
+                        Exit codes: 0 no problems, 1 there are problems.")]
 struct CheckArgs {
     #[command(flatten)]
     store: StoreArg,
@@ -93,10 +90,10 @@ struct CheckArgs {
     format: FormatArg,
 }
 
-/// Make the index anew from the bundles
+/// Rebuild the index from the bundles
 ///
-/// Never needed to see new trials: the index follows the bundles by itself. For an index that `pgdyno store check`
-/// calls wrong.
+/// Not needed for new trials: the index follows the bundles automatically. For an index that `pgdyno store check`
+/// reports as wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pgdyno store reindex --store /var/lib/pgdyno")]
 struct ReindexArgs {

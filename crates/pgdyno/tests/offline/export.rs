@@ -274,7 +274,7 @@ fn one_table_is_one_file_in_the_format_of_its_ending() {
 
     let several = pgdyno(&bundles, &["-o", "all.csv"]);
     assert_eq!(several.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&several.stderr).contains("name one by --table"));
+    assert!(String::from_utf8_lossy(&several.stderr).contains("name one with --table"));
     let nothing = pgdyno(&bundles, &["clients=5", "-o", "none"]);
     assert_eq!(nothing.status.code(), Some(1));
     assert!(!bundles.directory.path().join("none").exists());

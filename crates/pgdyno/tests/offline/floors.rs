@@ -21,8 +21,8 @@ const HOUSE: [(&str, u8, &[&str]); 21] = [
     ("collect", 1, &["model", "wire"]),
     ("store", 1, &["model"]),
     ("diagnose", 1, &["model", "stats"]),
-    ("import", 1, &["model"]),
     ("workload", 1, &["model", "script"]),
+    ("import", 2, &["model", "store", "diagnose"]),
     (
         "runner",
         2,
@@ -45,6 +45,7 @@ const HOUSE: [(&str, u8, &[&str]); 21] = [
             "machine",
             "diagnose",
             "store",
+            "import",
             "analysis",
         ],
     ),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host::Cache;
 use model::server::{Build, BuildSystem, Source};
 
@@ -12,12 +13,11 @@ use crate::progress::PreparationProgress;
 
 /// Build PostgreSQL from a source directory or a tarball
 ///
-/// Builds what a server needs, out of the source's tree, and keeps it in the cache: the same source with the same
-/// options is built once. Of a git work tree, what is built is the tree as it stands, changes that are not committed
-/// included; with --ref, that commit, and the work tree is not touched. The build directory is kept, so that after a
-/// change to a few files only these are compiled. ccache is used where it is installed.
+/// Builds a server outside the source tree and keeps it in the cache: the same source with the same options is built
+/// once. A git work tree is built with its uncommitted changes; with --ref, that commit is built, and the work tree is not
+/// touched. The build directory is kept, so that only changed files are compiled again. ccache is used if it is installed.
 ///
-/// All majors are built alike: with CFLAGS -O2 -g -fno-omit-frame-pointer, without ICU, readline and zlib.
+/// All majors are built in the same way: with CFLAGS -O2 -g -fno-omit-frame-pointer, without ICU, readline and zlib.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno server build postgresql-17.4.tar.bz2\n  \
@@ -27,20 +27,21 @@ use crate::progress::PreparationProgress;
                         pgdyno server build ~/postgresql --option CC=clang-19 --cflags '-O3 -g'\n\n\
                         Exit codes: 0 it is built, 1 building failed or a tool is missing, 2 there is no such source.")]
 pub(super) struct BuildArgs {
-    /// A source directory, or a tarball (.tar, .tar.gz, .tar.bz2, .tar.xz)
+    /// Source directory or tarball (.tar, .tar.gz, .tar.bz2, .tar.xz)
     #[arg(value_name = "DIR|TARBALL")]
     location: PathBuf,
 
-    /// What of a git repository to build: a branch, a tag or a commit
+    /// Branch, tag or commit of a git repository
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
 
-    /// An option for configure or for meson setup; may be repeated. CC=COMPILER is taken with both
+    /// Option for configure or meson setup; may be repeated. Both accept CC=COMPILER
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     options: Vec<String>,
 
-    /// What configures it; meson is for PostgreSQL 16 and later
-    #[arg(long, value_parser = system, default_value = "configure", value_name = "configure|meson")]
+    /// Build system; meson is for PostgreSQL 16 and later
+    #[arg(long, value_parser = PossibleValuesParser::new(["configure", "meson"]).try_map(|name| name.parse::<BuildSystem>()),
+          default_value = "configure", hide_possible_values = true, value_name = "configure|meson")]
     system: BuildSystem,
 
     /// Flags for the C compiler [default: -O2 -g -fno-omit-frame-pointer]
@@ -69,8 +70,4 @@ impl BuildArgs {
         ))?;
         Ok(Exit::Ok)
     }
-}
-
-fn system(text: &str) -> Result<BuildSystem, String> {
-    text.parse().map_err(|_| "expected configure or meson".to_owned())
 }

@@ -1,0 +1,66 @@
+//! A/A test: trials of the same cell, compared with each other.
+
+use model::cell::Cell;
+use model::factor::Factor;
+use model::record::Trial;
+use serde::Serialize;
+use stats::Comparison;
+
+use super::{ALPHA, POWER, RUNS};
+use crate::judgement::is_usable;
+
+/// A cell compared with itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AaCell {
+    /// Workload and clients.
+    pub cell: String,
+    /// Number of usable trials.
+    pub runs: usize,
+    /// Median of their throughputs.
+    pub median_tps: f64,
+    /// Standard deviation of the logarithms of throughputs: 0.02 is about 2%.
+    pub noise: f64,
+    /// Class of the cell, such as `WIDE`.
+    pub class: Option<String>,
+    /// Every other trial against the rest: their ratio less 1.
+    pub difference: Option<f64>,
+    /// Its p value.
+    pub p: Option<f64>,
+    /// The smallest change that a number of runs detects.
+    pub detectable: Vec<DetectableChange>,
+}
+
+/// The smallest change that a number of runs detects.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DetectableChange {
+    /// Runs a side.
+    pub runs: usize,
+    /// The change, as a share; null if none is detected.
+    pub change: Option<f64>,
+}
+
+/// Cells compared with themselves; those with too few usable trials are left out.
+pub fn aa_cells(cells: &[Cell], trials: &[Trial]) -> Vec<AaCell> {
+    cells.iter().filter_map(|cell| aa_cell(cell, trials)).collect()
+}
+
+fn aa_cell(cell: &Cell, trials: &[Trial]) -> Option<AaCell> {
+    let usable = trials.iter().filter(|trial| trial.cell == *cell && is_usable(trial));
+    let tps: Vec<f64> = usable.filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect();
+    let all = stats::Cell::of(&tps)?;
+    let noise = all.log_sd?;
+    let every_other = |from: usize| tps.iter().skip(from).step_by(2).copied().collect::<Vec<f64>>();
+    let welch = Comparison::of(&every_other(0), &every_other(1)).and_then(|comparison| comparison.welch);
+    let detectable =
+        |runs| DetectableChange { runs, change: stats::smallest_effect(noise, runs, ALPHA, POWER) };
+    Some(AaCell {
+        cell: format!("{}, {} clients", Factor::Workload.level(cell), cell.clients),
+        runs: all.n,
+        median_tps: all.median,
+        noise,
+        class: all.class().map(|class| class.to_string()),
+        difference: welch.as_ref().map(|welch| welch.ratio - 1.0),
+        p: welch.as_ref().map(|welch| welch.p),
+        detectable: RUNS.map(detectable).to_vec(),
+    })
+}

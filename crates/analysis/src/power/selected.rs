@@ -1,0 +1,63 @@
+//! Noise of the cells that a command line selects.
+
+use store::{Store, StoreError};
+
+use super::{CellNoise, noise_of, noise_on};
+use crate::select::{RunSelection, SelectError, Selector};
+
+/// Noise of selected cells; at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelectedNoise {
+    /// The selection, in words.
+    pub source: String,
+    /// The cells.
+    pub cells: Vec<CellNoise>,
+}
+
+/// Error of selecting cells with a known noise.
+#[derive(Debug, thiserror::Error)]
+pub enum NoiseError {
+    /// Nothing is selected.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No selected cell has enough trials.
+    #[error(
+        "no noise is known: of {from}, none has a run with 3 usable trials; run a campaign with `repeats = 3` or more, or \
+         use --noise 2% (`pgdyno doctor --noise` measures it)"
+    )]
+    Unknown {
+        /// The selection, in words.
+        from: String,
+    },
+}
+
+impl SelectedNoise {
+    /// The noise of the selected cells; without a selector and a run, of all cells measured on the host.
+    ///
+    /// # Errors
+    /// Nothing is selected, or no cell has three usable trials.
+    pub fn read(
+        store: &Store,
+        selector: Option<&Selector>,
+        run: Option<RunSelection>,
+        host: &str,
+    ) -> Result<Self, NoiseError> {
+        let (source, cells) = if selector.is_none() && run.is_none() {
+            (format!("the cells measured on {host}"), noise_on(store, host)?)
+        } else {
+            let all = store.trials()?;
+            let everything = Selector::default();
+            let trials = selector.unwrap_or(&everything).trials(store, &all, &run.unwrap_or_default())?;
+            let of_run = trials.first().map(|trial| format!("run {}", trial.run.id));
+            let selection = selector.map(ToString::to_string).or(of_run).unwrap_or_default();
+            (format!("the cells of {selection}"), noise_of(&trials))
+        };
+        if cells.is_empty() {
+            return Err(NoiseError::Unknown { from: source });
+        }
+        Ok(Self { source, cells })
+    }
+}

@@ -1,0 +1,126 @@
+//! Imports as runs in the store: all trials of an import, once.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use diagnose::within_run;
+use jiff::Timestamp;
+use model::record::{Run, Trial};
+use store::{Store, StoreError};
+
+use crate::import::Import;
+
+/// Request to store an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Name of the run, as of a campaign; the first file's name without one.
+    pub name: Option<String>,
+    /// Tags of the run.
+    pub tags: Vec<String>,
+    /// Whether to import files that are in the store already.
+    pub again: bool,
+}
+
+/// A stored import.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Persisted {
+    /// Its run.
+    pub run: Run,
+    /// Whether an interrupted import of the same files was continued.
+    pub is_continued: bool,
+}
+
+/// Error of storing an import.
+#[derive(Debug, thiserror::Error)]
+pub enum PersistError {
+    /// The files are in the store.
+    #[error(
+        "these files are in the store already{}: as run {} ({}), imported{}\n\
+         Show it with `pgdyno report --run {}`, or import them again with --again",
+        if *.is_same_mapping { "" } else { ", with another mapping" },
+        run.id,
+        run.campaign,
+        at.map(|at| at.strftime(" on %Y-%m-%d").to_string()).unwrap_or_default(),
+        run.id
+    )]
+    Known {
+        /// The run.
+        run: Box<Run>,
+        /// Time of the import.
+        at: Option<Timestamp>,
+        /// Whether they were imported in the same way.
+        is_same_mapping: bool,
+    },
+    /// The store can't be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Import {
+    /// Stores the trials. Each is stored completely or not at all; an import that was interrupted is continued by the next
+    /// import of the same files.
+    ///
+    /// # Errors
+    /// The files are in the store already, or the store can't be written.
+    pub fn persist(&self, store: &Store, request: Request) -> Result<Persisted, PersistError> {
+        let first = self.files.first().map_or("", |file| file.sha256.as_str());
+        // No other process imports the same at the same time.
+        let _claim = store.claim(&format!("import-{}", first.get(..16).unwrap_or(first)))?;
+        let description = self.description();
+        let trials = store.trials()?;
+        let is_of_same_files =
+            |trial: &&Trial| trial.imported.as_ref().is_some_and(|imported| self.is_of_same_files(imported));
+        let earlier: Vec<&Trial> = trials.iter().filter(is_of_same_files).collect();
+        let begun = earlier
+            .iter()
+            .copied()
+            .find(|trial| trial.run.campaign_toml == description && !is_complete(&earlier, trial));
+        let is_continued = begun.is_some();
+        let run = match (begun, earlier.last()) {
+            (Some(begun), _) => begun.run.clone(),
+            (None, Some(known)) if !request.again => {
+                return Err(PersistError::Known {
+                    run: Box::new(known.run.clone()),
+                    at: known.imported.as_ref().map(|imported| imported.at),
+                    is_same_mapping: known.run.campaign_toml == description,
+                });
+            }
+            (None, _) => Run {
+                id: store::new_id(),
+                campaign: request.name.unwrap_or_else(|| self.default_name()),
+                campaign_toml: description,
+                seed: None,
+                pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+                tags: request.tags,
+                notes: None,
+            },
+        };
+        let stored: BTreeSet<u32> =
+            earlier.iter().filter(|trial| trial.run.id == run.id).map(|trial| trial.position).collect();
+        let at = Timestamp::now();
+        for nth in 0..self.drafts.len() {
+            if u32::try_from(nth + 1).is_ok_and(|position| stored.contains(&position)) {
+                continue;
+            }
+            let Some(mut record) = self.record(nth, store::new_id(), &run, at) else { continue };
+            if let Some(summary) = record.trial.summary.as_mut().filter(|_| !record.intervals.is_empty()) {
+                summary.statistics = Some(within_run(&record.intervals, store::hlog::latencies));
+            }
+            store.write(&record)?;
+        }
+        Ok(Persisted { run, is_continued })
+    }
+
+    /// The first file's name without its extension, in the characters of campaign names.
+    fn default_name(&self) -> String {
+        let file = self.files.first().map_or(self.format, |file| file.name.as_str());
+        let stem = Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
+    }
+}
+
+/// Whether all trials of a trial's import are stored.
+fn is_complete(earlier: &[&Trial], trial: &Trial) -> bool {
+    let stored = earlier.iter().filter(|other| other.run.id == trial.run.id).count();
+    trial.imported.as_ref().is_none_or(|imported| stored >= imported.trials as usize)
+}
