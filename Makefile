@@ -1,4 +1,4 @@
-# Two commands do all the set-up: `make demo` and `make test`. Both install what they need.
+# `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
 .PHONY: build web demo test check generated test-reboot lint unit program-tests crate-tests browser screenshots bench conformance fuzz clean \
@@ -9,15 +9,15 @@ REPORT := report.html
 CARGO_DENY_VERSION := 0.20.2
 FUZZ_SECONDS := 600
 
-# The tests that hold generated files against what they are made from.
+# The tests that compare generated files with their sources.
 GENERATED := -p model -p analysis -p report -p pgdyno --lib --test offline -- generated
-# Tests that can't run on this machine write a line each, which `make test` shows at its end.
+# Tests that can't run on this machine write one line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
-# pgbench, where it is not installed, is among these.
+# Programs unpacked for tests: pgbench, if it is not installed.
 export PATH := $(CURDIR)/target/test-programs:$(PATH)
 
-# Where the report's front end keeps what it is built from: node_modules is up to date when this file is.
+# The report's front end: node_modules is up to date when this file is.
 WEB_MODULES := web/node_modules/.package-lock.json
 WEB_PAGE := web/dist/index.html
 WEB_SOURCES := $(shell find web/src web/index.html web/*.ts web/*.json -type f 2>/dev/null)
@@ -26,17 +26,17 @@ WEB_SOURCES := $(shell find web/src web/index.html web/*.ts web/*.json -type f 2
 build: compiler $(WEB_PAGE)
 	cargo build --release --locked
 
-## demo: the quick campaign on two PostgreSQL majors, its tables and its report
+## demo: the quick campaign on two PostgreSQL majors, with its tables and report
 demo: build
 	$(PGDYNO) run campaigns/quick.toml
 	$(PGDYNO) report --store campaigns/.pgdyno -o $(REPORT)
 	@echo "The report is in $(REPORT)"
 
-## test: every check there is
+## test: every check
 test: lint unit
 	@setup/skipped "$(SKIPPED_TESTS)"
 
-## check: lint, and all tests that need no server; the one to run all the time
+## check: lint and all tests that need no server; run it often
 check: lint
 	cargo test --quiet --locked $$(setup/packages-with-servers not) --tests
 	cargo test --quiet --locked $$(setup/packages-with-servers) --lib --bins --test offline -- --skip server_tests
@@ -47,15 +47,15 @@ lint: compiler $(WEB_PAGE) cargo-deny
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo deny --log-level error check bans licenses sources
-	cargo test --quiet --locked $(GENERATED) || { echo 'lint: run make generated, and look at what changed' >&2; exit 1; }
+	cargo test --quiet --locked $(GENERATED) || { echo 'lint: run make generated, and review the changes' >&2; exit 1; }
 	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check
 
-## generated: files that are made from the program's types and lists: the page's types, the campaign schema, tables of the docs
+## generated: files generated from the program's types and lists: the page's types, the campaign schema, tables of the docs
 generated: compiler $(WEB_PAGE)
 	BLESS=1 cargo test --quiet --locked $(GENERATED)
 
-## unit: Rust and front-end tests, against real PostgreSQL servers. Most of their time is waited for: two lanes run side by
-## side, and after them what has to be alone on the machine
+## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so two groups run in parallel, followed
+## by the tests that need the machine for themselves
 unit: compiler perf kernels clients chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
 	cargo test --workspace --locked --no-run
@@ -70,24 +70,24 @@ crate-tests:
 	cd web && npm run --silent test
 	$(MAKE) --no-print-directory browser
 
-## browser: the report in a real browser: of test data, then of a small campaign on real servers, from its file and served
+## browser: the report in a real browser: with test data, then with a small campaign on real servers, as a file and served
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 	cd web && npm run --silent measure && npm run --silent test:real
 
-## test-reboot: a campaign that boots its kernels by itself, in an emulated machine that is made for it from Debian's packages
+## test-reboot: a campaign that reboots into its kernels, in an emulated machine created from Debian packages
 test-reboot: compiler
 	setup/packages qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs
 	cargo test --locked -p pgdyno --test reboot -- --ignored --nocapture
 
-## screenshots: every page, wide and narrow, light and dark: of the tests' data, of what runs, and of REPORT where it is
+## screenshots: every page, wide and narrow, light and dark: with test data, a running campaign, and REPORT if it exists
 screenshots: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent screenshots
 	[ ! -e "$(REPORT)" ] || (cd web && REPORT_HTML="$(abspath $(REPORT))" PICTURES=test-results/pictures/report npm run --silent screenshots)
 	cd web && npm run --silent measure && npm run --silent test:real -- live
-	@echo "The pictures are in web/test-results/pictures"
+	@echo "The screenshots are in web/test-results/pictures"
 
-## bench: the driver's, the data sets' and the collectors' cost, each in one run, what the statistics promise, and the report's speed
+## bench: the cost of the driver, the data sets and the collectors, the error rates of the statistics, and the report's speed
 bench: compiler $(WEB_PAGE) chromium
 	setup/packages pgbench:postgresql
 	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost -p collector-cost -p verdicts \
@@ -98,11 +98,11 @@ bench: compiler $(WEB_PAGE) chromium
 	target/release/verdicts
 	target/release/report-speed
 
-## conformance: pgbench's own tests, by a command PGBENCH_TAP that runs them on the server in the directory PG_BIN
+## conformance: pgbench's own tests, run by the command PGBENCH_TAP on the server in the directory PG_BIN
 conformance: build
-	@[ -n "$(PGBENCH_TAP)" ] && [ -x "$(PG_BIN)/postgres" ] || { echo "conformance: say PGBENCH_TAP=COMMAND (it is \
-	called as COMMAND PROGRAM MAJOR, with PGBIN in its environment, and runs the tests of pgbench of that major) and \
-	PG_BIN=DIRECTORY of a server's programs of major 15, 17 or 18" >&2; exit 2; }
+	@[ -n "$(PGBENCH_TAP)" ] && [ -x "$(PG_BIN)/postgres" ] || { echo "conformance: set PGBENCH_TAP=COMMAND (\
+	called as COMMAND PROGRAM MAJOR, with PGBIN in its environment; runs pgbench's tests of that major) and \
+	PG_BIN=DIRECTORY with the programs of a server of major 15, 17 or 18" >&2; exit 2; }
 	setup/conformance $(PGDYNO) "$(PG_BIN)" $(PGBENCH_TAP)
 
 ## fuzz: every fuzz target for FUZZ_SECONDS each
@@ -112,7 +112,7 @@ fuzz: compiler
 		(cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096) || exit 1; \
 	done
 
-## clean: what was built, not what was measured
+## clean: removes build output, not measurements
 clean:
 	rm -rf target web/dist web/node_modules
 
@@ -136,12 +136,12 @@ chromium:
 perf:
 	@setup/packages perf:linux-perf
 
-# What boots kernels, and apt's lists, by which they are got.
+# Programs that boot kernels, and apt's lists for downloading kernels.
 kernels:
 	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dpkg-deb:dpkg
 	@[ -x /usr/lib/qemu/virtiofsd ] || setup/packages /usr/libexec/virtiofsd:virtiofsd
 
-# What tests compare with: psql, openssl, and pgbench without its server.
+# Programs that tests compare with: psql, openssl, and pgbench without its server.
 clients:
 	@setup/packages psql:postgresql-client openssl:openssl
 	@setup/pgbench target/test-programs

@@ -1,4 +1,4 @@
-//! Any text is parsed or refused, and what is parsed can be run: nothing panics, and nothing hangs.
+//! Any text is parsed or refused, and parsed scripts can be run: nothing panics or hangs.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! An expression that is printed and parsed again is the same expression.
+//! Printing and parsing an expression again gives the same expression.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     let printed = expr.display(&names).to_string();
     match parse(&printed, &mut names) {
         Ok(again) => assert_eq!(again, expr, "{printed}"),
-        // All those parentheses may be too many.
+        // Printing adds parentheses, which may exceed the nesting limit.
         Err(error) => assert_eq!(error.message(), "expression is nested too deeply", "{error}"),
     }
 });

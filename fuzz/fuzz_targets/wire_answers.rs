@@ -1,12 +1,12 @@
-//! Whatever a server sends, a reader takes it or refuses it, and it does not matter how it is cut into pieces.
+//! A reader accepts or refuses any bytes from a server, with the same result however they are split into pieces.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wire::{Event, ProtocolError, Reader};
 
-/// What a reader says of some pieces: its events, and how it ended.
-fn told<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Option<ProtocolError>) {
+/// Events that a reader returns for some pieces, and its error.
+fn read<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Option<ProtocolError>) {
     let mut reader = Reader::default();
     reader.pipeline(mode & 1 != 0);
     reader.collect(mode & 2 != 0);
@@ -43,7 +43,7 @@ fn told<'a>(mode: u8, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Op
 
 fuzz_target!(|data: (u8, u8, &[u8])| {
     let (mode, piece, bytes) = data;
-    let whole = told(mode, std::iter::once(bytes));
-    let pieces = told(mode, bytes.chunks(usize::from(piece).max(1)));
+    let whole = read(mode, std::iter::once(bytes));
+    let pieces = read(mode, bytes.chunks(usize::from(piece).max(1)));
     assert_eq!(whole, pieces);
 });

@@ -1,4 +1,4 @@
-//! Any connection string is resolved or refused, and a login takes or refuses whatever a server answers.
+//! Any connection string is resolved or refused, and a login accepts or refuses any response of a server.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ fuzz_target!(|data: (&str, &str, u8, &[u8])| {
     let (conninfo, variable, piece, bytes) = data;
     let mut given = Given::default();
     given.set("dbname", conninfo);
-    // No file is looked for: neither a home nor a service file is known.
+    // No file is read: there is neither a home directory nor a service file.
     let environment = |name: &str| match name {
         "PGOPTIONS" | "PGHOST" | "PGPORT" | "PGSSLMODE" | "PGTARGETSESSIONATTRS" => Some(variable.to_owned()),
         _ => None,
