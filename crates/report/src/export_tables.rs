@@ -113,17 +113,17 @@ impl Table {
         match self {
             Self::Runs => "Executions of campaigns, and imports",
             Self::Trials => "Trials: levels of all factors, figures of the measured window, validity",
-            Self::Cells => "What the usable trials of a cell of a run come to",
+            Self::Cells => "Cells of a run: figures of their usable trials",
             Self::Intervals => {
                 "Each second of the load: throughput and latency of the measured workload, and the driver"
             }
-            Self::Scripts => "Each second of the load by script, those of workloads beside it among them",
+            Self::Scripts => "Each second of the load by script, including scripts of background workloads",
             Self::Series => {
-                "Readings of metrics of the machine and the server, as they were read: counters count up"
+                "Readings of metrics of the machine and the server, as read: counters are cumulative"
             }
-            Self::Waits => "What sessions and processes of the server were seen doing, second by second",
-            Self::Events => "What happened beside the load: checkpoints, vacuums, errors",
-            Self::Statements => "What each statement cost during the load, as pg_stat_statements has it",
+            Self::Waits => "Activity and waits of server sessions and processes, second by second",
+            Self::Events => "Events during the load: checkpoints, vacuums, errors",
+            Self::Statements => "Cost of each statement during the load, from pg_stat_statements",
         }
     }
 

@@ -24,7 +24,7 @@ impl Axis for Clients {
     const PLACE: Place = Place::Row;
     const IS_NUMBER: bool = true;
     const REQUIRED: Option<&'static str> = Some("clients = [1, 4, 16]");
-    const COLUMN: Column = Column::whole("clients", "factor clients: their number");
+    const COLUMN: Column = Column::whole("clients", "factor clients: number of clients");
 
     fn schema() -> Value {
         whole_numbers(MOST)

@@ -28,7 +28,7 @@ impl Axis for Cpus {
     const IS_NUMBER: bool = true;
     const COLUMN: Column = Column::whole(
         "cpus",
-        "factor cpus: processors of the virtual machine; null for as many as the machine has",
+        "factor cpus: processors of the virtual machine; null for all of the machine's",
     );
 
     fn schema() -> Value {

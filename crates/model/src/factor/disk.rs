@@ -20,7 +20,7 @@ impl Axis for Disk {
     const KEY: &'static str = "disk";
     const SENTENCE: &'static str = "names of `[disks.…]`, and `none`";
     const PLACE: Place = Place::Condition;
-    const COLUMN: Column = Column::text("disk", "factor disk: its name in the campaign");
+    const COLUMN: Column = Column::text("disk", "factor disk: name of the disk in the campaign");
 
     fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<DiskLimit, SpecError> {
         let name = given.get_ref();

@@ -25,7 +25,7 @@ impl Axis for Duration {
     const DEFAULT_RULE: Option<&'static str> = Some("`run.duration`");
     const PLACE: Place = Place::Condition;
     const STORED: &'static str = "duration_us";
-    const COLUMN: Column = Column::whole("duration_us", "factor duration: the window that was asked for");
+    const COLUMN: Column = Column::whole("duration_us", "factor duration: requested length of the window");
 
     fn schema() -> Value {
         lengths()

@@ -18,7 +18,7 @@ impl Axis for Host {
     const KEY: &'static str = "host";
     const SENTENCE: &'static str = "names of hosts on which trials run, or `any`";
     const PLACE: Place = Place::Column;
-    const COLUMN: Column = Column::text("host", "factor host: on which it was to run; any");
+    const COLUMN: Column = Column::text("host", "factor host: requested host, or any");
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<Option<String>, SpecError> {
         if given.get_ref() == ANY {

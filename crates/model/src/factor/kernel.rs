@@ -22,7 +22,7 @@ impl Axis for Kernel {
     const KEY: &'static str = "kernel";
     const SENTENCE: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`; or `host`: the running one";
     const PLACE: Place = Place::Column;
-    const COLUMN: Column = Column::text("kernel", "factor kernel: under which it was to run; host");
+    const COLUMN: Column = Column::text("kernel", "factor kernel: requested kernel, or host");
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<Option<String>, SpecError> {
         let label = given.get_ref();

@@ -25,7 +25,7 @@ impl Axis for KernelArgs {
     const SENTENCE: &'static str = "arguments on a kernel's command line in addition to the needed ones (`\"mitigations=off\"`), or `none`";
     const PLACE: Place = Place::Column;
     const COLUMN: Column =
-        Column::text("kernel_args", "factor kernel_args: on the kernel's command line; none");
+        Column::text("kernel_args", "factor kernel_args: additions to the kernel command line, or none");
 
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^[ -~]*$" })

@@ -25,7 +25,8 @@ impl Axis for Memory {
     const SENTENCE: &'static str = "limit of the server's memory, its page cache included: a number and `kB`, `MB`, `GB` or `TB` as in PostgreSQL's settings (`\"512MB\"`), or `none`";
     const PLACE: Place = Place::Condition;
     const STORED: &'static str = "memory_bytes";
-    const COLUMN: Column = Column::whole("memory_bytes", "factor memory: the server's limit; null for none");
+    const COLUMN: Column =
+        Column::whole("memory_bytes", "factor memory: memory limit of the server; null for none");
 
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^(none|[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB))$" })

@@ -36,7 +36,7 @@ impl Axis for Pin {
     const KEY: &'static str = "pin";
     const SENTENCE: &'static str = "names of `[pins.…]`, and `none`";
     const PLACE: Place = Place::Column;
-    const COLUMN: Column = Column::text("pin", "factor pin: its name in the campaign");
+    const COLUMN: Column = Column::text("pin", "factor pin: name of the pin in the campaign");
 
     fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<Processors, SpecError> {
         let name = given.get_ref();

@@ -21,10 +21,8 @@ impl Axis for Rate {
     const SENTENCE: &'static str = "transactions begun in a second by all clients together, spaced by chance; `\"max\"`: the next as soon as the last has ended";
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
-    const COLUMN: Column = Column::real(
-        "rate_per_s",
-        "factor rate: transactions begun in a second; null for as many as could be",
-    );
+    const COLUMN: Column =
+        Column::real("rate_per_s", "factor rate: transactions begun per second; null for max");
 
     fn schema() -> Value {
         json!({ "oneOf": [{ "type": "number", "minimum": 0.001 }, { "const": "max" }] })

@@ -44,7 +44,7 @@ impl Axis for Settings {
     const KEY: &'static str = "settings";
     const SENTENCE: &'static str = "names of `[settings.…]`, and `default`";
     const PLACE: Place = Place::Column;
-    const COLUMN: Column = Column::text("settings", "factor settings: their name in the campaign");
+    const COLUMN: Column = Column::text("settings", "factor settings: name of the settings in the campaign");
 
     fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<SettingsVariant, SpecError> {
         let name = given.get_ref();

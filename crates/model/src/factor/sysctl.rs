@@ -22,7 +22,8 @@ impl Axis for Sysctl {
     const KEY: &'static str = "sysctl";
     const SENTENCE: &'static str = "names of `[sysctls.…]`, and `default`";
     const PLACE: Place = Place::Column;
-    const COLUMN: Column = Column::text("sysctl", "factor sysctl: their name in the campaign");
+    const COLUMN: Column =
+        Column::text("sysctl", "factor sysctl: name of the kernel parameters in the campaign");
 
     fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<SysctlVariant, SpecError> {
         let name = given.get_ref();

@@ -24,7 +24,7 @@ impl Axis for Threads {
     const DEFAULT_RULE: Option<&'static str> = Some("`run.threads`");
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
-    const COLUMN: Column = Column::whole("threads", "factor threads: those of the driver");
+    const COLUMN: Column = Column::whole("threads", "factor threads: driver threads");
 
     fn schema() -> Value {
         whole_numbers(MOST)

@@ -18,7 +18,7 @@ impl Axis for Workload {
     const SENTENCE: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled; files that end in `.sql`";
     const PLACE: Place = Place::Title;
     const REQUIRED: Option<&'static str> = Some("workload = [\"select-only\"]");
-    const COLUMN: Column = Column::text("workload", "factor workload: its name");
+    const COLUMN: Column = Column::text("workload", "factor workload: name of the workload");
 
     fn check(
         given: &Spanned<String>,

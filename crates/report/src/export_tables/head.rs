@@ -35,26 +35,24 @@ pub(super) fn runs<'r>() -> Vec<Field<OfRun<'r>>> {
     vec![
         field("run", Text, "id of the run", |row| Value::from(row.run.id.as_str())),
         field("campaign", Text, "name of its campaign", |row| Value::from(row.run.campaign.as_str())),
-        field("campaign_toml", Text, "text of the campaign, to the letter", |row| {
+        field("campaign_toml", Text, "text of the campaign file, verbatim", |row| {
             Value::from(row.run.campaign_toml.as_str())
         }),
-        field("seed", Text, "seed of order and random numbers; null where it was imported", |row| {
+        field("seed", Text, "seed of the trial order and random numbers; null for imports", |row| {
             Value::from(row.run.seed.map(|seed| seed.to_string()))
         }),
-        field("pgdyno_version", Text, "release of pgdyno that ran it", |row| {
+        field("pgdyno_version", Text, "pgdyno release that ran it", |row| {
             Value::from(row.run.pgdyno_version.as_str())
         }),
-        field("tags", Json, "words to find it by", |row| json(&row.run.tags)),
-        field("notes", Text, "what somebody wanted to be remembered", |row| {
-            Value::from(row.run.notes.as_deref())
-        }),
+        field("tags", Json, "tags, by which selectors find it", |row| json(&row.run.tags)),
+        field("notes", Text, "notes of the campaign", |row| Value::from(row.run.notes.as_deref())),
         field("started", Time, "when its first trial began", |row| {
             Value::from(row.trials.iter().filter_map(|trial| trial.started).min())
         }),
         field("ended", Time, "when its last trial ended", |row| {
             Value::from(row.trials.iter().filter_map(|trial| trial.ended).max())
         }),
-        field("trials", Whole, "how many trials it has", |row| Value::from(row.trials.len())),
+        field("trials", Whole, "number of trials", |row| Value::from(row.trials.len())),
     ]
 }
 
@@ -141,7 +139,7 @@ fn found(finding: &Finding) -> Found<'_> {
 
 pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
     let mut fields = vec![
-        field("trial", Text, "id of the trial, which sorts by time", |row: &&'r TrialRecord| {
+        field("trial", Text, "id of the trial; ids sort by time", |row: &&'r TrialRecord| {
             Value::from(row.trial.id.as_str())
         }),
         field("run", Text, "id of its run", |row| Value::from(row.trial.run.id.as_str())),
@@ -149,16 +147,22 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("cell", Text, "its levels as a selector; unique within a run", |row| {
             Value::from(selector(&row.trial.cell))
         }),
-        field("repeat", Whole, "which repeat of the cell, from 1", |row| Value::from(row.trial.repeat)),
-        field("attempt", Whole, "which try at this repeat, from 1", |row| Value::from(row.trial.attempt)),
-        field("position", Whole, "place in the run's order, from 1", |row| Value::from(row.trial.position)),
-        field("reason", Text, "why it was run beyond what was planned", |row| {
+        field("repeat", Whole, "number of the repeat of the cell, from 1", |row| {
+            Value::from(row.trial.repeat)
+        }),
+        field("attempt", Whole, "number of the attempt at this repeat, from 1", |row| {
+            Value::from(row.trial.attempt)
+        }),
+        field("position", Whole, "position in the run's order, from 1", |row| {
+            Value::from(row.trial.position)
+        }),
+        field("reason", Text, "why it was run in addition to the planned trials", |row| {
             Value::from(row.trial.reason.as_deref())
         }),
-        field("imported", Text, "format that it was imported from; null where pgdyno measured it", |row| {
+        field("imported", Text, "format of the imported files; null if pgdyno measured it", |row| {
             Value::from(row.trial.imported.as_ref().map(|imported| imported.format.as_str()))
         }),
-        field("started", Time, "when it began, server start included", |row| Value::from(row.trial.started)),
+        field("started", Time, "when it began, including server start", |row| Value::from(row.trial.started)),
         field("load_started", Time, "when its load began", |row| Value::from(row.trial.load_started)),
         field("ended", Time, "when it ended", |row| Value::from(row.trial.ended)),
     ];
@@ -176,7 +180,7 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("window_us", Whole, "length of the measured window", |row| {
             Value::from(summary(row).and_then(|summary| summary.window_us))
         }),
-        field("transactions", Whole, "transactions that ended in the window and succeeded", |row| {
+        field("transactions", Whole, "successful transactions that ended in the window", |row| {
             Value::from(summary(row).and_then(|summary| summary.transactions))
         }),
         field("failed", Whole, "transactions that failed, in any phase", |row| {
@@ -188,15 +192,15 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field(
             "instructions_per_transaction",
             Real,
-            "instructions of driver, server and kernel together for each transaction; null where they were not counted",
+            "instructions per transaction of driver, server and kernel together; null if they were not counted",
             |row| {
                 Value::from(summary(row).and_then(|summary| summary.instructions_per_transaction))
             },
         ),
-        field("tps_ci95_low", Real, "lower end of its 95% interval, by this trial alone", |row| {
+        field("tps_ci95_low", Real, "lower end of the 95% interval of tps, from this trial alone", |row| {
             Value::from(interval(row).map(|(low, _)| low))
         }),
-        field("tps_ci95_high", Real, "upper end", |row| Value::from(interval(row).map(|(_, high)| high))),
+        field("tps_ci95_high", Real, "upper end of that interval", |row| Value::from(interval(row).map(|(_, high)| high))),
         field("latency_mean_us", Real, "mean latency from the intended start, in the window", |row| {
             latency(row, |latency| latency.mean_us)
         }),
@@ -249,26 +253,26 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field(
             "commit_surplus",
             Whole,
-            "commits that the server counted beyond what the driver explains",
+            "commits counted by the server in excess of those explained by the driver",
             |row| Value::from(row.trial.accounting.surplus()),
         ),
         field("database_bytes", Whole, "size of the tested database when the load began", |row| {
             Value::from(row.trial.database_bytes)
         }),
-        field("server_version", Text, "the server's own version", |row| {
+        field("server_version", Text, "version reported by the server", |row| {
             Value::from(row.trial.server_version.as_deref())
         }),
         field(
             "server_build",
             Text,
-            "which programs the server is; null where they are not pgdyno's",
+            "identity of the server's programs; null if pgdyno did not provide them",
             |row| Value::from(row.trial.server_build.as_deref()),
         ),
         field("machine_hostname", Text, "name of the machine", |row| {
             Value::from(row.environment.hostname.as_deref())
         }),
-        field("machine_kernel", Text, "its kernel", |row| Value::from(row.environment.kernel.as_deref())),
-        field("machine_cpu_model", Text, "its processors", |row| {
+        field("machine_kernel", Text, "kernel of the machine", |row| Value::from(row.environment.kernel.as_deref())),
+        field("machine_cpu_model", Text, "model of its processors", |row| {
             Value::from(row.environment.cpu_model.as_deref())
         }),
         field("machine_cpus", Whole, "logical processors that pgdyno could use", |row| {
@@ -325,26 +329,26 @@ pub(super) fn cells<'r>() -> Vec<Field<OfCell<'r>>> {
     ];
     fields.extend(factors());
     fields.extend([
-        field("trials", Whole, "how many trials it has", |row: &OfCell<'r>| Value::from(row.trials.len())),
-        field("suspect", Whole, "how many of them are suspect, and used", |row| {
+        field("trials", Whole, "number of trials", |row: &OfCell<'r>| Value::from(row.trials.len())),
+        field("suspect", Whole, "number of suspect trials, which are used", |row| {
             Value::from(row.count(Status::Suspect))
         }),
-        field("invalid", Whole, "how many of them are invalid, and not used", |row| {
+        field("invalid", Whole, "number of invalid trials, which are not used", |row| {
             Value::from(row.count(Status::Invalid))
         }),
-        field("n", Whole, "how many the figures are made of", |row| {
+        field("n", Whole, "number of trials behind the figures", |row| {
             Value::from(row.figures.as_ref().map_or(0, |figures| figures.n))
         }),
-        field("tps_median", Real, "median of their transactions per second", |row| {
+        field("tps_median", Real, "median of the trials' transactions per second", |row| {
             Value::from(row.figures.as_ref().map(|figures| figures.median))
         }),
-        field("tps_geometric_mean", Real, "geometric mean: verdicts are on its ratio", |row| {
+        field("tps_geometric_mean", Real, "geometric mean; verdicts compare it as a ratio", |row| {
             Value::from(row.figures.as_ref().map(|figures| figures.geometric_mean))
         }),
-        field("tps_min", Real, "the smallest", |row| {
+        field("tps_min", Real, "smallest", |row| {
             Value::from(row.figures.as_ref().map(|figures| figures.minimum))
         }),
-        field("tps_max", Real, "the largest", |row| {
+        field("tps_max", Real, "largest", |row| {
             Value::from(row.figures.as_ref().map(|figures| figures.maximum))
         }),
         field(

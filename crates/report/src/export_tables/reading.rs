@@ -28,15 +28,19 @@ pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
         field("metric", Text, "name of the metric, with its unit at the end (docs/metrics.md)", |row| {
             Value::from(row.series.metric.as_str())
         }),
-        field("of", Text, "of what, such as a disk or a table; null where there is but one", |row| {
+        field("of", Text, "label, such as a disk or a table; null for a metric without labels", |row| {
             Value::from(row.series.label.as_deref())
         }),
-        field("kind", Text, "counter (what matters is its growth) or gauge (stands for itself)", |row| {
+        field("kind", Text, "counter (use its growth) or gauge (use its value)", |row| {
             Value::from(row.series.kind.as_str())
         }),
-        field("time", Time, "when it was read, by the wall clock", |row| moment(row.trial, row.point.at_us)),
-        field("at_us", Whole, "when it was read, after the load's start", |row| Value::from(row.point.at_us)),
-        field("value", Real, "what was read; null where that failed", |row| Value::from(row.point.value)),
+        field("time", Time, "time of the reading, by the wall clock", |row| {
+            moment(row.trial, row.point.at_us)
+        }),
+        field("at_us", Whole, "time of the reading, after the load's start", |row| {
+            Value::from(row.point.at_us)
+        }),
+        field("value", Real, "value read; null if the reading failed", |row| Value::from(row.point.value)),
     ]
 }
 
@@ -59,27 +63,30 @@ pub(super) fn waits<'r>() -> Vec<Field<Seen<'r>>> {
         field("at_us", Whole, "start of the second, after the load's start", |row| {
             Value::from(row.waits.at_us)
         }),
-        field("width_us", Whole, "how long the span is", |row| Value::from(row.waits.width_us)),
-        field("session", Text, "who: load, beside, other, or a process of the server", |row| {
-            Value::from(row.waits.session.name())
-        }),
-        field("state", Text, "state of pg_stat_activity; null of the server's processes", |row| {
+        field("width_us", Whole, "length of the span", |row| Value::from(row.waits.width_us)),
+        field(
+            "session",
+            Text,
+            "kind of session: load, beside (background workloads), other, or a server process",
+            |row| Value::from(row.waits.session.name()),
+        ),
+        field("state", Text, "state of pg_stat_activity; null for server processes", |row| {
             Value::from(row.waits.state.as_deref())
         }),
         field(
             "wait_event_type",
             Text,
-            "wait_event_type of pg_stat_activity; null where it did not wait",
+            "wait_event_type of pg_stat_activity; null if it did not wait",
             |row| Value::from(row.waits.event_type.as_deref()),
         ),
         field("wait_event", Text, "wait_event of pg_stat_activity; null likewise", |row| {
             Value::from(row.waits.event.as_deref())
         }),
-        field("looks", Whole, "how often it was looked in this span", |row| Value::from(row.waits.looks)),
-        field("seen", Whole, "how many sessions were seen so, over all looks", |row| {
+        field("looks", Whole, "number of samples in this span", |row| Value::from(row.waits.looks)),
+        field("seen", Whole, "number of such sessions, summed over all samples", |row| {
             Value::from(row.waits.seen)
         }),
-        field("sessions", Real, "mean number of sessions: seen over looks", |row| {
+        field("sessions", Real, "mean number of sessions: seen divided by looks", |row| {
             Value::from(f64::from(row.waits.seen) / f64::from(row.waits.looks))
         }),
     ]
@@ -98,18 +105,14 @@ pub(super) fn all_events(record: &TrialRecord) -> impl Iterator<Item = Happened<
 pub(super) fn events<'r>() -> Vec<Field<Happened<'r>>> {
     vec![
         field("trial", Text, "id of the trial", |row| Value::from(row.record.trial.id.as_str())),
-        field("time", Time, "when, by the wall clock", |row| Value::from(row.event.at)),
-        field("at_us", Whole, "when, after the load's start; null where no load ran", |row| {
+        field("time", Time, "time, by the wall clock", |row| Value::from(row.event.at)),
+        field("at_us", Whole, "time after the load's start; null if no load ran", |row| {
             Value::from(row.record.after_start_us(row.event))
         }),
-        field("kind", Text, "what kind of thing (docs/events.md)", |row| {
-            Value::from(row.event.kind.as_str())
-        }),
+        field("kind", Text, "kind of event (docs/events.md)", |row| Value::from(row.event.kind.as_str())),
         field("of", Text, "what it happened to", |row| Value::from(row.event.of.as_deref())),
         field("message", Text, "what happened", |row| Value::from(row.event.message.as_str())),
-        field("figures", Json, "its figures by name, with their units at the names' ends", |row| {
-            json(&row.event.figures)
-        }),
+        field("figures", Json, "figures by name; names end in their units", |row| json(&row.event.figures)),
     ]
 }
 
@@ -127,22 +130,22 @@ pub(super) fn statements<'r>() -> Vec<Field<Used<'r>>> {
     vec![
         field("trial", Text, "id of the trial", |row| Value::from(row.trial.id.as_str())),
         field("query_id", Whole, "queryid of pg_stat_statements", |row| Value::from(row.statement.query_id)),
-        field("query", Text, "its text, normalised by the server", |row| {
+        field("query", Text, "text of the statement, normalised by the server", |row| {
             Value::from(row.statement.query.as_str())
         }),
-        field("calls", Whole, "how often it ran", |row| Value::from(row.statement.calls)),
-        field("total_us", Real, "time it took to execute, in all", |row| Value::from(row.statement.total_us)),
-        field("rows", Whole, "rows it brought or changed", |row| Value::from(row.statement.rows)),
+        field("calls", Whole, "number of executions", |row| Value::from(row.statement.calls)),
+        field("total_us", Real, "total execution time", |row| Value::from(row.statement.total_us)),
+        field("rows", Whole, "rows returned or changed", |row| Value::from(row.statement.rows)),
         field("shared_hit_blocks", Whole, "blocks found in shared buffers", |row| {
             Value::from(row.statement.shared_hit_blocks)
         }),
-        field("shared_read_blocks", Whole, "blocks read from outside them", |row| {
+        field("shared_read_blocks", Whole, "blocks read from outside shared buffers", |row| {
             Value::from(row.statement.shared_read_blocks)
         }),
-        field("shared_dirtied_blocks", Whole, "blocks it made dirty", |row| {
+        field("shared_dirtied_blocks", Whole, "blocks dirtied", |row| {
             Value::from(row.statement.shared_dirtied_blocks)
         }),
-        field("wal_bytes", Real, "WAL it wrote; null before PostgreSQL 13", |row| {
+        field("wal_bytes", Real, "bytes of WAL written; null before PostgreSQL 13", |row| {
             Value::from(row.statement.wal_bytes)
         }),
     ]

@@ -71,9 +71,12 @@ macro_rules! when {
             field("start_us", Whole, "start of the interval, after the load's start", |row: &$row| {
                 Value::from(row.interval.start_us)
             }),
-            field("width_us", Whole, "its length; the last one of a phase may be shorter", |row: &$row| {
-                Value::from(row.interval.width_us)
-            }),
+            field(
+                "width_us",
+                Whole,
+                "length of the interval; the last one of a phase may be shorter",
+                |row: &$row| Value::from(row.interval.width_us),
+            ),
             field("phase", Text, "warmup, measure or drain", |row: &$row| {
                 Value::from(phase(row.interval.phase))
             }),
@@ -109,7 +112,7 @@ macro_rules! latency {
 pub(super) fn intervals<'r>() -> Vec<Field<Second<'r>>> {
     let mut fields: Vec<Field<Second<'r>>> = Vec::from(when!(Second<'r>));
     fields.extend([
-        field("transactions", Whole, "transactions that ended in it and succeeded", |row: &Second<'r>| {
+        field("transactions", Whole, "successful transactions that ended in it", |row: &Second<'r>| {
             Value::from(row.transactions())
         }),
         field("failed", Whole, "transactions that failed", |row: &Second<'r>| Value::from(row.failed())),
@@ -122,7 +125,7 @@ pub(super) fn intervals<'r>() -> Vec<Field<Second<'r>>> {
         field(
             "driver_busy_share",
             Real,
-            "share of it that the busiest driver thread did not wait, 0 to 1",
+            "share of it in which the busiest driver thread did not wait, 0 to 1",
             |row: &Second<'r>| Value::from(row.interval.busy),
         ),
         field("driver_lag_mean_us", Real, "mean driver lag", |row: &Second<'r>| {
@@ -174,16 +177,13 @@ pub(super) fn all_scripts(record: &TrialRecord) -> impl Iterator<Item = OfScript
 pub(super) fn scripts<'r>() -> Vec<Field<OfScript<'r>>> {
     let mut fields: Vec<Field<OfScript<'r>>> = Vec::from(when!(OfScript<'r>));
     fields.extend([
-        field(
-            "session",
-            Text,
-            "load, or beside where it is of a workload beside the measured one",
-            |row: &OfScript<'r>| Value::from(if row.is_beside { "beside" } else { "load" }),
-        ),
+        field("session", Text, "load, or beside for a background workload", |row: &OfScript<'r>| {
+            Value::from(if row.is_beside { "beside" } else { "load" })
+        }),
         field("script", Text, "name of the script", |row: &OfScript<'r>| {
             Value::from(row.script.script.as_str())
         }),
-        field("transactions", Whole, "transactions that ended in it and succeeded", |row: &OfScript<'r>| {
+        field("transactions", Whole, "successful transactions that ended in it", |row: &OfScript<'r>| {
             Value::from(row.script.transactions)
         }),
         field("failed", Whole, "transactions that failed", |row: &OfScript<'r>| {

@@ -7,8 +7,8 @@ pub(super) const COLLECTORS: Group = Group {
     label: Some("source"),
     metrics: &[
         counter("collector.reads", "pgdyno", "readings"),
-        counter("collector.late", "pgdyno", "readings that came too late, or were skipped").lower_is_better(),
+        counter("collector.late", "pgdyno", "readings that were late or skipped").lower_is_better(),
         counter("collector.failed", "pgdyno", "readings that failed").lower_is_better(),
-        counter("collector.spent_us", "pgdyno", "time that readings took").lower_is_better(),
+        counter("collector.spent_us", "pgdyno", "time spent on readings").lower_is_better(),
     ],
 };

@@ -32,7 +32,8 @@ pub(super) const PROCESSORS: Group = Group {
         ),
         counter("cpu.irq_us", STAT, "time in interrupts"),
         counter("cpu.softirq_us", STAT, "time in deferred work of interrupts, such as the network's"),
-        counter("cpu.steal_us", STAT, "time that the hypervisor gave to other guests").lower_is_better(),
+        counter("cpu.steal_us", STAT, "CPU steal: time that the hypervisor gave to other guests")
+            .lower_is_better(),
         counter("cpu.guest_us", STAT, "time in virtual machines on this one, also part of `user` and `nice`"),
     ],
 };
@@ -89,7 +90,7 @@ pub(super) const MEMORY: Group = Group {
         gauge(
             "memory.page_tables_bytes",
             "`PageTables`",
-            "page tables, of which each backend needs its own for the shared buffers",
+            "page tables; each backend needs its own for the shared buffers",
         ),
         gauge("memory.swap_total_bytes", "`SwapTotal`", "swap space"),
         gauge("memory.swap_used_bytes", "`SwapTotal` − `SwapFree`", "swap space in use"),
@@ -236,7 +237,7 @@ pub(super) const LIMITS: Group = Group {
         counter(
             "cgroup.read_bytes",
             "`io.stat` `rbytes` · `blkio.throttle.io_service_bytes`",
-            "bytes that the server's group read from a disk that is limited in it",
+            "bytes that the server's group read from a disk limited for it",
         )
         .when(If("a disk is limited")),
     ],

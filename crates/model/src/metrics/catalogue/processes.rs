@@ -19,7 +19,7 @@ pub(super) const ROLES: Group = Group {
         counter("role.switches_voluntary", "`status`", "context switches to wait for something"),
         counter("role.switches_involuntary", "`status`", "context switches forced by the scheduler"),
         counter("role.read_bytes", "`io`", "bytes read from disks").when(BYTES),
-        counter("role.write_bytes", "`io`", "bytes of file pages made dirty, whoever writes them later").when(BYTES),
+        counter("role.write_bytes", "`io`", "bytes of file pages dirtied, even if another process writes them later").when(BYTES),
         counter("role.busiest_run_us", "`task/*/schedstat`", "processor time of the thread that has run most since it started")
             .when(THREADS),
         counter("role.busiest_wait_us", "`task/*/schedstat`", "time for which that busiest thread waited for a processor; if another one becomes the busiest, the larger of the two")

@@ -123,7 +123,7 @@ pub(super) const BACKENDS: Group = Group {
         counter(
             "pg.backend.buffers_written",
             BACKENDS_FROM,
-            "blocks that others than the checkpointer and the background writer wrote or added to relations",
+            "blocks written or added to relations by processes other than the checkpointer and the background writer",
         ),
         counter(
             "pg.backend.fsyncs",
@@ -173,7 +173,7 @@ pub(super) const IO: Group = Group {
         .only(Majors::since(16)),
         counter("pg.io.write_bytes", STAT_IO, "bytes written").only(Majors::since(16)),
         counter("pg.io.write_us", STAT_IO, "time spent writing").only(Majors::since(16)).when(IO_TIMING),
-        counter("pg.io.writebacks", STAT_IO, "blocks whose writing the kernel was asked to begin")
+        counter("pg.io.writebacks", STAT_IO, "blocks for which writeback by the kernel was requested")
             .only(Majors::since(16)),
         counter("pg.io.writeback_us", STAT_IO, "time spent asking the kernel to begin writing")
             .only(Majors::since(16))
