@@ -192,7 +192,7 @@ mod tests {
             seconds: 480,
             times: 1,
         };
-        let plan = |text: &str| Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let plan = |text: &str| Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
         let plain = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
         let ours = plan(&load.campaign());
         assert_eq!(ours.collect, plan(plain).collect);

@@ -17,7 +17,7 @@ pub(crate) struct Ratio {
 impl Ratio {
     /// None of fewer than two ratios, or where one is not positive.
     pub(crate) fn of(ratios: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let logs = Logs::of(ratios)?;
+        let logs = Logs::new(ratios)?;
         Some(Self { mean: logs.mean().exp(), interval: logs.confidence_interval(0.95)?, logs })
     }
 

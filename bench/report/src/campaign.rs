@@ -49,7 +49,7 @@ pub(crate) fn fill(root: &Path, size: Size, seed: u64, mut told: impl FnMut(u32)
     let campaign_toml = text(size);
     let wrong = |error: model::spec::SpecError| anyhow::anyhow!("{}", error.message);
     let campaign = Campaign::parse(&campaign_toml).map_err(wrong)?;
-    let plan = Plan::of(&campaign, seed).map_err(wrong)?;
+    let plan = Plan::new(&campaign, seed).map_err(wrong)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let run = Run {
         id: store::new_id(),

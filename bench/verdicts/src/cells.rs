@@ -24,5 +24,5 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
 }
 
 fn is_unstable(throughputs: &[f64]) -> bool {
-    Cell::of(throughputs).is_some_and(|cell| cell.is_unstable())
+    Cell::new(throughputs).is_some_and(|cell| cell.is_unstable())
 }

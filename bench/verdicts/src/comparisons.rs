@@ -52,7 +52,7 @@ pub(crate) fn speed(random: &mut Random, times: usize) -> Row {
     let cells: Vec<Vec<f64>> = (0..=times).map(|_| random.runs(RUNS, 1.0, NOISE)).collect();
     let begin = Instant::now();
     let matrix: Vec<Comparison> =
-        cells.windows(2).filter_map(|pair| Comparison::of(&pair[0], &pair[1])).collect();
+        cells.windows(2).filter_map(|pair| Comparison::new(&pair[0], &pair[1])).collect();
     black_box(verdicts(&matrix));
     let rate = matrix.len() as f64 / begin.elapsed().as_secs_f64();
     Row::new("comparisons of 10 runs a side in a second", rate, Promise::AtLeast(10_000.0), |rate| {
@@ -68,7 +68,7 @@ fn two_stages(random: &mut Random, ratio: f64) -> Comparison {
         a.extend(random.runs(missing, 1.0, NOISE));
         b.extend(random.runs(missing, ratio, NOISE));
     }
-    match Comparison::of(&a, &b) {
+    match Comparison::new(&a, &b) {
         Some(comparison) => comparison,
         None => unreachable!("simulated throughputs are positive"),
     }

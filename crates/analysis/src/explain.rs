@@ -63,8 +63,8 @@ pub fn explain_cell(
     let mut explanations = Vec::new();
     for id in &ids {
         let record = store.load(id)?;
-        let explanation =
-            explain(&record).map_err(|why| ExplainError::Nothing { id: record.trial.id.clone(), why })?;
+        let explanation = explain(&record)
+            .map_err(|why| ExplainError::Nothing { id: record.trial.id.clone(), why: why.to_string() })?;
         trials.push(record.trial);
         explanations.push(explanation);
     }
@@ -111,7 +111,7 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplan
 /// # Errors
 /// Nothing to explain, and why.
 pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, String> {
-    let explanation = explain(record)?;
+    let explanation = explain(record).map_err(|why| why.to_string())?;
     together(std::slice::from_ref(&record.trial), &[explanation]).ok_or_else(|| "there is nothing".to_owned())
 }
 

@@ -55,7 +55,7 @@ pub enum Outcome {
 /// Compares each second sample with the first one, by the margin that is with them. All of them together are the matrix
 /// over which p is adjusted.
 pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
-    let compared = |&(a, b, margin): &(&[f64], &[f64], f64)| Some(Comparison::of(a, b)?.with_margin(margin));
+    let compared = |&(a, b, margin): &(&[f64], &[f64], f64)| Some(Comparison::new(a, b)?.with_margin(margin));
     let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compared).collect();
     let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
     let mut verdicts = verdicts(&known).into_iter();

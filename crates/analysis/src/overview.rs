@@ -296,16 +296,16 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
     let tps = figures_of(&trials, |trial| Metric::Tps.of_head(trial)).values;
     let instructions = figures_of(&trials, |trial| Metric::Instructions.of_head(trial)).values;
-    let class = stats::Cell::of(&tps).and_then(|cell| cell.class());
+    let class = stats::Cell::new(&tps).and_then(|cell| cell.class());
     let first_run_apart = stats::first_run_apart(&tps);
     let n = tps.len();
-    let sample = Sample::of(tps);
+    let sample = Sample::new(tps);
     Some(view::Point {
         n,
         median: sample.as_ref().map(Sample::median),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
-        instructions: Sample::of(instructions).as_ref().map(Sample::median),
+        instructions: Sample::new(instructions).as_ref().map(Sample::median),
         class: class.map(|class| class.to_string()),
         first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,

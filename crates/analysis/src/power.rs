@@ -142,7 +142,7 @@ impl Question {
 
     fn effects(&self, noise: f64) -> Vec<EffectAnswer> {
         let of = |&effect: &f64| {
-            let two_stages = TwoStages::of(noise, effect, self.alpha);
+            let two_stages = TwoStages::new(noise, effect, self.alpha);
             let enough = two_stages.filter(|found| found.least_power >= self.power);
             EffectAnswer {
                 effect,

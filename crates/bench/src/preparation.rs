@@ -9,6 +9,7 @@ use driver::{
     Control, DriverMessage, ErrorPolicy, Group, Level, Load, Observer, OnError, Record, WeightedScript,
 };
 use model::record::ClockReading;
+use model::version::server_version_num;
 use script::{Script, Seeds, Value};
 use wire::blocking::Session;
 
@@ -27,7 +28,7 @@ pub(crate) fn query_server(plan: &mut Plan) -> Result<u32, RunError> {
         plan.scale = scale;
         plan.load.main.variables.set(slot, Value::Int(i64::from(scale.unwrap_or(1))))?;
     }
-    Ok(session.server_version())
+    Ok(session.server_version().and_then(server_version_num).unwrap_or_default())
 }
 
 /// Runs a script once, with the variables and the connection of a load. The server's notices go to `notices`. An error of

@@ -7,6 +7,7 @@ mod sampler;
 mod session_sampler;
 mod statements;
 
+use std::fmt::Display;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
@@ -99,7 +100,7 @@ impl<'a> Collection<'a> {
     }
 }
 
-fn note(collector: &str, why: &str) -> String {
+fn note(collector: &str, why: &dyn Display) -> String {
     format!("collector {collector}: {why}")
 }
 
@@ -109,13 +110,14 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use model::plan::Collect;
+    use wire::ParamError;
 
     use super::*;
     use crate::clock::now;
     use crate::postgres::LoadSessions;
 
     /// All collectors but the profile, of a server that lets nobody in.
-    fn start(connect: &dyn Fn(&str) -> Result<wire::ConnectParams, String>) -> Collection<'_> {
+    fn start(connect: &dyn Fn(&str) -> Result<wire::ConnectParams, ParamError>) -> Collection<'_> {
         Collection::start(Subject {
             collect: Collect { metrics_hz: 1.0, waits_hz: 20.0, statements: true, buffers: true },
             profile: None,
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_can_not_be_started_is_left_out_with_a_note_and_the_others_collect() {
-        let connect = |database: &str| Err(format!("no way to {database}"));
+        let connect = |database: &str| Err(ParamError::NoService(database.to_owned()));
         let collection = start(&connect);
         let origin_us = now().monotonic_us;
         collection.load_started(Window { origin_us, from_us: 0, to_us: 3_600_000_000 });
@@ -138,11 +140,11 @@ mod tests {
         assert_eq!(
             collected.notes,
             [
-                "collector buffers: no way to tested",
-                "collector statements: no way to postgres",
-                "collector waits: no way to postgres",
-                "collector statistics: no way to postgres",
-                "collector tables: no way to tested",
+                "collector buffers: definition of service \"tested\" not found",
+                "collector statements: definition of service \"postgres\" not found",
+                "collector waits: definition of service \"postgres\" not found",
+                "collector statistics: definition of service \"postgres\" not found",
+                "collector tables: definition of service \"tested\" not found",
             ]
         );
         let reads = |source| collected.metrics.get("collector.reads", Some(source)).is_some();
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_threads_of_a_collection_that_is_given_up_end() {
-        let connect = |_: &str| Err("no".to_owned());
+        let connect = |_: &str| Err(ParamError::NoService("no".to_owned()));
         let collection = start(&connect);
         let clock = Arc::downgrade(&collection.context.clock);
         drop(collection);
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn without_a_load_nothing_is_collected() {
-        let connect = |_: &str| Err("no".to_owned());
+        let connect = |_: &str| Err(ParamError::NoService("no".to_owned()));
         let collected = start(&connect).finish(&AtomicBool::new(false));
         assert!(collected.metrics.0.is_empty() && collected.events.is_empty(), "{collected:?}");
     }

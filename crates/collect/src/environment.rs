@@ -53,16 +53,16 @@ impl Host {
             kernel_version: root.line("proc/version"),
             kernel_command_line: kernel::command_line(&root),
             os: os_release::pretty_name(&root),
-            libc: libc_version::of_this_process(),
+            libc: libc_version::read(),
             architecture: kernel::architecture(&root),
             cpu_model: cpu::model(&root),
             cpus: usable_cpus(),
             cpu: cpu::lasting(&root),
             numa_nodes: numa::nodes(&root),
             memory_bytes: memory::bytes(&root, "MemTotal"),
-            virtualization: virtualization::of(&root),
+            virtualization: virtualization::detect(&root),
             cgroup: cgroup::limits(&root),
-            limits: limits::of_this_process(&root),
+            limits: limits::read(&root),
             ..Environment::default()
         };
         let kernel_config = kernel_config::find(&root);
@@ -76,7 +76,7 @@ impl Host {
         let mount = data_directory.and_then(|directory| mount::holding(&mounts, directory));
         let devices = mount.map(|mount| block::under(root, mount)).unwrap_or_default();
         Environment {
-            kernel_facts: kernel_facts::of(root, self.kernel_config.as_ref()),
+            kernel_facts: kernel_facts::read(root, self.kernel_config.as_ref()),
             cpu_governor: cpu::governor(root),
             cpu: model::environment::Cpu { turbo: cpu::turbo(root), ..self.lasting.cpu.clone() },
             clocksource: clock::source(root),

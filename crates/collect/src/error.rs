@@ -1,23 +1,29 @@
-//! Errors of collectors: each becomes a note of the trial, except that a profile which can't be taken at all is reported
-//! before the campaign starts.
+//! Errors of collectors. Each becomes a note of the trial.
+
+mod profile;
 
 use std::io;
-use std::path::PathBuf;
-use std::process::ExitStatus;
 
 use wire::ParamError;
+use wire::blocking::SessionError;
 
-/// Why a collector gathered nothing, or a source could not be read.
+pub use profile::{ProfileError, RecordingProblem};
+
+/// How SQLSTATEs begin of what may well succeed the next time: resources are short, an operator or a time limit
+/// intervened, a lock was not available.
+const TEMPORARY: [&str; 3] = ["53", "57", "55P03"];
+
+/// Error of a collector that gathered nothing, or of a source that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
-    /// The server's parameters of connections can't be used.
+    /// Connection parameters that can't be used.
     #[error(transparent)]
     Params(#[from] ParamError),
-    /// The server was not reached, or did not answer.
-    #[error("{0}")]
-    Unanswered(String),
-    /// The server refused a statement.
+    /// A session that could not be opened, or was lost.
+    #[error("{}", one_line(.0))]
+    Session(SessionError),
+    /// A statement that the server refused.
     #[error("the server answers: {message} ({sqlstate})")]
     Refused {
         /// The server's message.
@@ -25,4 +31,46 @@ pub enum CollectError {
         /// Its SQLSTATE.
         sqlstate: String,
     },
+    /// A fact about the server that its answer lacks.
+    #[error("the server does not report its {0}")]
+    Unreported(&'static str),
+    /// No such database.
+    #[error("the server has no database {0}")]
+    NoDatabase(String),
+    /// Files of the kernel that could not be read.
+    #[error("could not read {0}")]
+    Kernel(&'static str),
+    /// A thread that could not be started.
+    #[error("no thread could be started: {0}")]
+    Thread(io::Error),
+    /// A thread that panicked.
+    #[error("its thread panicked")]
+    Panicked,
+    /// A profile that could not be taken.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+impl CollectError {
+    /// Whether the server refused the statement itself, and will refuse it again.
+    pub(crate) fn is_permanent(&self) -> bool {
+        let Self::Refused { sqlstate, .. } = self else { return false };
+        !TEMPORARY.iter().any(|prefix| sqlstate.starts_with(prefix))
+    }
+}
+
+impl From<SessionError> for CollectError {
+    fn from(error: SessionError) -> Self {
+        match error.server_error() {
+            Some(answer) => {
+                Self::Refused { message: answer.message.clone(), sqlstate: answer.sqlstate.clone() }
+            }
+            None => Self::Session(error),
+        }
+    }
+}
+
+/// libpq's lines, one for each attempt to connect, in one.
+fn one_line(error: &SessionError) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

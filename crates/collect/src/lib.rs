@@ -14,6 +14,7 @@
 mod clock;
 mod collection;
 mod environment;
+mod error;
 mod fitness;
 mod load_clock;
 mod os;
@@ -26,6 +27,7 @@ pub mod server_log;
 pub use clock::now;
 pub use collection::{Collected, Collection, Subject};
 pub use environment::Host;
+pub use error::{CollectError, ProfileError, RecordingProblem};
 pub use fitness::fitness;
 pub use load_clock::Window;
 pub use os::{Backends, Machine, Processes, Watched};

@@ -1,4 +1,4 @@
-//! What the operating system counts: of the machine, and of processes by their part in a trial.
+//! What the operating system counts: of the machine, and of processes by their role in a trial.
 //!
 //! Every counter is told as the kernel has it, and every figure that the kernel does not have is left out.
 //! `docs/metrics.md` says what each one means and where it is from.
@@ -10,7 +10,6 @@ mod kernel_file;
 mod machine;
 mod memory;
 mod network;
-mod part;
 mod pressure;
 mod proc_files;
 mod process;

@@ -20,6 +20,7 @@ use model::units::Span;
 pub use self::perf::Perf;
 pub(crate) use self::perf::on_path;
 use crate::clock::now;
+use crate::error::{CollectError, ProfileError};
 use crate::load_clock::{LoadClock, Tick, Window};
 use crate::os::{Roster, Watched};
 use fold::Folded;
@@ -48,7 +49,7 @@ pub(crate) struct Recorded {
     /// Samples by role.
     pub stacks: Vec<Stacks>,
     /// How it was recorded what waited, and for how long by role; none where that was not asked for, or why it could not be.
-    pub off_cpu: Option<Result<(OffCpu, Vec<Stacks>), String>>,
+    pub off_cpu: Option<Result<(OffCpu, Vec<Stacks>), ProfileError>>,
 }
 
 /// What a thread comes back with.
@@ -56,8 +57,8 @@ struct Taken {
     roster: Roster,
     running: Recording,
     /// None where no load began.
-    sampled: Option<Result<Sampled, String>>,
-    waiting: Option<Result<(File, Sampled), String>>,
+    sampled: Option<Result<Sampled, ProfileError>>,
+    waiting: Option<Result<(File, Sampled), ProfileError>>,
 }
 
 struct Sampled {
@@ -82,12 +83,12 @@ impl Profiler {
     pub(crate) fn start(
         profile: Profile,
         perf: &Perf,
-        of: Watched,
+        watched: Watched,
         clock: Arc<LoadClock>,
-    ) -> Result<Self, String> {
-        let (unwinding, reason) = unwinding(profile, of.postmaster);
-        let profilers = Arc::clone(&of.profilers);
-        let mut roster = Roster::new(of);
+    ) -> Result<Self, CollectError> {
+        let (unwinding, reason) = unwinding(profile, watched.postmaster);
+        let profilers = Arc::clone(&watched.profilers);
+        let mut roster = Roster::new(watched);
         roster.look();
         let what = What::Running { hz: profile.hz };
         let processes: Vec<u32> = roster.watched().collect();
@@ -102,7 +103,7 @@ impl Profiler {
             taken
         };
         let thread = thread::Builder::new().name("collect profile".to_owned()).spawn(record);
-        let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
+        let thread = thread.map_err(CollectError::Thread)?;
         Ok(Self { profile, perf: perf.clone(), unwinding, reason, thread })
     }
 
@@ -110,14 +111,14 @@ impl Profiler {
     ///
     /// # Errors
     /// There is no profile, and why; none where no load began.
-    pub(crate) fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, String> {
+    pub(crate) fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, CollectError> {
         let Ok(Taken { mut roster, running, sampled, waiting }) = self.thread.join() else {
-            return Err("its thread panicked".to_owned());
+            return Err(CollectError::Panicked);
         };
         let Some(sampled) = sampled else { return Ok(None) };
         let sampled = sampled?;
         if interrupt.load(Ordering::Relaxed) {
-            return Err("interrupted".to_owned());
+            return Err(ProfileError::Interrupted.into());
         }
         let (perf, what) = (&self.perf, What::Running { hz: self.profile.hz });
         let folded = read(perf, what, &running.finish()?, sampled.between_us(), interrupt, |script| {
@@ -166,10 +167,10 @@ fn read<T>(
     between_us: [i64; 2],
     interrupt: &AtomicBool,
     fold: impl FnOnce(&mut BufReader<Script<'_>>) -> std::io::Result<T>,
-) -> Result<T, String> {
+) -> Result<T, ProfileError> {
     let script = Script::start(perf, what, raw, between_us, interrupt)?;
     let mut script = BufReader::with_capacity(1 << 16, script);
-    let folded = fold(&mut script).map_err(|error| format!("perf script: {error}"))?;
+    let folded = fold(&mut script).map_err(ProfileError::Script)?;
     script.into_inner().finish()?;
     Ok(folded)
 }
@@ -221,10 +222,10 @@ impl Taken {
 impl Recorder {
     /// Records what waits, to the window's end. perf writes down switches as soon as it is there, so that it is started
     /// shortly before.
-    fn wait(&self, roster: &mut Roster, what: What, from_us: i64) -> Result<(File, Sampled), String> {
+    fn wait(&self, roster: &mut Roster, what: What, from_us: i64) -> Result<(File, Sampled), ProfileError> {
         let ready_us = from_us - AROUND_OFF_CPU_US as i64;
         if matches!(self.clock.wait_until(self.window, ready_us), Tick::Ended) {
-            return Err("the load ended before".to_owned());
+            return Err(ProfileError::NoWaits);
         }
         roster.look();
         let processes: Vec<u32> = roster.watched().collect();
@@ -241,11 +242,11 @@ impl Recorder {
         roster: &mut Roster,
         from_us: i64,
         until_us: i64,
-    ) -> Result<Sampled, String> {
+    ) -> Result<Sampled, ProfileError> {
         let Self { window, clock, .. } = self;
         let after_start_us = || now().monotonic_us - window.origin_us;
         if matches!(clock.wait_until(*window, from_us), Tick::Ended) {
-            return Err("the load ended before its window began".to_owned());
+            return Err(ProfileError::NoWindow);
         }
         let pid = recording.pid();
         let before_us = roster.cpu_us(pid);

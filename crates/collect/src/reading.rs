@@ -2,6 +2,8 @@
 
 use model::metrics::Metric;
 
+use crate::error::CollectError;
+
 /// Something that is read again and again during a load.
 pub trait Source: Send {
     /// Its name, such as `os`.
@@ -11,7 +13,7 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// Nothing could be read, and why. Of several things, what can't be read is left out instead.
-    fn read(&mut self, into: &mut Reading) -> Result<(), String>;
+    fn read(&mut self, into: &mut Reading) -> Result<(), CollectError>;
 }
 
 /// The values of one reading.

@@ -329,7 +329,7 @@ mod tests {
         let text = format!(
             "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1, 2]\n{more}"
         );
-        Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap()
+        Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap()
     }
 
     fn facts(pairs: &[(&str, &str)]) -> Facts {
@@ -448,7 +448,7 @@ mod tests {
     }
 
     fn recorded(campaign: &str) -> Vec<RecordedCell> {
-        let plan = Plan::of(&Campaign::parse(campaign).unwrap(), 1).unwrap();
+        let plan = Plan::new(&Campaign::parse(campaign).unwrap(), 1).unwrap();
         plan.cells.into_iter().map(RecordedCell::from).collect()
     }
 

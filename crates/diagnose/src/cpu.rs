@@ -17,7 +17,7 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// Of `all` processors, or of one: `cpu0`. None where it is not known how long it was idle.
-    pub fn of(metrics: &Metrics, cpu: &str, from_us: i64, to_us: i64) -> Option<Self> {
+    pub fn new(metrics: &Metrics, cpu: &str, from_us: i64, to_us: i64) -> Option<Self> {
         let us = |metric: &str| metrics.growth(metric, Some(cpu), from_us, to_us);
         let busy = ["cpu.user_us", "cpu.nice_us", "cpu.system_us", "cpu.irq_us", "cpu.softirq_us"];
         let busy_us = busy.into_iter().filter_map(us).sum();

@@ -10,6 +10,7 @@ mod confidence;
 mod difference;
 
 pub use budget::{Budget, Component, ComponentTime};
+pub use case::NotExplained;
 pub use causes::{Cause, Measure};
 pub use confidence::Confidence;
 pub use difference::{Change, Difference};
@@ -30,10 +31,10 @@ pub struct Explanation {
 /// Explains a trial.
 ///
 /// # Errors
-/// There is nothing to explain, and why: no load ran, or nothing was looked at beside it.
-pub fn explain(record: &TrialRecord) -> Result<Explanation, String> {
-    let case = Case::of(record)?;
-    let budget = Budget::of(&case);
+/// No load ran, or nothing was collected during it.
+pub fn explain(record: &TrialRecord) -> Result<Explanation, NotExplained> {
+    let case = Case::new(record)?;
+    let budget = Budget::new(&case);
     let mut causes: Vec<Cause> = causes::CAUSES.iter().filter_map(|cause| cause(&case, &budget)).collect();
     causes.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
     Ok(Explanation { budget, causes })
@@ -120,7 +121,7 @@ mod tests {
     /// it was idle in 100, active in 200, and waited for something in 100.
     fn record(waits_for: (&str, &str)) -> TrialRecord {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\n";
-        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
         let trial = Trial {
             started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
             load_started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
@@ -142,7 +143,7 @@ mod tests {
                 driver_engine_reason: None,
                 statistics: None,
             }),
-            ..Trial::of(String::new(), Run::default(), plan.cells[0].clone())
+            ..Trial::new(String::new(), Run::default(), plan.cells[0].clone())
         };
         let interval = Interval {
             start_us: 0,
@@ -170,7 +171,7 @@ mod tests {
                 seen("active", Some(waits_for), 100),
                 seen("idle", Some(("Client", "ClientRead")), 100),
             ],
-            ..TrialRecord::of(trial)
+            ..TrialRecord::new(trial)
         }
     }
 
@@ -306,7 +307,7 @@ mod tests {
         slower.trial.summary.as_mut().unwrap().latency = Some(latency(2500.0));
         slower.waits[1].seen += 100;
         let after = explain(&slower).unwrap().budget;
-        let difference = Difference::of(&before, &after);
+        let difference = Difference::new(&before, &after);
         assert_eq!(
             difference.verdict(),
             "a transaction takes 0.500 ms longer (2.000 → 2.500 ms, +25.0%); 0.500 ms of it (100%) is WAL flush (WALSync)"
@@ -347,8 +348,8 @@ mod tests {
         let mut record = record(("IO", "WALSync"));
         record.metrics = Metrics::default();
         record.waits = Vec::new();
-        assert!(explain(&record).unwrap_err().contains("[collect]"));
+        assert!(explain(&record).unwrap_err().to_string().contains("[collect]"));
         record.trial.summary = None;
-        assert_eq!(explain(&record).unwrap_err(), "no load ran in this trial");
+        assert_eq!(explain(&record).unwrap_err().to_string(), "no load ran in this trial");
     }
 }

@@ -21,7 +21,8 @@ pub use confound::{
 };
 pub use cpu::{CpuTime, instructions_per_transaction};
 pub use explain::{
-    Budget, Cause, Change, Component, ComponentTime, Confidence, Difference, Explanation, Measure, explain,
+    Budget, Cause, Change, Component, ComponentTime, Confidence, Difference, Explanation, Measure,
+    NotExplained, explain,
 };
 pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};

@@ -23,9 +23,9 @@ pub fn within_run(
 ) -> Statistics {
     let is_full = |interval: &&Interval| SECOND_US.contains(&interval.width_us);
     let in_window = |interval: &&Interval| interval.phase == Phase::Measure;
-    let load = Seconds::of(intervals.iter().filter(is_full).filter(|i| i.phase != Phase::Drain));
-    let window = Seconds::of(intervals.iter().filter(is_full).filter(in_window));
-    let mean = WindowMean::of(&window.tps);
+    let load = Seconds::new(intervals.iter().filter(is_full).filter(|i| i.phase != Phase::Drain));
+    let window = Seconds::new(intervals.iter().filter(is_full).filter(in_window));
+    let mean = WindowMean::new(&window.tps);
     let mut missing = Missing::default();
 
     let n = window.tps.len();
@@ -68,7 +68,7 @@ struct Seconds {
 }
 
 impl Seconds {
-    fn of<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Self {
+    fn new<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Self {
         let mut seconds = Self::default();
         for interval in intervals {
             let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -11,9 +10,7 @@ use std::time::Duration;
 
 use model::message::{Reply, Request, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::DriverError;
 
@@ -28,8 +25,8 @@ const EXIT_LIMIT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// A driver process. Dropped, it is killed.
 ///
-/// It does not outlive the thread that started it: the kernel kills it when that thread ends, however that happens.
-/// Signals of the terminal do not reach it, as it is in a process group of its own: the runner decides.
+/// The kernel kills it when the process that started it ends, however that happens. Signals of the terminal do not reach it,
+/// as it is in a process group of its own: the runner decides.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -64,13 +61,9 @@ impl Process {
     /// output.
     pub fn spawn(program: &Path, args: &[&str]) -> Result<Self, DriverError> {
         let refused = |source| DriverError::Spawn { program: program.display().to_string(), source };
-        let parent = getpid();
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0);
-        // SAFETY: between fork and exec only system calls are made, no memory is allocated and no lock taken.
-        unsafe { command.pre_exec(move || die_with(parent)) };
-        let mut child = command.spawn().map_err(refused)?;
+        let mut child = host::process::spawn(command, Signal::KILL).map_err(refused)?;
         let (Some(requests), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -142,13 +135,6 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// In the child before its program begins: has the kernel kill it when its parent ends.
-fn die_with(parent: Pid) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Had the parent ended before that, there would be no signal.
-    if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
 }
 
 fn reply(line: &str) -> Result<Reply, DriverError> {

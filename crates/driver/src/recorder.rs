@@ -277,7 +277,7 @@ mod tests {
     /// Has a recorder of 20 ns warm-up and 30 ns window, by intervals of 10 ns, count something.
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
         let (events, heard) = channel();
-        let schedule = Schedule::of_ns(20, 50, 10);
+        let schedule = Schedule::from_ns(20, 50, 10);
         let shapes = [Shape { commands: 0, service: false }].into();
         let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
         count(&mut recorder);

@@ -28,10 +28,10 @@ impl Schedule {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let warmup_ns = ns(load.warmup);
         let end_ns = load.length.map_or(u64::MAX, |time| warmup_ns.saturating_add(ns(time)));
-        Self::of_ns(warmup_ns, end_ns, ns(load.interval).max(1))
+        Self::from_ns(warmup_ns, end_ns, ns(load.interval).max(1))
     }
 
-    pub(crate) fn of_ns(warmup_ns: u64, end_ns: u64, interval_ns: u64) -> Self {
+    pub(crate) fn from_ns(warmup_ns: u64, end_ns: u64, interval_ns: u64) -> Self {
         Self { warmup_ns, end_ns, interval_ns, drain_start_ns: end_ns }
     }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn intervals_touch_and_none_lies_in_two_phases() {
-        let schedule = Schedule::of_ns(25, 65, 10);
+        let schedule = Schedule::from_ns(25, 65, 10);
         let intervals: Vec<_> = (0..9).map(|number| schedule.interval(number)).collect();
         let spans: Vec<_> = intervals.iter().map(|i| (i.phase, i.start_ns, i.end_ns)).collect();
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_stop_moves_the_drain_and_keeps_its_number() {
-        let mut schedule = Schedule::of_ns(0, 60, 10);
+        let mut schedule = Schedule::from_ns(0, 60, 10);
         schedule.stop_at(33);
         let drain = schedule.interval(schedule.first_of_drain());
         assert_eq!((drain.phase, drain.start_ns, drain.end_ns), (Phase::Drain, 33, 43));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn without_warm_up_the_window_is_first() {
-        let schedule = Schedule::of_ns(0, 10, 10);
+        let schedule = Schedule::from_ns(0, 10, 10);
         assert_eq!(schedule.interval(0).phase, Phase::Measure);
         assert_eq!(schedule.interval(1).phase, Phase::Drain);
     }

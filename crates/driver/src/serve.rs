@@ -77,7 +77,7 @@ fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) ->
         keep_to(cpus)?;
     }
     let names = background(&load.workload).map(|background| background.workload.name().to_owned()).collect();
-    let load = of_message(&load)?;
+    let load = load_from_message(&load)?;
     let control = Control::default();
     let stopper = control.stopper();
     thread::Builder::new()
@@ -123,7 +123,7 @@ fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
 }
 
 /// The load that a runner asks for.
-fn of_message(load: &message::Load) -> Result<Load, LoadError> {
+fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     let clients = background(&load.workload).map(|background| background.clients).sum::<u32>() + load.clients;
     let seeds = Seeds::draw(load.seed, clients as usize, load.threads as usize, false);
     let known = [

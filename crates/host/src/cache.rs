@@ -1,4 +1,4 @@
-//! Where everything lives: installed servers, templates, the clusters of running trials, standing servers, journals.
+//! Where everything lives: installed servers, templates, the clusters of running trials, instances, journals.
 //!
 //! ```text
 //! installations/18.1/         binaries, with installation.json
@@ -9,7 +9,7 @@
 //! kernel-labels/6.12          a link to the kernel that a campaign's label stands for
 //! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile, and
 //!                             groups names its control groups
-//! servers/18/                 the same of a standing server
+//! servers/18/                 the same of an instance
 //! journals/<server>.json      settings of a server that pgdyno does not own, to be put back
 //! locks/                      lock files; they stay
 //! ```

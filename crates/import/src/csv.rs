@@ -61,8 +61,8 @@ impl LatencyFigure {
         self.into()
     }
 
-    /// Where it is kept.
-    fn of(self, latency: &mut Latency) -> &mut Option<f64> {
+    /// Its field.
+    fn figure_mut(self, latency: &mut Latency) -> &mut Option<f64> {
         match self {
             Self::Mean => &mut latency.mean_us,
             Self::Stddev => &mut latency.stddev_us,
@@ -132,10 +132,10 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
         for (factor, column) in &factors {
             cell.set(*factor, row.required(column)?).map_err(|message| row.bad(column, message))?;
         }
-        let mut draft = Draft { line: Some(row.line), ..Draft::of(cell, row.tps(&tps)?) };
+        let mut draft = Draft { line: Some(row.line), ..Draft::new(cell, row.tps(&tps)?) };
         let mut latency = Latency::default();
         for (figure, column) in &latencies {
-            *figure.of(&mut latency) = row.number(column)?.map(|ms| ms * 1e3);
+            *figure.figure_mut(&mut latency) = row.number(column)?.map(|ms| ms * 1e3);
         }
         draft.summary.latency = (latency != Latency::default()).then_some(latency);
         draft.started = started.as_ref().map(|column| row.time(column)).transpose()?.flatten();

@@ -1,9 +1,13 @@
 //! Why something can't be imported: which file, which line, which column, why, and what to do.
 
+mod pgbench;
+
 use std::fmt::{self, Write as _};
 use std::io;
 
 use model::factor::LevelError;
+
+pub use pgbench::{HistogramError, PgbenchError};
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
@@ -25,14 +29,22 @@ pub enum ImportError {
         message: String,
     },
     /// A line of a log or an output is not one of pgbench's.
-    #[error("{file}, line {line}: {message}")]
+    #[error("{file}, line {line}: {source}")]
     Line {
         /// The file's name.
         file: String,
         /// From 1.
         line: u64,
         /// Why, and what to do.
-        message: String,
+        source: PgbenchError,
+    },
+    /// A file is not what pgbench wrote in one run.
+    #[error("{file}: {source}")]
+    Pgbench {
+        /// The file's name.
+        file: String,
+        /// Why, and what to do.
+        source: PgbenchError,
     },
     /// A table does not have a column that was named.
     #[error("{file} has no column \"{column}\"; it has {}", known.join(", "))]

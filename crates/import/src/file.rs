@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use model::record::ImportedFile;
 use sha2::{Digest, Sha256};
 
-use crate::error::ImportError;
+use crate::error::{ImportError, PgbenchError};
 
 /// A file to be imported, or what was read from standard input.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Source {
     /// Hands out one line after the other, with its number from 1 and its end: logs may be larger than the memory.
     pub(crate) fn lines(
         &self,
-        mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), PgbenchError>,
     ) -> Result<ImportedFile, ImportError> {
         let name = self.name();
         let failed = |source: io::Error| ImportError::Io { file: self.shown(), source };
@@ -70,10 +70,10 @@ impl Source {
                 break;
             }
             sum.update(&line);
-            take(number, &line).map_err(|message| ImportError::Line {
+            take(number, &line).map_err(|source| ImportError::Line {
                 file: self.shown(),
                 line: number,
-                message,
+                source,
             })?;
         }
         let sha256 = sum.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {

@@ -60,7 +60,7 @@ pub struct Draft {
 
 impl Draft {
     /// A trial of which the throughput is known.
-    pub(crate) fn of(cell: RecordedCell, tps: f64) -> Self {
+    pub(crate) fn new(cell: RecordedCell, tps: f64) -> Self {
         Self {
             line: None,
             cell,
@@ -142,9 +142,9 @@ impl Import {
             validity: validity(&imported, draft.notes),
             summary: Some(draft.summary),
             imported: Some(imported),
-            ..Trial::of(id, run.clone(), draft.cell)
+            ..Trial::new(id, run.clone(), draft.cell)
         };
-        Some(TrialRecord { intervals: draft.intervals, metrics: draft.metrics, ..TrialRecord::of(trial) })
+        Some(TrialRecord { intervals: draft.intervals, metrics: draft.metrics, ..TrialRecord::new(trial) })
     }
 }
 

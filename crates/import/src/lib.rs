@@ -14,7 +14,7 @@ pub mod pgbench;
 pub mod pgbench_tools;
 mod table;
 
-pub use error::{BadRow, ImportError};
+pub use error::{BadRow, HistogramError, ImportError, PgbenchError};
 pub use file::Source;
 pub use import::{Draft, Import};
 pub use persist::{PersistError, Persisted, Request};

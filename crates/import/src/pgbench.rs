@@ -15,7 +15,7 @@ use model::factor::Factor;
 use model::record::ImportedFile;
 
 use crate::csv::cell_with;
-use crate::error::ImportError;
+use crate::error::{ImportError, PgbenchError};
 use crate::file::Source;
 use crate::import::{Draft, Import, count_repeats, quoted};
 use log::Log;
@@ -58,24 +58,22 @@ fn draft(
     if let Some(source) = &run.output {
         let (text, file) = source.text()?;
         reports.extend(progress::read(&text));
-        let not_such = |message| ImportError::NotSuch { file: source.shown(), message };
-        printed = Some(Output::read(&text).map_err(not_such)?);
+        let failed = |error| ImportError::Pgbench { file: source.shown(), source: error };
+        printed = Some(Output::read(&text).map_err(failed)?);
         files.push(file);
     }
     if let Some(source) = &run.progress {
         let (text, file) = source.text()?;
         reports = progress::read(&text);
         if reports.is_empty() {
-            let message =
-                "it has no progress report of pgbench (\"progress: 1.0 s, 512.3 tps, …\")".to_owned();
-            return Err(ImportError::NotSuch { file: source.shown(), message });
+            return Err(ImportError::Pgbench { file: source.shown(), source: PgbenchError::NoProgress });
         }
         files.push(file);
     }
     let log = Log::read(&run.logs, files)?;
     let mut draft = together(printed.as_ref(), &log, run)?;
     if let Some(printed) = &printed {
-        printed.tell(&mut draft);
+        printed.add_to(&mut draft);
     }
     for (factor, level) in levels {
         draft.cell.set(*factor, level).map_err(ImportError::Level)?;
@@ -88,12 +86,10 @@ fn draft(
         _ => format!("script {}", number + 1),
     };
     match &log {
-        Log::None => progress::tell(&reports, &script(0), &mut draft),
-        Log::Transactions(log) => {
-            log.tell(script, &mut draft).map_err(|message| not_one_run(run, message))?
-        }
+        Log::None => progress::add_to(&reports, &script(0), &mut draft),
+        Log::Transactions(log) => log.add_to(script, &mut draft).map_err(|error| not_one_run(run, error))?,
         Log::Aggregated(log) => {
-            log.tell(&script(0), &mut draft).map_err(|message| not_one_run(run, message))?
+            log.add_to(&script(0), &mut draft).map_err(|error| not_one_run(run, error))?
         }
     }
     Ok(draft)
@@ -103,24 +99,23 @@ fn draft(
 fn together(printed: Option<&Output>, log: &Log, run: &Run) -> Result<Draft, ImportError> {
     let cell = cell_with(&BTreeMap::new())?;
     if let Some(printed) = printed {
-        return Ok(Draft::of(cell, printed.tps));
+        return Ok(Draft::new(cell, printed.tps));
     }
-    let (transactions, span_us) = log.count_and_span().ok_or_else(|| {
-        not_one_run(run, "neither what pgbench printed nor a log of two intervals is there".to_owned())
-    })?;
+    let (transactions, span_us) =
+        log.count_and_span().ok_or_else(|| not_one_run(run, PgbenchError::NothingMeasured))?;
     if transactions == 0 || span_us == 0 {
-        return Err(not_one_run(run, "no transaction succeeded in it".to_owned()));
+        return Err(not_one_run(run, PgbenchError::NoSuccess));
     }
-    let mut draft = Draft::of(cell, transactions as f64 / span_us as f64 * 1e6);
+    let mut draft = Draft::new(cell, transactions as f64 / span_us as f64 * 1e6);
     draft.summary.transactions = Some(transactions);
     draft.summary.window_us = Some(span_us);
     draft.notes.push("throughput is that of the log, from its first to its last transaction".to_owned());
     Ok(draft)
 }
 
-fn not_one_run(run: &Run, message: String) -> ImportError {
+fn not_one_run(run: &Run, source: PgbenchError) -> ImportError {
     let first = run.logs.first().or(run.progress.as_ref());
-    ImportError::NotSuch { file: first.map_or_else(|| "the run".to_owned(), Source::shown), message }
+    ImportError::Pgbench { file: first.map_or_else(|| "the run".to_owned(), Source::shown), source }
 }
 
 /// A moment in microseconds since the Unix epoch.

@@ -26,12 +26,12 @@ pub fn read(
     skip_bad: bool,
 ) -> Result<Import, ImportError> {
     let table = Table::read(tests)?;
-    let columns = Columns::of(&table)?;
+    let columns = Columns::new(&table)?;
     let testset = testset.map(Table::read).transpose()?;
     let names = testset.as_ref().map(names_of_sets).transpose()?.unwrap_or_default();
     let common = cell_with(levels)?;
     let (mut drafts, skipped) = table.each(skip_bad, |row| {
-        let mut draft = Draft { line: Some(row.line), ..Draft::of(common.clone(), row.tps(&columns.tps)?) };
+        let mut draft = Draft { line: Some(row.line), ..Draft::new(common.clone(), row.tps(&columns.tps)?) };
         for (factor, column) in &columns.factors {
             let column = column.as_ref().filter(|_| !levels.contains_key(factor));
             if let Some((column, text)) = column.and_then(|column| Some((column, row.text(column)?))) {
@@ -72,7 +72,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(table: &Table) -> Result<Self, ImportError> {
+    fn new(table: &Table) -> Result<Self, ImportError> {
         let factors = [
             (Factor::Clients, Some(table.column("clients")?)),
             (Factor::Scale, table.optional("scale")?),

@@ -60,7 +60,7 @@ impl Table {
         let mut rows = Vec::new();
         for record in records {
             let record = record.map_err(|error| not_such(error.to_string()))?;
-            rows.push(row(&record, lines.of(&record), &heads));
+            rows.push(row(&record, lines.line_of(&record), &heads));
         }
         Ok(Self { file, shown: source.shown(), heads, rows, used: RefCell::default() })
     }
@@ -197,7 +197,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn of(&mut self, record: &ByteRecord) -> u64 {
+    fn line_of(&mut self, record: &ByteRecord) -> u64 {
         let begins = record.position().map_or(0, |position| position.byte() as usize);
         while let Some(byte) = self.content.get(self.at) {
             if self.at >= begins && !matches!(byte, b'\r' | b'\n') {

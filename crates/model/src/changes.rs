@@ -81,7 +81,7 @@ mod tests {
                         [run]\nrepeats = 3\nseed = 1\n[servers.mine]\nbin = '/a'\n";
 
     fn changes(edit: impl Fn(&str) -> String) -> Changes {
-        let plan = |text: &str| Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let plan = |text: &str| Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
         Changes::between(&plan(TEXT), &plan(&edit(TEXT)))
     }
 

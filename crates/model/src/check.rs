@@ -54,7 +54,7 @@ impl<'a> Checked<'a> {
         }
         for (name, table) in &campaign.servers {
             plain(name, "name of a server")?;
-            server::of_table(name.get_ref(), table)?;
+            server::parse_table(name.get_ref(), table)?;
         }
         for name in campaign.settings.keys() {
             plain(name, "name of settings")?;
@@ -62,11 +62,11 @@ impl<'a> Checked<'a> {
         }
         for (name, table) in &campaign.pins {
             plain(name, "name of a pin")?;
-            factor::pin::of_table(name.get_ref(), table)?;
+            factor::pin::parse_table(name.get_ref(), table)?;
         }
         for (name, table) in &campaign.disks {
             plain(name, "name of a disk limit")?;
-            factor::disk::of_table(name.get_ref(), table)?;
+            factor::disk::parse_table(name.get_ref(), table)?;
         }
         for name in campaign.sysctls.keys() {
             plain(name, "name of kernel parameters")?;

@@ -20,7 +20,7 @@ impl MemoryLimit {
     pub const NONE: Self = Self { size: None };
 
     /// At most so much.
-    pub const fn of(size: Size) -> Self {
+    pub const fn new(size: Size) -> Self {
         Self { size: Some(size) }
     }
 
@@ -45,7 +45,7 @@ impl FromStr for MemoryLimit {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "none" => Ok(Self::NONE),
-            size => size.parse().map(Self::of),
+            size => size.parse().map(Self::new),
         }
     }
 }

@@ -229,7 +229,7 @@ pub struct KernelSpec {
 
 impl KernelSpec {
     /// Of a label in a campaign: with a `/` it is a path.
-    pub(crate) fn of_label(label: &str) -> Self {
+    pub(crate) fn from_label(label: &str) -> Self {
         Self { name: label.to_owned(), path: label.contains('/').then(|| PathBuf::from(label)) }
     }
 }

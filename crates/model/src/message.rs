@@ -6,6 +6,7 @@
 //! at the end exactly one of `Finished` or `Failed`.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
@@ -138,8 +139,9 @@ pub struct ClientDeath {
 }
 
 /// Which part of a load an [`Interval`] belongs to. No interval lies in two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Phase {
     /// Before the measured window.
     Warmup,
@@ -147,6 +149,13 @@ pub enum Phase {
     Measure,
     /// After the window, or after `Stop`: transactions that were in flight.
     Drain,
+}
+
+impl Phase {
+    /// Its name in messages and bundles.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What ended in one interval of the load, over all threads.
@@ -160,7 +169,7 @@ pub struct Interval {
     pub phase: Phase,
     /// One entry a script, in the load's order.
     pub scripts: Vec<ScriptInterval>,
-    /// The same of the workloads beside it, each script named [`BackgroundWorkload::script`](crate::workload::Beside::script).
+    /// The same of the workloads beside it, each script named [`BackgroundWorkload::script`](crate::workload::BackgroundWorkload::script).
     pub background: Vec<ScriptInterval>,
     /// Transactions that ended, of workloads whose spans are asked for; in no order.
     pub spans: Vec<TransactionSpan>,

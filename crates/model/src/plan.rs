@@ -65,14 +65,14 @@ impl Plan {
     ///
     /// # Errors
     /// A value out of its range or a name that is not known, with its place in the campaign's text.
-    pub fn of(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
+    pub fn new(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
         Self::with(campaign, drawn_seed, &Workloads::default())
     }
 
-    /// As [`Plan::of`], with the workloads beside pgbench's that the campaign can name.
+    /// As [`Plan::new`], with the workloads beside pgbench's that the campaign can name.
     ///
     /// # Errors
-    /// As [`Plan::of`].
+    /// As [`Plan::new`].
     pub fn with(campaign: &Campaign, drawn_seed: u64, workloads: &Workloads) -> Result<Self, SpecError> {
         let checked = Checked::new(campaign, workloads)?;
         let cells = matrix::cells(campaign, &checked.definitions, checked.defaults)?;
@@ -221,7 +221,7 @@ mod tests {
                         clients = [1, 2, 4]\n[run]\nseed = 7\nrepeats = 3\n";
 
     fn plan(text: &str) -> Result<Plan, SpecError> {
-        Plan::of(&Campaign::parse(text).unwrap(), 1)
+        Plan::new(&Campaign::parse(text).unwrap(), 1)
     }
 
     /// The message, the text it points at and the help for a campaign that parses and can't be planned.
@@ -363,7 +363,7 @@ mod tests {
         // The third matrix has no cell that the first has not.
         assert_eq!(plan.cells.len(), 2 * 3 + 2);
         assert_eq!(plan.cells[7].to_string(), "18 default tpcb-like scale 100 clients 8 prepared unix 10s");
-        let error = super::Plan::of(
+        let error = super::Plan::new(
             &Campaign::parse("name = 'n'\n[factors]\nserver = ['18']\n[[matrix]]\nclients = [1]\n").unwrap(),
             1,
         )
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!((huge["fsync"].as_str(), huge["work_mem"].as_str()), ("off", "1GB"));
         let circle = text.replace("[settings.big]", "[settings.big]\ninherits = 'huge'");
         assert!(
-            super::Plan::of(&Campaign::parse(&circle).unwrap(), 1)
+            super::Plan::new(&Campaign::parse(&circle).unwrap(), 1)
                 .unwrap_err()
                 .message
                 .contains("themselves")
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!((last.disk.read_bytes_s, last.disk.write_iops), (Some(100 << 20), None));
         let refused = |from: &str, to: &str| {
             let text = text.replace(from, to);
-            let error = Campaign::parse(&text).and_then(|campaign| Plan::of(&campaign, 1)).unwrap_err();
+            let error = Campaign::parse(&text).and_then(|campaign| Plan::new(&campaign, 1)).unwrap_err();
             (error.message, text[error.at.unwrap()].to_owned())
         };
         assert_eq!(refused("'512MB'", "'512'").1, "'512'");

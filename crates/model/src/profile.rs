@@ -184,6 +184,11 @@ pub struct Stacks {
     pub samples: BTreeMap<String, u64>,
 }
 
+/// A line that is not a folded stack.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a folded stack: {0}")]
+pub struct NotAStack(String);
+
 impl Stacks {
     /// Samples of all stacks.
     pub fn total(&self) -> u64 {
@@ -198,12 +203,12 @@ impl Stacks {
     /// Reads such a text.
     ///
     /// # Errors
-    /// The line that is no folded stack.
-    pub fn of_folded(role: &str, text: &str) -> Result<Self, String> {
+    /// A line is not a folded stack.
+    pub fn from_folded(role: &str, text: &str) -> Result<Self, NotAStack> {
         let mut stacks = Self { role: role.to_owned(), samples: BTreeMap::new() };
         for line in text.lines() {
             let stack = line.rsplit_once(' ').and_then(|(stack, n)| Some((stack, n.parse::<u64>().ok()?)));
-            let (stack, samples) = stack.ok_or_else(|| format!("this is no folded stack: {line}"))?;
+            let (stack, samples) = stack.ok_or_else(|| NotAStack(line.to_owned()))?;
             *stacks.samples.entry(stack.to_owned()).or_default() += samples;
         }
         Ok(stacks)
@@ -242,8 +247,10 @@ mod tests {
     #[test]
     fn folded_stacks_are_read_as_they_were_written() {
         let text = "postgres;main;f 2\npostgres;main;f;syscall x_[k] 1\n";
-        let stacks = Stacks::of_folded("load", text).unwrap();
+        let stacks = Stacks::from_folded("load", text).unwrap();
         assert_eq!((stacks.total(), stacks.folded().as_str()), (3, text));
-        assert!(Stacks::of_folded("load", "postgres;main\n").unwrap_err().contains("postgres;main"));
+        assert!(
+            Stacks::from_folded("load", "postgres;main\n").unwrap_err().to_string().contains("postgres;main")
+        );
     }
 }

@@ -49,7 +49,7 @@ pub struct TrialRecord {
 
 impl TrialRecord {
     /// The record of a trial of which nothing has been gathered.
-    pub fn of(trial: Trial) -> Self {
+    pub fn new(trial: Trial) -> Self {
         Self {
             trial,
             environment: Environment::default(),
@@ -135,7 +135,7 @@ pub struct Trial {
 
 impl Trial {
     /// The first try at the first repeat of a cell, of which nothing is known yet.
-    pub fn of(id: String, run: Run, cell: impl Into<RecordedCell>) -> Self {
+    pub fn new(id: String, run: Run, cell: impl Into<RecordedCell>) -> Self {
         Self {
             id,
             run,

@@ -50,7 +50,7 @@ pub(crate) const MAX_REPEATS: i64 = 10_000;
 /// Trials of a cell, at least, if their number is found while the campaign runs: fewer have no spread.
 pub(crate) const MIN_ADAPTIVE: i64 = 3;
 
-/// A campaign file as written. [`crate::plan::Plan::of`] checks it and makes cells and trials of it.
+/// A campaign file as written. [`crate::plan::Plan::new`] checks it and makes cells and trials of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(

@@ -103,6 +103,17 @@ impl Version {
     }
 }
 
+/// The version that a server reports (`server_version`) as its `server_version_num`, as libpq computes it: 180001 for 18.1,
+/// 90624 for 9.6.24, 190000 for 19devel.
+pub fn server_version_num(reported: &str) -> Option<u32> {
+    let numbers = reported.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+    let mut parts = numbers.split('.').map(|part| part.parse::<u32>().ok());
+    let major = parts.next()??;
+    let minor = parts.next().flatten().unwrap_or(0);
+    let patch = parts.next().flatten().unwrap_or(0);
+    Some(if major >= 10 { major * 10_000 + minor } else { major * 10_000 + minor * 100 + patch })
+}
+
 /// A number as versions have them.
 fn number(text: &str) -> Option<u32> {
     match text.len() {
@@ -268,5 +279,19 @@ mod tests {
         assert_eq!(Major::from_number(90_624).to_string(), "9.6");
         let versions = [180_001, 90_624].map(|number| Version::from_number(number).to_string());
         assert_eq!(versions, ["18.1", "9.6.24"]);
+    }
+
+    #[test]
+    fn versions_are_numbered_as_libpq_does() {
+        for (version, number) in [
+            ("18.1", 180_001),
+            ("13.23 (Debian 13.23-1)", 130_023),
+            ("9.6.24", 90_624),
+            ("19devel", 190_000),
+            ("18beta2", 180_000),
+        ] {
+            assert_eq!(server_version_num(version), Some(number), "{version}");
+        }
+        assert_eq!(server_version_num(""), None);
     }
 }

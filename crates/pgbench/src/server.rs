@@ -4,6 +4,7 @@ use std::env;
 use std::fmt;
 use std::io::{self, Write};
 
+use model::version::server_version_num;
 use wire::blocking::{Session, SessionError};
 use wire::{ConnectParams, Given, ParamError};
 
@@ -114,12 +115,12 @@ impl Server {
 
     /// The version as a number, 180001 for 18.1; 0 if the server does not report it.
     pub(crate) fn version_number(&self) -> u32 {
-        self.session.server_version()
+        self.session.server_version().and_then(server_version_num).unwrap_or_default()
     }
 
     /// The version as the server reports it.
     pub(crate) fn version(&self) -> &str {
-        self.session.begun().parameter("server_version").unwrap_or("unknown")
+        self.session.server_version().unwrap_or("unknown")
     }
 
     pub(crate) fn database(&self) -> &str {

@@ -169,7 +169,7 @@ const WITHOUT_LIMITS: Case = Case {
 /// Whether a server's memory and disk can be limited here; says why not.
 fn can_limit() -> bool {
     let limits = Limits {
-        memory: MemoryLimit::of(Size::from_bytes(64 << 20)),
+        memory: MemoryLimit::new(Size::from_bytes(64 << 20)),
         disk: DiskLimit { name: "slow".to_owned(), read_iops: Some(1000), ..DiskLimit::none() },
     };
     let tried = server::check_limits(&Cache::open().unwrap(), &limits);

@@ -19,7 +19,7 @@ const MB: u64 = 1 << 20;
 /// Whether it can be tried here; says why not.
 fn can_limit() -> bool {
     let limits = Limits {
-        memory: MemoryLimit::of(model::units::Size::from_bytes(64 * MB)),
+        memory: MemoryLimit::new(model::units::Size::from_bytes(64 * MB)),
         disk: DiskLimit { name: "slow".to_owned(), read_bytes_s: Some(MB), ..DiskLimit::none() },
     };
     server::check_limits(&Cache::open().unwrap(), &limits).map_err(skip).is_ok()

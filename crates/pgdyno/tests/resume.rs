@@ -44,7 +44,7 @@ fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {
     let (code, said) = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]).end();
     assert_eq!(code, Some(0), "seed {seed}: {said}");
 
-    let plan = Plan::of(&Campaign::parse(campaign).unwrap(), 0).unwrap();
+    let plan = Plan::new(&Campaign::parse(campaign).unwrap(), 0).unwrap();
     let mut usable: BTreeMap<(String, u32), usize> = BTreeMap::new();
     for trial in bench.trials() {
         if trial.validity.status != Status::Invalid {

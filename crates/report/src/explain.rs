@@ -104,7 +104,7 @@ pub fn difference_text(
     format: Format,
     terminal: Option<Terminal>,
 ) -> String {
-    let difference = Difference::of(&before.budget, &after.budget);
+    let difference = Difference::new(&before.budget, &after.budget);
     let mut table = Table::new(["where the time goes", "#A ms", "#B ms", "#B − A ms", "#% of A"]);
     let mut row = |name: String, a: f64, b: f64| {
         table.push(vec![
@@ -171,7 +171,7 @@ impl Document {
     /// Of one, or of two.
     pub fn of(first: &CellExplanation, second: Option<&CellExplanation>) -> Self {
         let difference = second.map(|second| {
-            let difference = Difference::of(&first.budget, &second.budget);
+            let difference = Difference::new(&first.budget, &second.budget);
             DifferenceDocument {
                 verdict: difference.verdict(),
                 more_us: difference.more_us(),

@@ -3,7 +3,7 @@
 use host::Cache;
 use plaintext::table::Table;
 use serde::Serialize;
-use server::standing::{self, StandingServer};
+use server::instance::{self, Instance};
 use server::{Installation, Template};
 
 /// Everything in the cache.
@@ -80,7 +80,7 @@ impl List {
             cache: cache.directory().display().to_string(),
             installations: server::installed(cache)?.iter().map(InstallationEntry::of).collect(),
             templates: server::templates(cache)?.iter().map(TemplateEntry::of).collect(),
-            servers: standing::list(cache)?.iter().map(ServerEntry::of).collect(),
+            servers: instance::list(cache)?.iter().map(ServerEntry::of).collect(),
         })
     }
 
@@ -171,7 +171,7 @@ impl TemplateEntry {
 }
 
 impl ServerEntry {
-    fn of(server: &StandingServer) -> Self {
+    fn of(server: &Instance) -> Self {
         Self {
             name: server.name().to_owned(),
             version: server.version().to_owned(),
@@ -187,12 +187,12 @@ impl ServerEntry {
 }
 
 /// How to connect by TCP.
-fn uri(server: &StandingServer) -> String {
+fn uri(server: &Instance) -> String {
     format!("postgresql://{}@127.0.0.1:{}/{}", server::USER, server.port(), database(server))
 }
 
 /// The database to look at: the one with pgbench's tables, where there are any.
-fn database(server: &StandingServer) -> &'static str {
+fn database(server: &Instance) -> &'static str {
     match server.scale() {
         Some(_) => server::DATABASE,
         None => "postgres",
@@ -200,7 +200,7 @@ fn database(server: &StandingServer) -> &'static str {
 }
 
 /// How to connect to a running server, to read its log and to stop it; ends in a line for a shell.
-pub fn how_to_connect(server: &StandingServer) -> String {
+pub fn how_to_connect(server: &Instance) -> String {
     let database = database(server);
     let mut text = format!(
         "PostgreSQL {} runs as process {}. To connect by TCP:\n  psql {}\n",

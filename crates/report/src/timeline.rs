@@ -36,7 +36,7 @@ pub fn timeline(record: &TrialRecord) -> Table {
         let of_disks = |metric: &str| sum(disks.iter().map(|disk| growth(metric, Some(disk))));
         let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
         let share = |us: f64| 100.0 * us / (to_us - from_us).max(1) as f64;
-        let cpu = CpuTime::of(&record.metrics, "all", from_us, to_us);
+        let cpu = CpuTime::new(&record.metrics, "all", from_us, to_us);
         let busiest = disks.iter().filter_map(|disk| growth("disk.busy_us", Some(disk))).reduce(f64::max);
         table.push(vec![
             format!("{:.1}", interval.start_us as f64 / 1e6),

@@ -106,7 +106,7 @@ fn foreseen(bundles: &Bundles, run: &str) -> Option<PowerCheck> {
     let text = format!(
         "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [4, 8]\n[run]\n{run}\n"
     );
-    let plan = Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap();
+    let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
     power_check(&plan, &known(bundles))
 }
 
@@ -150,13 +150,13 @@ fn without_noise_or_a_comparison_nothing_is_said() {
     assert_eq!(foreseen(&bundles, "repeats = 3"), None);
     bundles.runs(&cell("16", 8), &NOISY);
     let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4, 8]\n";
-    let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+    let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
     assert_eq!(power_check(&plan, &known(&bundles)), None);
 }
 
 #[test]
 fn the_effect_of_a_campaign_that_names_none_is_the_margin_of_verdicts() {
     let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\n";
-    let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+    let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
     assert_eq!(1.0 + plan.run.effect, stats::MARGIN);
 }

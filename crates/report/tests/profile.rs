@@ -24,8 +24,8 @@ postgres;PostgresMain 5
 /// A trial of 5000 transactions in ten seconds, of which half were profiled at 100 Hz.
 fn profiled(server: &str, load: &str) -> TrialRecord {
     let mut record = record(cell(server, 4), 500.0);
-    let load = Stacks::of_folded("load", load).unwrap();
-    let driver = Stacks::of_folded("driver", "driver-0;event_loop;wait 20\n").unwrap();
+    let load = Stacks::from_folded("load", load).unwrap();
+    let driver = Stacks::from_folded("driver", "driver-0;event_loop;wait 20\n").unwrap();
     record.trial.profile = Some(Profiled {
         event: Some("cycles".to_owned()),
         hz: 100,
@@ -153,7 +153,7 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
     });
     let text_of = "postgres;PostgresMain;LockAcquire;ProcSleep;schedule_[k] 6000000\n\
                    postgres;PostgresMain;pq_getbyte;schedule_[k] 1500000\npostgres;PostgresMain;[preempted] 500000\n";
-    record.off_cpu = vec![Stacks::of_folded("load", text_of).unwrap()];
+    record.off_cpu = vec![Stacks::from_folded("load", text_of).unwrap()];
     bundles.write(record);
     bundles.write(profiled("17", LOAD));
     let of = |what: &str| {

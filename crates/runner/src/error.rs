@@ -53,7 +53,7 @@ pub enum RunError {
     Hook(HookError),
     /// The campaign asks for profiles, which are not available on this host.
     #[error("{0}\nNo trial was run: the campaign has [profile]")]
-    Profile(String),
+    Profile(collect::ProfileError),
     /// Compared cells differ in more than the factor they are compared by.
     #[error("{text}\nNothing was measured, as --strict says")]
     Confounded {

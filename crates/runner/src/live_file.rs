@@ -126,7 +126,7 @@ impl<'a> LiveFile<'a> {
                 Line::Preparing(Preparing { at, what: (*what).to_owned(), done: *done, total: *total })
             }
             Event::Notice(text) => Line::Notice(Notice { at, text: (*text).to_owned() }),
-            Event::Load { interval, waits } => Line::Interval(Interval::of(interval, *waits)),
+            Event::Load { interval, waits } => Line::Interval(Interval::new(interval, *waits)),
             Event::TrialEnded(trial) => {
                 let Some(begun) = state.trial.take() else { return };
                 count(&mut state.cells[begun.cell_index], trial);
@@ -213,7 +213,7 @@ mod tests {
     fn plan() -> Plan {
         let campaign = "name = 'a'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2]\n\
                         [run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 3\n";
-        Plan::of(&model::spec::Campaign::parse(campaign).unwrap(), 1).unwrap()
+        Plan::new(&model::spec::Campaign::parse(campaign).unwrap(), 1).unwrap()
     }
 
     fn run() -> Run {

@@ -221,7 +221,7 @@ impl Machines {
             disk_at: disk.as_ref().map(|_| server::guest::disk_at(cache)),
             sysctl: cell.sysctl.values.iter().map(|(name, value)| (file_of(name), value.clone())).collect(),
             variables,
-            ..Orders::of(Job::Own(vec![id]))
+            ..Orders::new(Job::Own(vec![id]))
         };
         orders.pack(&mut root, context.program, &modules)?;
         Ok((root, disk, kernel))
@@ -299,7 +299,7 @@ fn write_order(directory: &Path, context: &RunContext, next: &NextTrial) -> Resu
         let is_order = id.is_empty();
         let is_new = known.workload.custom().is_some() && !written.contains(&known.workload.name());
         if is_order || is_new {
-            let record = TrialRecord::of(next.head(context.run, known));
+            let record = TrialRecord::new(next.head(context.run, known));
             if is_order {
                 id.clone_from(&record.trial.id);
             }

@@ -46,7 +46,7 @@ pub fn unsupported(plan: &Plan) -> Vec<String> {
             .map(|error| error.to_string())
     });
     let profile = plan.profile.as_ref().and_then(|profile| Perf::find(profile).err());
-    limits.chain(profile).collect()
+    limits.chain(profile.map(|error| error.to_string())).collect()
 }
 
 /// The facts of a server that may not exist yet: its build, if it is installed, and its data checksums, which `initdb`

@@ -17,7 +17,7 @@ pub(crate) fn reason_for_cell(tps: &[f64], repeats: &Repeats) -> Option<String> 
         // Invalid trials are repeated by the schedule.
         Reason::TooFew => None,
         Reason::Unstable => {
-            let cell = stats::Cell::of(tps)?;
+            let cell = stats::Cell::new(tps)?;
             let log_sd = cell.log_sd.unwrap_or_default() * 100.0;
             let how = match (cell.is_wide(), cell.mode_ratio().filter(|_| cell.has_modes())) {
                 (_, Some(ratio)) => format!("two modes {:.1} % apart", (ratio - 1.0) * 100.0),
@@ -26,7 +26,7 @@ pub(crate) fn reason_for_cell(tps: &[f64], repeats: &Repeats) -> Option<String> 
             Some(format!("unstable, with {how} after {n} runs: up to {most}"))
         }
         Reason::Precision => {
-            let width = stats::Logs::of(tps.iter().copied()).and_then(|logs| stats::ci_half_width(&logs))?;
+            let width = stats::Logs::new(tps.iter().copied()).and_then(|logs| stats::ci_half_width(&logs))?;
             Some(format!(
                 "the mean is known to ± {:.1} % after {n} runs: up to {most} for ± {:.1} %",
                 width * 100.0,

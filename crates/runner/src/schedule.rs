@@ -46,7 +46,7 @@ impl NextTrial {
             attempt: self.attempt,
             position: self.trial.position,
             reason: self.reason.clone(),
-            ..Trial::of(store::new_id(), run.clone(), cell.clone())
+            ..Trial::new(store::new_id(), run.clone(), cell.clone())
         }
     }
 }
@@ -274,7 +274,7 @@ mod tests {
         let text = format!(
             "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n{factors}[run]\nseed = 3\n{run}"
         );
-        Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap()
+        Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap()
     }
 
     fn host() -> HostContext {

@@ -56,7 +56,7 @@ impl OpenTrial<'_> {
                 .map(|text| Log { name: "kernel".to_owned(), text: text.to_owned() })
                 .into_iter()
                 .collect(),
-            ..TrialRecord::of(trial)
+            ..TrialRecord::new(trial)
         }
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     fn a_trial_whose_kernel_never_comes_up_is_tried_as_often_as_any_other() {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['none']\n[run]\nrepeats = 2\nretries = 1\n";
-        let plan = Plan::of(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
         let mut trials: Vec<Trial> = Vec::new();
         let mut attempts = Vec::new();
         loop {

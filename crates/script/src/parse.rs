@@ -63,13 +63,13 @@ impl<'a> Parser<'a, '_> {
         self.nesting += 1;
         self.check_depth(self.nesting)?;
         let mut left = self.operand()?;
-        while let Some(infix) = Infix::of(self.next.token).filter(|infix| infix.level() >= loosest) {
+        while let Some(infix) = Infix::from_token(self.next.token).filter(|infix| infix.level() >= loosest) {
             let operator = self.advance()?;
             left = match infix {
                 Infix::Binary(level, tighter, build) => {
                     let right = self.expression(tighter)?;
                     if level == Level::Comparison
-                        && Infix::of(self.next.token).is_some_and(|i| i.level() == level)
+                        && Infix::from_token(self.next.token).is_some_and(|i| i.level() == level)
                     {
                         return Err(self.syntax_error("parentheses: comparisons cannot be chained"));
                     }
@@ -295,7 +295,7 @@ enum Infix {
 }
 
 impl Infix {
-    fn of(token: Token<'_>) -> Option<Infix> {
+    fn from_token(token: Token<'_>) -> Option<Infix> {
         let infix = |level, tighter, build| Some(Infix::Binary(level, tighter, build));
         match token {
             Token::Keyword(Keyword::Or) => infix(Level::Or, Level::And, |a, b| Expr::Or(Box::new([a, b]))),

@@ -19,7 +19,7 @@ struct Printed<'a> {
 }
 
 impl Printed<'_> {
-    fn of<'b>(&'b self, expr: &'b Expr) -> Printed<'b> {
+    fn child<'b>(&'b self, expr: &'b Expr) -> Printed<'b> {
         Printed { expr, names: self.names }
     }
 
@@ -27,13 +27,13 @@ impl Printed<'_> {
         write!(out, "{name}(")?;
         for (index, argument) in arguments.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(out, "{comma}{}", self.of(argument))?;
+            write!(out, "{comma}{}", self.child(argument))?;
         }
         write!(out, ")")
     }
 
     fn infix(&self, out: &mut fmt::Formatter<'_>, operator: &str, sides: &[Expr; 2]) -> fmt::Result {
-        write!(out, "({} {operator} {})", self.of(&sides[0]), self.of(&sides[1]))
+        write!(out, "({} {operator} {})", self.child(&sides[0]), self.child(&sides[1]))
     }
 }
 
@@ -42,12 +42,12 @@ impl fmt::Display for Printed<'_> {
         match self.expr {
             Expr::Constant(value) => constant(out, *value),
             Expr::Variable(slot) => write!(out, ":{}", self.names.name(*slot)),
-            Expr::Unary(Unary::Not, operand) => write!(out, "(not {})", self.of(operand)),
+            Expr::Unary(Unary::Not, operand) => write!(out, "(not {})", self.child(operand)),
             Expr::Unary(function, argument) => {
                 self.call(out, unary_name(*function), std::slice::from_ref(argument.as_ref()))
             }
             Expr::Binary(Binary::BitXor, sides) if sides[0] == Expr::Constant(Value::Int(-1)) => {
-                write!(out, "(~ {})", self.of(&sides[1]))
+                write!(out, "(~ {})", self.child(&sides[1]))
             }
             Expr::Binary(function, sides) => match binary_name(*function) {
                 Notation::Infix(operator) => self.infix(out, operator, sides),
@@ -63,9 +63,9 @@ impl fmt::Display for Printed<'_> {
             Expr::Case { arms, otherwise } => {
                 write!(out, "case")?;
                 for (condition, value) in arms {
-                    write!(out, " when {} then {}", self.of(condition), self.of(value))?;
+                    write!(out, " when {} then {}", self.child(condition), self.child(value))?;
                 }
-                write!(out, " else {} end", self.of(otherwise))
+                write!(out, " else {} end", self.child(otherwise))
             }
         }
     }

@@ -249,9 +249,9 @@ pub enum Error {
         /// The data directory.
         directory: PathBuf,
     },
-    /// A standing server is not there, or not as it is wanted.
+    /// An instance is not there, or not as it is wanted.
     #[error("{0}")]
-    Standing(String),
+    Instance(String),
     /// A server that pgdyno does not own can't be used as asked.
     #[error("the server {server}: {why}")]
     External {

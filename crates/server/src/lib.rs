@@ -2,7 +2,7 @@
 //!
 //! In the order of a trial: [`installation`] makes a server's programs available; [`template`] fills a data directory once;
 //! [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a [`Server`] on it; dropping it removes all.
-//! [`sweep`] removes what a killed pgdyno left. [`standing`] keeps servers that outlive the command which started them.
+//! [`sweep`] removes what a killed pgdyno left. [`instance`] keeps servers that outlive the command which started them.
 //! [`ExternalServer`] is one that somebody else runs; what is changed on it is put back, by [`restore_settings`] where a
 //! killed pgdyno could not. [`guest`] takes a server with its data into a virtual machine.
 
@@ -15,6 +15,7 @@ mod error;
 mod external;
 pub mod guest;
 mod inspect;
+pub mod instance;
 mod launch;
 mod limits;
 mod process;
@@ -24,7 +25,6 @@ mod readiness;
 mod remove;
 mod server;
 mod sockets;
-pub mod standing;
 mod sweep;
 
 pub use cluster::Cluster;

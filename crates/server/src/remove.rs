@@ -8,9 +8,9 @@ use model::version::VersionRequest;
 
 use crate::dataset::template;
 use crate::error::Error;
+use crate::instance;
 use crate::programs::installation::{Installation, downloaded, find, lock_file, partial};
 use crate::programs::source;
-use crate::standing;
 
 /// Removes what of a version is installed (all downloaded releases of a major), or the installation of an identity,
 /// with its templates. Gives the identities that were removed.
@@ -44,7 +44,7 @@ pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
 fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {
     let identity = installation.identity();
     let in_use = |by: &str| Error::InUse { what: format!("PostgreSQL {identity}"), by: by.to_owned() };
-    if let Some(server) = standing::running_on(cache, identity)? {
+    if let Some(server) = instance::running_on(cache, identity)? {
         return Err(in_use(&format!("the server {server} (`pgdyno server stop {server}`)")));
     }
     let Some(_lock) = Lock::try_exclusive(&lock_file(cache, identity))? else {

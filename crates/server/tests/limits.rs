@@ -17,7 +17,7 @@ use support::{Quiet, as_child, cache, processes_in, role, settings, template, wa
 const MB: u64 = 1 << 20;
 
 fn memory(megabytes: u64) -> Limits {
-    Limits { memory: MemoryLimit::of(Size::from_bytes(megabytes * MB)), disk: DiskLimit::none() }
+    Limits { memory: MemoryLimit::new(Size::from_bytes(megabytes * MB)), disk: DiskLimit::none() }
 }
 
 fn disk() -> Limits {

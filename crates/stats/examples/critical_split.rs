@@ -35,7 +35,7 @@ fn simulate(n: usize, samples: usize, seed: u64) -> (f64, f64) {
         .filter_map(|_| {
             values.fill_with(|| random.sample(StandardNormal));
             values.sort_unstable_by(f64::total_cmp);
-            Split::of_ascending(&values).map(|split| split.t)
+            Split::from_ascending(&values).map(|split| split.t)
         })
         .collect();
     ts.sort_unstable_by(f64::total_cmp);

@@ -51,9 +51,9 @@ pub enum Class {
 impl Cell {
     /// The figures of a cell with these throughputs, in whatever order; none where there is no value, or one of them is
     /// zero, negative, NaN or infinite and so has no logarithm.
-    pub fn of(throughputs: &[f64]) -> Option<Self> {
-        let logs = Logs::of(throughputs.iter().copied())?;
-        let sample = Sample::of(throughputs.iter().copied())?;
+    pub fn new(throughputs: &[f64]) -> Option<Self> {
+        let logs = Logs::new(throughputs.iter().copied())?;
+        let sample = Sample::new(throughputs.iter().copied())?;
         Some(Self {
             n: sample.n(),
             minimum: sample.minimum(),
@@ -61,7 +61,7 @@ impl Cell {
             maximum: sample.maximum(),
             geometric_mean: sample.geometric_mean()?,
             log_sd: logs.standard_deviation(),
-            split: Split::of_ascending(logs.ascending()),
+            split: Split::from_ascending(logs.ascending()),
             critical: critical_split(sample.n()),
         })
     }
@@ -122,14 +122,14 @@ mod tests {
     use super::*;
 
     fn cell(throughputs: &[f64]) -> Cell {
-        Cell::of(throughputs).unwrap()
+        Cell::new(throughputs).unwrap()
     }
 
     #[test]
     fn there_is_no_cell_of_what_has_no_logarithm() {
-        assert_eq!(Cell::of(&[]), None);
+        assert_eq!(Cell::new(&[]), None);
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(Cell::of(&[1.0, value, 2.0]), None, "{value}");
+            assert_eq!(Cell::new(&[1.0, value, 2.0]), None, "{value}");
         }
     }
 

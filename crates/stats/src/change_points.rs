@@ -66,14 +66,14 @@ pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
         [0].into_iter().chain(splits.iter().map(|split| split.at)).chain([values.len()]).collect();
     let change = |(split, ends): (&Split, &[usize])| {
         let (from, to) = (ends[0], ends[2]);
-        let logs = |points: &[(usize, f64)]| Logs::of(points.iter().map(|(_, value)| *value));
+        let logs = |points: &[(usize, f64)]| Logs::new(points.iter().map(|(_, value)| *value));
         let (earliest, latest) = possible(&values[from..to], split.at - from);
         Some(ChangePoint {
             before: known[split.at - 1].0,
             after: known[split.at].0,
             within: (known[from + earliest - 1].0, known[from + latest].0),
             p: split.p,
-            effect: Welch::of(&logs(&known[from..split.at])?, &logs(&known[split.at..to])?)?,
+            effect: Welch::new(&logs(&known[from..split.at])?, &logs(&known[split.at..to])?)?,
         })
     };
     splits.iter().zip(ends.windows(3)).map(change).collect()
@@ -85,7 +85,7 @@ pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
 pub fn medians<R: AsRef<[f64]>>(points: &[R]) -> Option<Vec<Option<f64>>> {
     let median = |runs: &[f64]| match runs {
         [] => Some(None),
-        runs => Some(Some(Sample::of(runs.iter().copied())?.median())),
+        runs => Some(Some(Sample::new(runs.iter().copied())?.median())),
     };
     points.iter().map(|runs| median(runs.as_ref())).collect()
 }

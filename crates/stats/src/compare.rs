@@ -57,12 +57,12 @@ pub enum Verdict {
 impl Comparison {
     /// Compares the throughputs `b` with the throughputs `a`; none where either is empty, or one of them is zero,
     /// negative, NaN or infinite.
-    pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
-        let logs = (Logs::of(a.iter().copied())?, Logs::of(b.iter().copied())?);
-        let (a, b) = (Cell::of(a)?, Cell::of(b)?);
+    pub fn new(a: &[f64], b: &[f64]) -> Option<Self> {
+        let logs = (Logs::new(a.iter().copied())?, Logs::new(b.iter().copied())?);
+        let (a, b) = (Cell::new(a)?, Cell::new(b)?);
         let unstable = a.is_unstable() || b.is_unstable();
         Some(Self {
-            welch: Welch::of(&logs.0, &logs.1),
+            welch: Welch::new(&logs.0, &logs.1),
             margin: MARGIN,
             permutation_p: unstable.then(|| permutation_p(&logs.0, &logs.1)).flatten(),
             a,
@@ -163,7 +163,7 @@ mod tests {
     const STEADY: [f64; 5] = [100.0, 100.5, 99.5, 100.2, 99.8];
 
     fn verdict(a: &[f64], b: &[f64]) -> Verdict {
-        verdicts(&[Comparison::of(a, b).unwrap()])[0]
+        verdicts(&[Comparison::new(a, b).unwrap()])[0]
     }
 
     fn times(factor: f64) -> [f64; 5] {
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_side_that_has_no_logarithms_cannot_be_compared() {
-        assert_eq!(Comparison::of(&STEADY, &[0.0, 1.0, 2.0]), None);
-        assert_eq!(Comparison::of(&[], &STEADY), None);
+        assert_eq!(Comparison::new(&STEADY, &[0.0, 1.0, 2.0]), None);
+        assert_eq!(Comparison::new(&[], &STEADY), None);
     }
 
     #[test]
@@ -194,11 +194,11 @@ mod tests {
     #[test]
     fn a_change_of_two_percent_is_one_where_the_margin_is_one_percent() {
         let (a, b) = ([100.0, 100.1, 99.9], [98.0, 98.1, 97.9]);
-        let comparison = Comparison::of(&a, &b).unwrap();
+        let comparison = Comparison::new(&a, &b).unwrap();
         assert_eq!(verdicts(std::slice::from_ref(&comparison)), [Verdict::Equivalent]);
         let counted = comparison.with_margin(COUNTED_MARGIN);
         assert_eq!(verdicts(&[counted]), [Verdict::Regression]);
-        let same = Comparison::of(&a, &[100.0, 99.8, 100.2]).unwrap().with_margin(COUNTED_MARGIN);
+        let same = Comparison::new(&a, &[100.0, 99.8, 100.2]).unwrap().with_margin(COUNTED_MARGIN);
         assert_eq!(verdicts(&[same]), [Verdict::Equivalent]);
     }
 
@@ -218,11 +218,11 @@ mod tests {
     #[test]
     fn a_single_comparison_has_to_be_surer_than_one_of_several() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
-        let doubtful = Comparison::of(&noisy, &noisy.map(|value| value * 0.9605)).unwrap();
+        let doubtful = Comparison::new(&noisy, &noisy.map(|value| value * 0.9605)).unwrap();
         let p = doubtful.welch.unwrap().p;
         assert!(p > 0.01 && p < 0.05, "{p}");
-        let clear = Comparison::of(&STEADY, &times(0.8)).unwrap();
-        let insufficient = Comparison::of(&[1.0], &[2.0]).unwrap();
+        let clear = Comparison::new(&STEADY, &times(0.8)).unwrap();
+        let insufficient = Comparison::new(&[1.0], &[2.0]).unwrap();
         assert_eq!(verdicts(std::slice::from_ref(&doubtful)), [Verdict::Inconclusive]);
         // What is insufficient is not counted as tested.
         assert_eq!(

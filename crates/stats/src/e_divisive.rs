@@ -45,7 +45,7 @@ pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant
     if values.len() < LEAST_VALUES {
         return None;
     }
-    let (scale, mut levels) = Scale::of(values);
+    let (scale, mut levels) = Scale::new(values);
     let places = places(values.len());
     let observed = scale.best(&levels, &places).energy;
     // The same split, turned round, does not add up to quite the same energy.
@@ -64,7 +64,7 @@ pub(crate) fn best_split(values: &[f64]) -> Option<usize> {
     if values.len() < 2 * LEAST_SIDE {
         return None;
     }
-    let (scale, levels) = Scale::of(values);
+    let (scale, levels) = Scale::new(values);
     Some(scale.place(values, &levels))
 }
 
@@ -114,7 +114,7 @@ struct Scale {
 
 impl Scale {
     /// The scale of these values, and the level of each.
-    fn of(values: &[f64]) -> (Self, Vec<u8>) {
+    fn new(values: &[f64]) -> (Self, Vec<u8>) {
         let n = values.len();
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn the_best_split_is_the_definitions() {
         let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0];
-        let (scale, levels) = Scale::of(&values);
+        let (scale, levels) = Scale::new(&values);
         for at in all_places(values.len()) {
             let ours = scale.best(&levels, &[at]).energy;
             assert!(
@@ -303,7 +303,7 @@ mod tests {
         let values: Vec<f64> = (0..1000_u64)
             .map(|i| (i * i * 7919 % 1000) as f64 / 1000.0 + if i < 400 { 0.0 } else { 1.2 })
             .collect();
-        let (scale, levels) = Scale::of(&values);
+        let (scale, levels) = Scale::new(&values);
         assert!(usize::from(*levels.iter().max().unwrap()) < MOST_LEVELS);
         for at in [2, 10, 400, 998] {
             let (ours, exact) = (scale.best(&levels, &[at]).energy, defined_energy(&values, at));

@@ -87,7 +87,7 @@ fn take(changes: &mut Vec<(usize, ChangePoint)>, place: usize) -> Vec<(usize, Ch
 }
 
 fn event(place: usize, changes: Vec<(usize, ChangePoint)>) -> Option<Event> {
-    let ratios = Sample::of(changes.iter().map(|(_, change)| change.effect.ratio))?;
+    let ratios = Sample::new(changes.iter().map(|(_, change)| change.effect.ratio))?;
     // Where all of those can lie whose best place this is.
     let best = || changes.iter().filter(|(_, change)| has((change.before, change.after), place));
     Some(Event {
@@ -106,8 +106,8 @@ mod tests {
     use crate::{Logs, Welch};
 
     fn change(before: usize, after: usize, within: (usize, usize), ratio: f64) -> ChangePoint {
-        let logs = |factor: f64| Logs::of([100.0 * factor, 100.0 * factor]).unwrap();
-        let effect = Welch::of(&logs(1.0), &logs(ratio)).unwrap();
+        let logs = |factor: f64| Logs::new([100.0 * factor, 100.0 * factor]).unwrap();
+        let effect = Welch::new(&logs(1.0), &logs(ratio)).unwrap();
         ChangePoint { before, after, within, p: 0.001, effect }
     }
 

@@ -20,7 +20,7 @@ pub fn first_run_apart(runs: &[f64]) -> Option<f64> {
     if others.len() < LEAST_OTHERS {
         return None;
     }
-    let others = Sample::of(others.iter().copied())?;
+    let others = Sample::new(others.iter().copied())?;
     let ratio = first / others.median();
     let beyond_margin = !(1.0 / MARGIN..=MARGIN).contains(&ratio);
     let is_apart = beyond_margin && (first - others.median()).abs() > APART * others.mad();

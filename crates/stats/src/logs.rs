@@ -16,7 +16,7 @@ pub struct Logs {
 impl Logs {
     /// The logarithms of these values, in whatever order; none where there is no value, or one of them is zero,
     /// negative, NaN or infinite.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut ascending = Vec::new();
         for value in values {
             if !(value > 0.0 && value.is_finite()) {
@@ -28,7 +28,7 @@ impl Logs {
             return None;
         }
         ascending.sort_by(f64::total_cmp);
-        let moments = Moments::of(&ascending);
+        let moments = Moments::new(&ascending);
         Some(Self { ascending, moments })
     }
 
@@ -95,22 +95,22 @@ mod tests {
 
     #[test]
     fn there_is_no_logarithm_of_what_is_not_positive() {
-        assert_eq!(Logs::of([]), None);
+        assert_eq!(Logs::new([]), None);
         for value in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(Logs::of([1.0, value, 2.0]), None, "{value}");
+            assert_eq!(Logs::new([1.0, value, 2.0]), None, "{value}");
         }
     }
 
     #[test]
     fn one_value_has_a_mean_and_no_spread() {
-        let one = Logs::of([7.0]).unwrap();
+        let one = Logs::new([7.0]).unwrap();
         assert_eq!((one.n(), one.mean(), one.variance()), (1, 7.0_f64.ln(), None));
         assert_eq!(one.confidence_interval(0.95), None);
     }
 
     #[test]
     fn equal_values_have_no_spread_at_all() {
-        let equal = Logs::of([0.1; 7]).unwrap();
+        let equal = Logs::new([0.1; 7]).unwrap();
         assert_eq!((equal.mean(), equal.standard_deviation()), (0.1_f64.ln(), Some(0.0)));
         let interval = equal.confidence_interval(0.95).unwrap();
         assert_eq!(interval.low, interval.high);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_level_is_between_0_and_1() {
-        let logs = Logs::of([1.0, 2.0]).unwrap();
+        let logs = Logs::new([1.0, 2.0]).unwrap();
         for level in [0.0, 1.0, -0.5, 95.0, f64::NAN] {
             assert_eq!(logs.confidence_interval(level), None, "{level}");
         }

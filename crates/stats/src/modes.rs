@@ -22,7 +22,7 @@ pub struct Split {
 impl Split {
     /// The split with the largest T of values in ascending order, the first of them where several are equal; none of
     /// fewer than 3 values, which leave no degree of freedom within the parts.
-    pub fn of_ascending(values: &[f64]) -> Option<Self> {
+    pub fn from_ascending(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n < 3 {
             return None;
@@ -75,31 +75,31 @@ mod tests {
 
     #[test]
     fn two_values_have_no_split() {
-        assert_eq!(Split::of_ascending(&[]), None);
-        assert_eq!(Split::of_ascending(&[1.0, 2.0]), None);
+        assert_eq!(Split::from_ascending(&[]), None);
+        assert_eq!(Split::from_ascending(&[1.0, 2.0]), None);
     }
 
     #[test]
     fn equal_values_are_not_apart() {
-        assert_eq!(Split::of_ascending(&[0.1; 5]), Some(Split { lower: 1, t: 0.0, distance: 0.0 }));
+        assert_eq!(Split::from_ascending(&[0.1; 5]), Some(Split { lower: 1, t: 0.0, distance: 0.0 }));
     }
 
     #[test]
     fn two_values_each_several_times_are_infinitely_apart() {
-        let split = Split::of_ascending(&[0.1, 0.1, 0.1, 0.3, 0.3]).unwrap();
+        let split = Split::from_ascending(&[0.1, 0.1, 0.1, 0.3, 0.3]).unwrap();
         assert_eq!((split.lower, split.t), (3, f64::INFINITY));
         assert!((split.distance - 0.2).abs() < 1e-15);
     }
 
     #[test]
     fn of_equal_splits_the_first_is_taken() {
-        assert_eq!(Split::of_ascending(&[0.0, 1.0, 2.0]).unwrap().lower, 1);
+        assert_eq!(Split::from_ascending(&[0.0, 1.0, 2.0]).unwrap().lower, 1);
     }
 
     /// By hand: means 1.5 and 10, squares 0.5 and 2, three degrees of freedom.
     #[test]
     fn t_is_of_the_means_over_the_spread_within() {
-        let split = Split::of_ascending(&[1.0, 2.0, 9.0, 10.0, 11.0]).unwrap();
+        let split = Split::from_ascending(&[1.0, 2.0, 9.0, 10.0, 11.0]).unwrap();
         assert_eq!((split.lower, split.distance), (2, 8.5));
         assert!((split.t - 8.5 * 1.2_f64.sqrt() / (2.5_f64 / 3.0).sqrt()).abs() < 1e-12);
     }

@@ -19,7 +19,7 @@ impl Moments {
         self.squares += deviation * (value - self.mean);
     }
 
-    pub(crate) fn of(values: &[f64]) -> Self {
+    pub(crate) fn new(values: &[f64]) -> Self {
         let mut moments = Self::default();
         values.iter().for_each(|&value| moments.add(value));
         moments

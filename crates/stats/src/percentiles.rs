@@ -37,7 +37,7 @@ pub struct Percentile {
 /// blocks of ten are drawn, here a thousand times with a fixed seed; the interval is Efron's, the 2.5% and 97.5%
 /// quantiles of what was drawn. The last block may be shorter; of more than an hour, there are 360 longer ones.
 pub fn percentiles<S: AsRef<[(u64, u64)]>>(seconds: &[S], shares: &[f64]) -> Vec<Option<Percentile>> {
-    let blocks = Blocks::of(seconds);
+    let blocks = Blocks::new(seconds);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     // The same draws for all percentiles, so that their intervals are in order as they are.
     let draws: Vec<Vec<u32>> = match blocks.n {
@@ -63,7 +63,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of<S: AsRef<[(u64, u64)]>>(seconds: &[S]) -> Self {
+    fn new<S: AsRef<[(u64, u64)]>>(seconds: &[S]) -> Self {
         let blocks: Vec<&[S]> = seconds.chunks(BLOCK.max(seconds.len().div_ceil(MOST_BLOCKS))).collect();
         let counted = |block: &[S]| -> Vec<(u64, u64)> {
             block.iter().flat_map(|second| second.as_ref()).filter(|(_, count)| *count > 0).copied().collect()

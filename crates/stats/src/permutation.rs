@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn p(a: &[f64], b: &[f64]) -> Option<f64> {
-        permutation_p(&Logs::of(a.iter().copied()).unwrap(), &Logs::of(b.iter().copied()).unwrap())
+        permutation_p(&Logs::new(a.iter().copied()).unwrap(), &Logs::new(b.iter().copied()).unwrap())
     }
 
     #[test]

@@ -93,10 +93,10 @@ impl TwoStages {
     /// (Bonferroni), which is on the safe side: 0.971 for a loss of 5% at 2% noise. Of verdicts 0.96 is simulated (`tests/simulation.rs`), as a few
     /// of them are "equivalent" or "unstable" before the test is asked. None where an argument is not what
     /// [`runs_for_effect`] takes.
-    pub fn of(log_sd: f64, effect: f64, alpha: f64) -> Option<Self> {
+    pub fn new(log_sd: f64, effect: f64, alpha: f64) -> Option<Self> {
         let shift = effect.ln_1p().abs();
         let is_shift = shift > 0.0 && shift.is_finite();
-        (is_shift && is_answerable(log_sd, alpha, 0.5)).then(|| Stages::new(alpha).of(shift / log_sd))
+        (is_shift && is_answerable(log_sd, alpha, 0.5)).then(|| Stages::new(alpha).for_shift(shift / log_sd))
     }
 
     /// The smallest increase of throughput that is found so with probability `power` at least, as [`smallest_effect`]; none where an
@@ -106,7 +106,7 @@ impl TwoStages {
             return None;
         }
         let stages = Stages::new(alpha);
-        Some((smallest(|shift| stages.of(shift).least_power >= power) * log_sd).exp_m1())
+        Some((smallest(|shift| stages.for_shift(shift).least_power >= power) * log_sd).exp_m1())
     }
 }
 
@@ -121,8 +121,8 @@ impl Stages {
         Self { first: Test::new(STAGE, SECOND_STAGE_P), second: Test::new(2 * STAGE, alpha) }
     }
 
-    /// Of a change of so many standard deviations.
-    fn of(&self, shift: f64) -> TwoStages {
+    /// Power and runs for a change of so many standard deviations.
+    fn for_shift(&self, shift: f64) -> TwoStages {
         let noncentrality = |n: usize| shift * (n as f64 / 2.0).sqrt();
         let goes_on = self.first.power(noncentrality(STAGE));
         let found = self.second.power(noncentrality(2 * STAGE));
@@ -266,11 +266,11 @@ mod tests {
     #[test]
     fn two_stages_find_about_what_is_simulated() {
         // tests/simulation.rs: a loss of 5% at 2% noise is found in 96% of cases, by verdicts.
-        let found = TwoStages::of(0.02, -0.05, 0.01).unwrap();
+        let found = TwoStages::new(0.02, -0.05, 0.01).unwrap();
         assert!((0.96..0.98).contains(&found.least_power), "{found:?}");
         assert!((9.5..10.0).contains(&found.mean_runs), "{found:?}");
         // Where next to nothing has changed, the first stage is mostly enough.
-        let nothing = TwoStages::of(0.02, 1e-9, 0.01).unwrap();
+        let nothing = TwoStages::new(0.02, 1e-9, 0.01).unwrap();
         assert!((5.4..5.6).contains(&nothing.mean_runs) && nothing.least_power < 0.01, "{nothing:?}");
     }
 
@@ -278,7 +278,7 @@ mod tests {
     fn the_smallest_effect_of_two_stages_is_found_as_surely_as_wanted() {
         for (log_sd, power) in [(0.005, 0.95), (0.02, 0.8), (0.04, 0.95)] {
             let effect = TwoStages::smallest_effect(log_sd, 0.01, power).unwrap();
-            let found = TwoStages::of(log_sd, effect, 0.01).unwrap();
+            let found = TwoStages::new(log_sd, effect, 0.01).unwrap();
             assert!((found.least_power - power).abs() < 1e-6, "{found:?}");
             assert!(
                 effect >= smallest_effect(log_sd, 10, 0.01, power).unwrap(),
@@ -286,6 +286,6 @@ mod tests {
             );
         }
         assert_eq!(TwoStages::smallest_effect(0.02, 0.0, 0.95), None);
-        assert_eq!(TwoStages::of(0.02, 0.0, 0.01), None);
+        assert_eq!(TwoStages::new(0.02, 0.0, 0.01), None);
     }
 }

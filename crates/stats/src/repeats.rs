@@ -67,11 +67,11 @@ const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 /// None where a throughput is no positive finite number, there is none, `half_width` is not positive, or a stable cell
 /// would take more than a million runs.
 pub fn runs_for_cell(throughputs: &[f64], half_width: f64) -> Option<(usize, Reason)> {
-    let cell = Cell::of(throughputs).filter(|_| half_width > 0.0)?;
+    let cell = Cell::new(throughputs).filter(|_| half_width > 0.0)?;
     if cell.n < LEAST_RUNS {
         return Some((LEAST_RUNS, Reason::TooFew));
     }
-    let needed = runs_needed(&Logs::of(throughputs.iter().copied())?, half_width);
+    let needed = runs_needed(&Logs::new(throughputs.iter().copied())?, half_width);
     if cell.is_unstable() {
         let (least, most) = UNSTABLE_RUNS.into_inner();
         return Some((needed.unwrap_or(most).clamp(least, most), Reason::Unstable));
@@ -92,8 +92,8 @@ pub fn runs_for_comparison(a: &[f64], b: &[f64]) -> Option<usize> {
     if a.len() < STAGE || b.len() < STAGE {
         return Some(STAGE);
     }
-    let first = |throughputs: &[f64]| Logs::of(throughputs[..STAGE].iter().copied());
-    let welch = Welch::of(&first(a)?, &first(b)?)?;
+    let first = |throughputs: &[f64]| Logs::new(throughputs[..STAGE].iter().copied());
+    let welch = Welch::new(&first(a)?, &first(b)?)?;
     Some(if welch.p < SECOND_STAGE_P { 2 * STAGE } else { STAGE })
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn logs(values: &[f64]) -> Logs {
-        Logs::of(values.iter().copied()).unwrap()
+        Logs::new(values.iter().copied()).unwrap()
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct Sample {
 
 impl Sample {
     /// A sample of these values, in whatever order; none where there is no value, or one of them is NaN or infinite.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         if sorted.is_empty() || !sorted.iter().all(|value| value.is_finite()) {
             return None;
@@ -62,7 +62,7 @@ impl Sample {
     /// Association 88 (1993).
     pub fn mad(&self) -> f64 {
         let median = self.median();
-        Self::of(self.sorted.iter().map(|value| (value - median).abs()))
+        Self::new(self.sorted.iter().map(|value| (value - median).abs()))
             .map_or(f64::INFINITY, |distances| NORMAL_MAD * distances.median())
     }
 
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     fn sample(values: &[f64]) -> Sample {
-        Sample::of(values.iter().copied()).unwrap()
+        Sample::new(values.iter().copied()).unwrap()
     }
 
     #[test]
     fn there_is_no_sample_of_nothing_or_of_what_is_no_number() {
-        assert_eq!(Sample::of([]), None);
+        assert_eq!(Sample::new([]), None);
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(Sample::of([1.0, value, 2.0]), None, "{value}");
+            assert_eq!(Sample::new([1.0, value, 2.0]), None, "{value}");
         }
     }
 

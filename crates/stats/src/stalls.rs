@@ -33,13 +33,13 @@ pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
     if seconds.iter().any(|value| !value.is_finite()) {
         return None;
     }
-    let at_first = Sample::of(first.iter().copied())?.median();
+    let at_first = Sample::new(first.iter().copied())?.median();
     let mut usual: VecDeque<f64> = VecDeque::with_capacity(USUAL);
     let mut stalls: Vec<Stall> = Vec::new();
     for (second, &value) in seconds.iter().enumerate() {
         let median = match usual.len() {
             n if n < LEAST_SECONDS => at_first,
-            _ => Sample::of(usual.iter().copied())?.median(),
+            _ => Sample::new(usual.iter().copied())?.median(),
         };
         if value < SHARE * median {
             match stalls.last_mut().filter(|stall| stall.from + stall.seconds == second) {

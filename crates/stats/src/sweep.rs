@@ -45,7 +45,7 @@ impl Sweep {
     /// A sweep of these numbers of clients with their throughputs (geometric means or medians of the runs), in whatever
     /// order; none where there are none, a number of clients is 0 or there twice, or a throughput is no positive finite
     /// number.
-    pub fn of(points: impl IntoIterator<Item = (u32, f64)>) -> Option<Self> {
+    pub fn new(points: impl IntoIterator<Item = (u32, f64)>) -> Option<Self> {
         let mut points: Vec<(u32, f64)> = points.into_iter().collect();
         points.sort_by_key(|(clients, _)| *clients);
         let is_twice = points.windows(2).any(|pair| pair[0].0 == pair[1].0);
@@ -91,7 +91,7 @@ impl Sweep {
         }
         // Where the steps end may depend on where they begin, as parameters may not be negative.
         let starts = [[0.0, 0.0], [0.05, 0.0], [0.0, 1e-4], [0.05, 1e-4], [0.5, 1e-2]];
-        let best = starts.map(|start| Fit::of(&self.points, start).improved());
+        let best = starts.map(|start| Fit::new(&self.points, start).improved());
         let best = best.into_iter().min_by(|a, b| a.squares.total_cmp(&b.squares))?;
         let worst = best.residuals.iter().fold(0.0, |worst: f64, residual| worst.max(residual.abs()));
         Some(Usl {
@@ -133,7 +133,7 @@ struct Fit<'p> {
 }
 
 impl<'p> Fit<'p> {
-    fn of(points: &'p [(u32, f64)], parameters: [f64; 2]) -> Self {
+    fn new(points: &'p [(u32, f64)], parameters: [f64; 2]) -> Self {
         // ln X − ln N + ln(1 + σ(N − 1) + κN(N − 1)), whose mean is ln λ.
         let mut residuals: Vec<f64> = points
             .iter()
@@ -148,7 +148,7 @@ impl<'p> Fit<'p> {
     fn improved(mut self) -> Self {
         let mut damping = 1e-3;
         while (1e-12..1e12).contains(&damping) {
-            let next = Self::of(self.points, self.step(damping));
+            let next = Self::new(self.points, self.step(damping));
             let gain = self.squares - next.squares;
             if gain > 0.0 {
                 let is_done = gain <= 1e-15 * self.squares;
@@ -214,25 +214,25 @@ mod tests {
 
     fn law(lambda: f64, sigma: f64, kappa: f64) -> Sweep {
         let law = Usl { lambda, sigma, kappa, rms: 0.0, worst: 0.0 };
-        Sweep::of(CLIENTS.map(|clients| (clients, law.throughput(f64::from(clients))))).unwrap()
+        Sweep::new(CLIENTS.map(|clients| (clients, law.throughput(f64::from(clients))))).unwrap()
     }
 
     #[test]
     fn a_sweep_is_of_different_numbers_of_clients_and_positive_throughputs() {
-        assert_eq!(Sweep::of([]), None);
-        assert_eq!(Sweep::of([(1, 1.0), (1, 2.0)]), None);
-        assert_eq!(Sweep::of([(0, 1.0)]), None);
+        assert_eq!(Sweep::new([]), None);
+        assert_eq!(Sweep::new([(1, 1.0), (1, 2.0)]), None);
+        assert_eq!(Sweep::new([(0, 1.0)]), None);
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(Sweep::of([(1, value)]), None, "{value}");
+            assert_eq!(Sweep::new([(1, value)]), None, "{value}");
         }
     }
 
     #[test]
     fn the_knee_has_nearly_all_of_the_peak() {
-        let sweep = Sweep::of([(64, 900.0), (1, 100.0), (8, 700.0), (16, 960.0), (32, 1000.0)]).unwrap();
+        let sweep = Sweep::new([(64, 900.0), (1, 100.0), (8, 700.0), (16, 960.0), (32, 1000.0)]).unwrap();
         assert_eq!((sweep.knee(), sweep.peak()), (16, (32, 1000.0)));
         assert_eq!(sweep.steepest_step(), Some(Step { from: 32, to: 64, ratio: 0.9 }));
-        assert_eq!(Sweep::of([(1, 1.0), (2, 1.0)]).unwrap().steepest_step(), None);
+        assert_eq!(Sweep::new([(1, 1.0), (2, 1.0)]).unwrap().steepest_step(), None);
     }
 
     #[test]
@@ -261,8 +261,8 @@ mod tests {
     /// A cliff is no law.
     #[test]
     fn what_is_no_such_law_does_not_fit() {
-        let cliff = Sweep::of([(1, 100.0), (2, 200.0), (4, 400.0), (8, 150.0), (16, 160.0)]).unwrap();
+        let cliff = Sweep::new([(1, 100.0), (2, 200.0), (4, 400.0), (8, 150.0), (16, 160.0)]).unwrap();
         assert!(!cliff.usl().unwrap().fits());
-        assert_eq!(Sweep::of([(1, 1.0), (2, 2.0), (3, 3.0)]).unwrap().usl(), None);
+        assert_eq!(Sweep::new([(1, 1.0), (2, 2.0), (3, 3.0)]).unwrap().usl(), None);
     }
 }

@@ -42,9 +42,9 @@ pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Transie
     if n < LEAST_VALUES {
         return None;
     }
-    let mean = Moments::of(values).mean;
+    let mean = Moments::new(values).mean;
     let mut values: Vec<f64> = values.iter().map(|value| value - mean).collect();
-    let mut windows = Windows::of(n);
+    let mut windows = Windows::new(n);
     let (at, observed) = windows.best(&values);
     let (from, to) = windows.lines[at];
     // The same values in another order do not add up to quite the same sum.
@@ -71,7 +71,7 @@ struct Windows {
 
 impl Windows {
     /// Of `n` values, at least [`LEAST_VALUES`].
-    fn of(n: usize) -> Self {
+    fn new(n: usize) -> Self {
         let cell = n.div_ceil(MOST_CELLS);
         let grid: Vec<usize> = (LEAST_SIDE.div_ceil(cell)..)
             .map(|line| line * cell)
@@ -141,7 +141,7 @@ mod tests {
     fn the_best_window_is_the_definitions() {
         let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0];
         let (n, mean) = (values.len(), values.iter().sum::<f64>() / 14.0);
-        let mut windows = Windows::of(n);
+        let mut windows = Windows::new(n);
         let (at, far) = windows.best(&values.map(|value| value - mean));
         let defined = |from: usize, to: usize| {
             let inner = &values[from..to];
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn of_many_values_windows_are_on_a_grid() {
-        let windows = Windows::of(10_000);
+        let windows = Windows::new(10_000);
         assert!(windows.grid.len() <= MOST_CELLS && windows.lines.len() < 60_000, "{}", windows.lines.len());
         assert_eq!((windows.grid[0], windows.lines[0]), (5, (0, 1)));
         assert!(windows.grid.last().is_some_and(|last| *last <= 9998));

@@ -25,7 +25,7 @@ impl Trend {
     /// Sources: Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); Kendall, "Rank Correlation Methods",
     /// 4th edition (1975), chapter 4; Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau", Journal of
     /// the American Statistical Association 63 (1968).
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn new(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n < LEAST_VALUES || values.iter().any(|value| !value.is_finite()) {
             return None;
@@ -41,7 +41,7 @@ impl Trend {
         let sure = (score.abs() - 1).max(0) as f64 / variance(values).sqrt();
         // Of equal values, the variance is 0, and there is no trend.
         let p = if sure.is_finite() { 2.0 * Normal::standard().sf(sure) } else { 1.0 };
-        Some(Self { p: p.min(1.0), slope: Sample::of(slopes)?.median() })
+        Some(Self { p: p.min(1.0), slope: Sample::new(slopes)?.median() })
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn the_trend_is_as_another_program_has_it() {
         let close = |values: &[f64], p: f64, slope: f64| {
-            let trend = Trend::of(values).unwrap();
+            let trend = Trend::new(values).unwrap();
             assert!((trend.p - p).abs() < 1e-9 && (trend.slope - slope).abs() < 1e-9, "{trend:?}");
         };
         let falling = [10120.5, 10098.2, 10034.9, 10071.3, 9984.7, 9961.0, 9990.4, 9902.8, 9867.1, 9880.6];
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_few_values_and_equal_ones_have_no_trend() {
-        assert_eq!(Trend::of(&[1.0; 9]), None);
-        assert_eq!(Trend::of(&[f64::NAN; 12]), None);
-        assert_eq!(Trend::of(&[7.0; 12]), Some(Trend { p: 1.0, slope: 0.0 }));
+        assert_eq!(Trend::new(&[1.0; 9]), None);
+        assert_eq!(Trend::new(&[f64::NAN; 12]), None);
+        assert_eq!(Trend::new(&[7.0; 12]), Some(Trend { p: 1.0, slope: 0.0 }));
     }
 }

@@ -27,7 +27,7 @@ pub struct Welch {
 
 impl Welch {
     /// Compares `b` with `a`; none where either has fewer than 2 values.
-    pub fn of(a: &Logs, b: &Logs) -> Option<Self> {
+    pub fn new(a: &Logs, b: &Logs) -> Option<Self> {
         let difference = b.mean() - a.mean();
         let (n_a, n_b) = (a.n() as f64, b.n() as f64);
         let (of_a, of_b) = (a.variance()? / n_a, b.variance()? / n_b);
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn welch(a: &[f64], b: &[f64]) -> Option<Welch> {
-        Welch::of(&Logs::of(a.iter().copied()).unwrap(), &Logs::of(b.iter().copied()).unwrap())
+        Welch::new(&Logs::new(a.iter().copied()).unwrap(), &Logs::new(b.iter().copied()).unwrap())
     }
 
     #[test]

@@ -37,17 +37,17 @@ impl WindowMean {
     /// The mean of these values, one a second in order; none where there are none, or one is NaN or infinite.
     ///
     /// Sources: [`effective_sample_size`]; Student's t with as many degrees of freedom as that has, less one.
-    pub fn of(seconds: &[f64]) -> Option<Self> {
+    pub fn new(seconds: &[f64]) -> Option<Self> {
         if seconds.is_empty() || seconds.iter().any(|value| !value.is_finite()) {
             return None;
         }
-        let moments = Moments::of(seconds);
-        let spans: Vec<f64> = seconds.chunks_exact(SPAN).map(|span| Moments::of(span).mean).collect();
+        let moments = Moments::new(seconds);
+        let spans: Vec<f64> = seconds.chunks_exact(SPAN).map(|span| Moments::new(span).mean).collect();
         let mut window = Self {
             n: moments.n,
             mean: moments.mean,
             effective_n: if moments.n < LEAST_SECONDS { None } else { effective_sample_size(seconds) },
-            trend: Trend::of(&spans),
+            trend: Trend::new(&spans),
             interval: None,
         };
         let usable = window.effective_n.filter(|n| *n >= 2.0 && window.is_stationary() != Some(false));
@@ -90,7 +90,7 @@ pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
     if n < 10 || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
-    let moments = Moments::of(values);
+    let moments = Moments::new(values);
     if moments.squares == 0.0 {
         return Some(n as f64);
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_steady_run_has_an_interval() {
-        let window = WindowMean::of(&seconds(600, |_| 1000.0)).unwrap();
+        let window = WindowMean::new(&seconds(600, |_| 1000.0)).unwrap();
         let interval = window.interval.unwrap();
         assert_eq!(window.is_stationary(), Some(true));
         assert!(interval.low > 990.0 && interval.low < window.mean && interval.high < 1010.0, "{window:?}");
@@ -133,24 +133,24 @@ mod tests {
 
     #[test]
     fn a_run_that_drifts_has_none() {
-        let window = WindowMean::of(&seconds(600, |i| 1000.0 - i as f64 / 4.0)).unwrap();
+        let window = WindowMean::new(&seconds(600, |i| 1000.0 - i as f64 / 4.0)).unwrap();
         assert_eq!((window.is_stationary(), window.interval), (Some(false), None));
         assert!((window.drift().unwrap() + 0.15).abs() < 0.02, "{window:?}");
     }
 
     #[test]
     fn a_short_run_cannot_tell() {
-        assert_eq!(WindowMean::of(&[]), None);
-        assert_eq!(WindowMean::of(&[1.0, f64::NAN]), None);
-        let short = WindowMean::of(&seconds(29, |_| 1000.0)).unwrap();
+        assert_eq!(WindowMean::new(&[]), None);
+        assert_eq!(WindowMean::new(&[1.0, f64::NAN]), None);
+        let short = WindowMean::new(&seconds(29, |_| 1000.0)).unwrap();
         assert_eq!((short.effective_n, short.is_stationary(), short.interval), (None, None, None));
-        let longer = WindowMean::of(&seconds(60, |_| 1000.0)).unwrap();
+        let longer = WindowMean::new(&seconds(60, |_| 1000.0)).unwrap();
         assert!(longer.is_stationary().is_none() && longer.interval.is_some());
     }
 
     #[test]
     fn equal_seconds_are_sure() {
-        let window = WindowMean::of(&[5.0; 40]).unwrap();
+        let window = WindowMean::new(&[5.0; 40]).unwrap();
         assert_eq!(
             (window.effective_n, window.interval),
             (Some(40.0), Some(Interval { low: 5.0, high: 5.0 }))
@@ -178,7 +178,7 @@ mod tests {
     fn seconds_that_go_up_and_down_in_turn_count_as_many_as_they_are() {
         let in_turn = seconds(300, |i| if i % 2 == 0 { 900.0 } else { 1100.0 });
         assert_eq!(effective_sample_size(&in_turn), Some(300.0));
-        let interval = WindowMean::of(&in_turn).unwrap().interval.unwrap();
+        let interval = WindowMean::new(&in_turn).unwrap().interval.unwrap();
         assert!(interval.low > 980.0 && interval.high < 1020.0, "{interval:?}");
     }
 

@@ -44,7 +44,7 @@ fn every_cell_is_classed_as_expected() {
     assert_eq!(expected.len(), runs.len());
     for row in &expected {
         let throughputs = &runs[&(row["kernel"], row["clients"])];
-        let cell = Cell::of(throughputs).unwrap();
+        let cell = Cell::new(throughputs).unwrap();
         assert_eq!(cell.class().unwrap().to_string(), row["cls"], "{row:?}");
         let split = cell.split.unwrap();
         assert_eq!(
@@ -57,12 +57,12 @@ fn every_cell_is_classed_as_expected() {
         equal(row, "max", cell.maximum);
         equal(row, "gmean", cell.geometric_mean);
         equal(row, "logsd_pct", 100.0 * cell.log_sd.unwrap());
-        let mad = Sample::of(throughputs.iter().copied()).unwrap().mad();
+        let mad = Sample::new(throughputs.iter().copied()).unwrap().mad();
         equal(row, "mad_pct", 100.0 * mad / cell.median);
         assert_eq!(first_run_apart(throughputs).is_some(), row["first_run"] == "True", "{row:?}");
         equal(row, "split_T", split.t);
         equal(row, "mode_ratio", cell.mode_ratio().unwrap());
-        let logs = Logs::of(throughputs.iter().copied()).unwrap();
+        let logs = Logs::new(throughputs.iter().copied()).unwrap();
         let interval = logs.confidence_interval(0.95).unwrap();
         equal(row, "ci95_lo", interval.low);
         equal(row, "ci95_hi", interval.high);
@@ -82,13 +82,13 @@ fn every_pair_of_kernels_gets_the_expected_verdicts() {
         let comparisons: Vec<Comparison> = matrix
             .iter()
             .map(|row| {
-                Comparison::of(&runs[&(row["a"], row["clients"])], &runs[&(row["b"], row["clients"])])
+                Comparison::new(&runs[&(row["a"], row["clients"])], &runs[&(row["b"], row["clients"])])
                     .unwrap()
             })
             .collect();
         let p: Vec<f64> = comparisons.iter().map(|comparison| comparison.welch.unwrap().p).collect();
         let logs = |row: &BTreeMap<&str, &str>, side| {
-            Logs::of(runs[&(row[side], row["clients"])].iter().copied()).unwrap()
+            Logs::new(runs[&(row[side], row["clients"])].iter().copied()).unwrap()
         };
         let permuted: Vec<f64> =
             matrix.iter().map(|row| permutation_p(&logs(row, "a"), &logs(row, "b")).unwrap()).collect();

@@ -15,7 +15,7 @@ fn throughputs() -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn logs(values: &[f64]) -> Logs {
-    Logs::of(values.iter().copied()).unwrap()
+    Logs::new(values.iter().copied()).unwrap()
 }
 
 /// Each deal tried, one after the other.
@@ -39,20 +39,20 @@ fn permutation_p_by_trial(a: &[f64], b: &[f64]) -> f64 {
 proptest! {
     #[test]
     fn a_cell_has_the_same_class_in_any_order_and_unit(runs in throughputs(), unit in 1e-3_f64..1e6, by in 0_usize..8) {
-        let cell = Cell::of(&runs).unwrap();
+        let cell = Cell::new(&runs).unwrap();
         // On the threshold, rounding decides.
         prop_assume!(cell.mode_ratio().is_none_or(|ratio| (ratio - MODE_RATIO).abs() > 1e-9));
         let mut turned = runs.clone();
         turned.rotate_left(by % runs.len());
-        prop_assert_eq!(&Cell::of(&turned).unwrap(), &cell);
-        let scaled = Cell::of(&runs.iter().map(|run| run * unit).collect::<Vec<_>>()).unwrap();
+        prop_assert_eq!(&Cell::new(&turned).unwrap(), &cell);
+        let scaled = Cell::new(&runs.iter().map(|run| run * unit).collect::<Vec<_>>()).unwrap();
         prop_assert_eq!(scaled.class(), cell.class());
         prop_assert!((scaled.log_sd.unwrap() - cell.log_sd.unwrap()).abs() < 1e-12);
     }
 
     #[test]
     fn comparing_the_other_way_round_turns_the_ratio_over(a in throughputs(), b in throughputs()) {
-        let (there, back) = (Welch::of(&logs(&a), &logs(&b)).unwrap(), Welch::of(&logs(&b), &logs(&a)).unwrap());
+        let (there, back) = (Welch::new(&logs(&a), &logs(&b)).unwrap(), Welch::new(&logs(&b), &logs(&a)).unwrap());
         prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
         prop_assert_eq!(there.p, back.p);
         prop_assert!((0.0..=1.0).contains(&there.p));
@@ -64,16 +64,16 @@ proptest! {
             same => same,
         };
         // On the margin, rounding decides.
-        let ratio = Comparison::of(&a, &b).unwrap().median_ratio();
+        let ratio = Comparison::new(&a, &b).unwrap().median_ratio();
         prop_assume!((ratio - MARGIN).abs() > 1e-9 && (ratio - 1.0 / MARGIN).abs() > 1e-9);
-        let verdict = |a: &[f64], b: &[f64]| verdicts(&[Comparison::of(a, b).unwrap()])[0];
+        let verdict = |a: &[f64], b: &[f64]| verdicts(&[Comparison::new(a, b).unwrap()])[0];
         prop_assert_eq!(verdict(&a, &b), mirror(verdict(&b, &a)));
     }
 
     /// The interval holds 1 just where p says that 1 is not to be excluded.
     #[test]
     fn interval_and_p_agree(a in throughputs(), b in throughputs()) {
-        let welch = Welch::of(&logs(&a), &logs(&b)).unwrap();
+        let welch = Welch::new(&logs(&a), &logs(&b)).unwrap();
         prop_assume!(welch.standard_error > 0.0 && (welch.p - 0.05).abs() > 1e-6);
         let interval = welch.confidence_interval(0.95).unwrap();
         prop_assert_eq!(interval.low <= 1.0 && 1.0 <= interval.high, welch.p > 0.05);
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn equal_values_never_change(value in 1e-6_f64..1e9, n in 0_usize..200) {
         prop_assert_eq!(change_points(&vec![Some(value); n]), Some(vec![]));
-        let verdict = verdicts(&[Comparison::of(&vec![value; n + 1], &vec![value; n + 1]).unwrap()])[0];
+        let verdict = verdicts(&[Comparison::new(&vec![value; n + 1], &vec![value; n + 1]).unwrap()])[0];
         prop_assert!(matches!(verdict, Verdict::Equivalent | Verdict::Insufficient));
     }
 
@@ -178,7 +178,7 @@ proptest! {
     fn a_run_says_the_same_in_any_unit(seconds in seconds(), power in -10_i32..20) {
         let unit = 2.0_f64.powi(power);
         let scaled: Vec<f64> = seconds.iter().map(|second| second * unit).collect();
-        let (window, other) = (WindowMean::of(&seconds).unwrap(), WindowMean::of(&scaled).unwrap());
+        let (window, other) = (WindowMean::new(&seconds).unwrap(), WindowMean::new(&scaled).unwrap());
         prop_assert_eq!((window.effective_n, window.is_stationary()), (other.effective_n, other.is_stationary()));
         prop_assert_eq!(window.interval.map(|interval| interval.low * unit), other.interval.map(|interval| interval.low));
         prop_assert_eq!(warmup_cut(&seconds), warmup_cut(&scaled));
@@ -212,11 +212,11 @@ proptest! {
     ) {
         let unit = 2.0_f64.powi(power);
         let points: Vec<(u32, f64)> = tps.iter().enumerate().map(|(i, tps)| (1 << i, *tps)).collect();
-        let sweep = Sweep::of(points.iter().copied()).unwrap();
+        let sweep = Sweep::new(points.iter().copied()).unwrap();
         let mut turned = points.clone();
         turned.rotate_left(by % points.len());
-        prop_assert_eq!(&Sweep::of(turned).unwrap(), &sweep);
-        let scaled = Sweep::of(points.iter().map(|(clients, tps)| (*clients, tps * unit))).unwrap();
+        prop_assert_eq!(&Sweep::new(turned).unwrap(), &sweep);
+        let scaled = Sweep::new(points.iter().map(|(clients, tps)| (*clients, tps * unit))).unwrap();
         prop_assert_eq!((scaled.knee(), scaled.steepest_step()), (sweep.knee(), sweep.steepest_step()));
         let (one, other) = (sweep.usl().unwrap(), scaled.usl().unwrap());
         prop_assert!((one.rms - other.rms).abs() <= 1e-6 * one.rms, "{:?} {:?}", one, other);

@@ -189,7 +189,7 @@ fn r() -> ByR {
 }
 
 fn logs(values: &[f64]) -> Logs {
-    Logs::of(values.iter().copied()).unwrap()
+    Logs::new(values.iter().copied()).unwrap()
 }
 
 #[track_caller]
@@ -222,7 +222,7 @@ fn as_many_runs_are_needed_as_scipy_and_r_say() {
 #[test]
 fn welch_is_as_scipy_and_r_have_it() {
     for Compared { a, b, ratio, df, p, intervals } in both(|by| by.welch) {
-        let welch = Welch::of(&logs(&a), &logs(&b)).unwrap();
+        let welch = Welch::new(&logs(&a), &logs(&b)).unwrap();
         close("ratio", welch.ratio, ratio, 1e-12);
         close("degrees of freedom", welch.degrees_of_freedom, df, 1e-9);
         close("p", welch.p, p, 1e-8);
@@ -268,7 +268,7 @@ fn change_points_are_where_otava_has_them() {
 #[test]
 fn the_scalability_law_is_fitted_as_scipy_and_r_fit_it() {
     for Fitted { clients, tps, lambda, sigma, kappa, rms } in both(|by| by.usl) {
-        let usl = Sweep::of(clients.into_iter().zip(tps.iter().copied())).unwrap().usl().unwrap();
+        let usl = Sweep::new(clients.into_iter().zip(tps.iter().copied())).unwrap().usl().unwrap();
         close("RMS", usl.rms, rms, 1e-6);
         close("lambda", usl.lambda, lambda, 1e-6);
         assert!((usl.sigma - sigma).abs() < 1e-7, "sigma {} here, {sigma} there, of {tps:?}", usl.sigma);
@@ -311,7 +311,7 @@ fn many_p_are_adjusted_as_r_adjusts_them() {
 #[test]
 fn a_trend_is_what_kendalls_test_of_values_and_time_says_in_r() {
     for Trending { values, p, slope } in r().trend {
-        let trend = Trend::of(&values).unwrap();
+        let trend = Trend::new(&values).unwrap();
         close("p", trend.p, p, 1e-9);
         close("slope", trend.slope, slope, 1e-9);
     }
@@ -320,7 +320,7 @@ fn a_trend_is_what_kendalls_test_of_values_and_time_says_in_r() {
 #[test]
 fn a_sample_is_split_where_rs_t_test_is_largest() {
     for Halved { sample, lower, t, ratio } in r().split {
-        let cell = Cell::of(&sample).unwrap();
+        let cell = Cell::new(&sample).unwrap();
         let split = cell.split.unwrap();
         assert_eq!(split.lower, lower, "{sample:?}");
         close("T", split.t, t, 1e-9);
@@ -331,7 +331,7 @@ fn a_sample_is_split_where_rs_t_test_is_largest() {
 #[test]
 fn medians_are_rs() {
     for Middle { sample, median } in r().median {
-        close("median", Sample::of(sample).unwrap().median(), median, 1e-14);
+        close("median", Sample::new(sample).unwrap().median(), median, 1e-14);
     }
 }
 
@@ -353,7 +353,7 @@ fn modes_are_found_that_the_dip_test_misses() {
         let verdicts: Vec<(bool, bool)> = samples
             .iter()
             .filter(|modes| modes.sample.len() == n && modes.apart == apart)
-            .map(|modes| (Cell::of(&modes.sample).unwrap().has_modes(), modes.p <= 0.01))
+            .map(|modes| (Cell::new(&modes.sample).unwrap().has_modes(), modes.p <= 0.01))
             .collect();
         assert_eq!(verdicts.len(), 100);
         let ours = verdicts.iter().filter(|(ours, _)| *ours).count();

@@ -43,8 +43,8 @@ fn share(times: usize, mut happens: impl FnMut() -> bool) -> f64 {
 
 /// Welch's p.
 fn p(a: &[f64], b: &[f64]) -> f64 {
-    let logs = |values: &[f64]| Logs::of(values.iter().copied()).unwrap();
-    Welch::of(&logs(a), &logs(b)).unwrap().p
+    let logs = |values: &[f64]| Logs::new(values.iter().copied()).unwrap();
+    Welch::new(&logs(a), &logs(b)).unwrap().p
 }
 
 /// `data/critical-split.csv` is what `examples/critical_split.rs` wrote.
@@ -76,7 +76,7 @@ fn one_sample_in_a_hundred_reaches_the_critical_split() {
     let mut runs = Runs::new();
     for n in [3, 5, 8, 11, 13, 20, 35, 50] {
         let reached = share(20_000, || {
-            let cell = Cell::of(&runs.take(n, 1000.0, 0.01)).unwrap();
+            let cell = Cell::new(&runs.take(n, 1000.0, 0.01)).unwrap();
             cell.split.unwrap().t >= cell.critical.unwrap()
         });
         // 1%, plus or minus four standard errors.
@@ -120,7 +120,7 @@ fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
     assert!(false_alarms <= 0.01, "{false_alarms}");
     let found = share(10_000, || {
         let (a, b) = two_stages(&mut runs, 0.95);
-        verdicts(&[Comparison::of(&a, &b).unwrap()]) == [Verdict::Regression]
+        verdicts(&[Comparison::new(&a, &b).unwrap()]) == [Verdict::Regression]
     });
     assert!(found >= 0.95, "{found}");
     let found_by_five = share(10_000, || p(&runs.take(5, 1000.0, 0.02), &runs.take(5, 950.0, 0.02)) <= 0.01);
@@ -182,7 +182,7 @@ fn the_interval_of_a_run_holds_its_mean() {
                 1000.0 * (1.0 + deviation)
             })
             .collect();
-        let window = WindowMean::of(&seconds).unwrap();
+        let window = WindowMean::new(&seconds).unwrap();
         window.interval.map(|interval| interval.low <= 1000.0 && 1000.0 <= interval.high)
     };
     let held: Vec<Option<bool>> = (0..1000).map(|_| holds(&mut runs)).collect();

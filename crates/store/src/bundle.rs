@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::record::{Environment, Setting, Trial, TrialRecord};
 
-use crate::content::{self, CAMPAIGN, Surroundings};
+use crate::content::{self, CAMPAIGN, TrialContext};
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
 use crate::format::{self, environment, setting};
@@ -84,10 +84,10 @@ pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defe
 
 /// Where a trial ran, and with which settings. Settings that are to the byte those of a bundle before are not read again:
 /// `known` has them by their sums.
-pub(crate) fn read_surroundings(
+pub(crate) fn read_context(
     bundle: &Path,
     known: &mut HashMap<String, Arc<Vec<Setting>>>,
-) -> Result<Surroundings, Defect> {
+) -> Result<TrialContext, Defect> {
     let listed = list_of_files(bundle)?;
     let mut needed = Files::new();
     let environment_sum = listed.get(environment::FILE).map_or("", String::as_str);
@@ -103,7 +103,7 @@ pub(crate) fn read_surroundings(
             }
         },
     };
-    Ok(Surroundings {
+    Ok(TrialContext {
         environment: content::environment(&mut needed)?,
         settings,
         has_spans: listed.contains_key(spans::FILE),

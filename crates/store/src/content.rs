@@ -17,7 +17,7 @@ pub(crate) const CAMPAIGN: &str = "campaign.toml";
 
 /// Where a trial ran, and with which settings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Surroundings {
+pub struct TrialContext {
     /// The machine.
     pub environment: Environment,
     /// The server's settings, one value for all trials in whose bundles they are the same.

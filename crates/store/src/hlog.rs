@@ -105,8 +105,7 @@ fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Vec<(u64, u
 
 /// The values of a compressed histogram in nanoseconds, ascending, each with how often it was recorded. A value stands for
 /// all that the histogram does not tell from it, and is the largest of these, as in its percentiles.
-/// What is no such histogram is told why, in words.
-fn values(payload: &str) -> Result<Vec<(u64, u64)>, String> {
+fn values(payload: &str) -> Result<Vec<(u64, u64)>, HistogramError> {
     let histogram = decode(payload)?;
     Ok(histogram
         .iter_recorded()
@@ -115,7 +114,7 @@ fn values(payload: &str) -> Result<Vec<(u64, u64)>, String> {
 }
 
 /// How many values the histogram of a line holds.
-pub(crate) fn count(payload: &str) -> Result<u64, String> {
+pub(crate) fn count(payload: &str) -> Result<u64, HistogramError> {
     Ok(decode(payload)?.len())
 }
 
@@ -156,11 +155,18 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-fn decode(payload: &str) -> Result<Histogram<u64>, String> {
-    let bytes = STANDARD.decode(payload).map_err(|error| format!("it is not base64: {error}"))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| format!("it is not a compressed HdrHistogram: {error}"))
+fn decode(payload: &str) -> Result<Histogram<u64>, HistogramError> {
+    let bytes = STANDARD.decode(payload)?;
+    Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
+}
+
+/// A text that is not a compressed histogram.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HistogramError {
+    #[error("it is not base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("it is not a compressed HdrHistogram: {0}")]
+    Compression(#[from] hdrhistogram::serialization::DeserializeError),
 }
 
 const WARMUP: &str = ":warmup";

@@ -26,14 +26,14 @@ mod stacks;
 mod statements;
 mod store;
 mod sums;
-mod surroundings;
+mod trial_context;
 mod waits;
 
 pub use check::Check;
-pub use content::Surroundings;
+pub use content::TrialContext;
 pub use error::{Problem, StoreError};
 pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
 pub use live::{LiveReader, LiveWriter, News};
 pub use store::{Claim, Stamp, Store};
-pub use surroundings::{Part, SurroundingsReader};
+pub use trial_context::{Part, TrialContextReader};

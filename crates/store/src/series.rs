@@ -4,7 +4,7 @@
 //! `<source>.<metric>[.<of what>]` with its unit at the end of the metric's name. Readers find columns by name and
 //! ignore those they do not know. docs/bundle.md lists them.
 
-use model::message::{Interval, Phase, ScriptInterval};
+use model::message::{Interval, ScriptInterval};
 
 use crate::columns::{self, Column, Table, Text, Values};
 use crate::error::Defect;
@@ -47,7 +47,11 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
         Ok(Interval {
             start_us: start_us[row],
             width_us: width_us[row],
-            phase: phase_by_name(&phase[row])?,
+            phase: phase[row].parse().map_err(|_| {
+                let name = &phase[row];
+                let reason = format!("column {PHASE} holds \"{name}\", which is not a phase");
+                Defect::damaged(FILE, format!("row {}: {reason}", row + 1))
+            })?,
             scripts: scripts.iter().filter_map(|script| script.interval(row)).collect(),
             background: background.iter().filter_map(|script| script.interval(row)).collect(),
             spans: Vec::new(),
@@ -58,18 +62,13 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
             send_lag_max_us: send_lag_max_us[row],
         })
     };
-    (0..table.rows())
-        .map(|row| {
-            interval(row)
-                .map_err(|reason: String| Defect::damaged(FILE, format!("row {}: {reason}", row + 1)))
-        })
-        .collect()
+    (0..table.rows()).map(interval).collect()
 }
 
 fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
     let counts = |of: fn(&Interval) -> Option<u64>| Values::counts(FILE, intervals.iter().map(of));
     let reals = |of: fn(&Interval) -> Option<f64>| Values::Real(intervals.iter().map(of).collect());
-    let phase = intervals.iter().map(|interval| Some(Text::from(phase_name(interval.phase)))).collect();
+    let phase = intervals.iter().map(|interval| Some(Text::from(interval.phase.as_str()))).collect();
     let mut columns = vec![
         Column::required(START, counts(|i| Some(i.start_us))?),
         Column::required(WIDTH, counts(|i| Some(i.width_us))?),
@@ -116,21 +115,6 @@ fn script_columns(
     Ok(())
 }
 
-fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Warmup => "warmup",
-        Phase::Measure => "measure",
-        Phase::Drain => "drain",
-    }
-}
-
-fn phase_by_name(name: &str) -> Result<Phase, String> {
-    [Phase::Warmup, Phase::Measure, Phase::Drain]
-        .into_iter()
-        .find(|phase| phase_name(*phase) == name)
-        .ok_or_else(|| format!("column {PHASE} holds \"{name}\", which is not a phase"))
-}
-
 /// The columns of one script.
 struct Script {
     name: String,
@@ -164,6 +148,7 @@ impl Script {
 
 #[cfg(test)]
 mod tests {
+    use model::message::Phase;
     use proptest::prelude::*;
 
     use super::*;

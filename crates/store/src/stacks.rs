@@ -38,7 +38,7 @@ pub(crate) fn read(directory: &str, files: &mut Files) -> Result<Vec<Stacks>, De
             .map_err(|error| Defect::damaged(&file, format!("it can't be decompressed: {error}")))?;
         let text = String::from_utf8(plain)
             .map_err(|error| Defect::damaged(&file, format!("it is not UTF-8: {error}")))?;
-        all.push(Stacks::of_folded(&role, &text).map_err(|why| Defect::damaged(&file, why))?);
+        all.push(Stacks::from_folded(&role, &text).map_err(|why| Defect::damaged(&file, why))?);
     }
     all.sort_by(|a, b| a.role.cmp(&b.role));
     Ok(all)

@@ -214,9 +214,9 @@ impl Session {
         self.tls.as_deref()
     }
 
-    /// The server's version as one number: 180001 for 18.1. 0 where it does not tell.
-    pub fn server_version(&self) -> u32 {
-        self.begun.server_version().unwrap_or_default()
+    /// The server's version as it reports it, such as `18.1`.
+    pub fn server_version(&self) -> Option<&str> {
+        self.begun.server_version()
     }
 
     /// Has the server do statements, in one transaction unless they say otherwise. Rows are dropped.

@@ -259,7 +259,11 @@ fn statements_are_done_and_refused() {
     let server = Guarded::new(NEWEST, Identity::Signed);
     for mode in ["disable", "require"] {
         let mut session = server.connect(&format!("sslmode={mode} application_name=one")).unwrap();
-        assert!(session.server_version() > 180_000, "{}", session.server_version());
+        assert!(
+            session.server_version().is_some_and(|version| version.starts_with("18.")),
+            "{:?}",
+            session.server_version()
+        );
         session
             .execute("CREATE TEMP TABLE t (a int, b text); INSERT INTO t VALUES (1, NULL), (2, 'x')")
             .unwrap();

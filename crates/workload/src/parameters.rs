@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use model::spec::{Spanned, SpecError};
 use model::units::Size;
 use model::workload::ScriptText;
-use script::{CommandKind, Names, Script, Seeds, Value, Variables, is_valid_variable_name};
+use script::{
+    CommandKind, EvalError, Names, Script, ScriptError, Seeds, Value, Variables, is_valid_variable_name,
+};
 use toml::Value as Toml;
 
 /// Parameters as written.
@@ -67,35 +69,47 @@ pub(crate) fn variables(
     names: &Names,
     parameters: &BTreeMap<String, String>,
     scale: u32,
-) -> Result<Variables, String> {
+) -> Result<Variables, EvalError> {
     let mut variables = Variables::new(names);
     if let Some(slot) = names.find("scale") {
-        variables.set(slot, Value::Int(i64::from(scale))).map_err(|error| error.to_string())?;
+        variables.set(slot, Value::Int(i64::from(scale)))?;
     }
     for (parameter, value) in parameters {
         if let Some(slot) = names.find(parameter) {
-            variables.set_text(slot, value).map_err(|error| error.to_string())?;
+            variables.set_text(slot, value)?;
         }
     }
     Ok(variables)
 }
 
+const EXPECTED: &str = "expected a whole number from 0 to 2147483647, or an expression of parameters";
+
+/// A text that is not a weight.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WeightError {
+    #[error("{}; {EXPECTED}", .0.message())]
+    Syntax(Box<ScriptError>),
+    #[error("{0}; {EXPECTED}")]
+    Value(#[from] EvalError),
+    #[error("{EXPECTED}")]
+    NotAWeight,
+}
+
 /// A weight: a number, or an expression of parameters.
-pub(crate) fn weight(text: &str, parameters: &BTreeMap<String, String>) -> Result<u64, String> {
-    const EXPECTED: &str = "expected a whole number from 0 to 2147483647, or an expression of parameters";
+pub(crate) fn weight(text: &str, parameters: &BTreeMap<String, String>) -> Result<u64, WeightError> {
     let mut names = Names::default();
     let script = ScriptText { name: "weight".to_owned(), text: format!("\\set weight {}\n", text.trim()) };
     let script = Script::parse(&script.name, &script.text, &mut names)
-        .map_err(|error| format!("{}; {EXPECTED}", error.message()))?;
+        .map_err(|error| WeightError::Syntax(Box::new(error)))?;
     let variables = variables(&names, parameters, 1)?;
     let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
     let [script::Command { kind: CommandKind::Set { expr, .. }, .. }] = script.commands() else {
-        return Err(EXPECTED.to_owned());
+        return Err(WeightError::NotAWeight);
     };
     match expr.eval(&variables, &mut random) {
         Ok(Value::Int(weight @ 0..=2_147_483_647)) => Ok(weight.unsigned_abs()),
-        Ok(_) => Err(EXPECTED.to_owned()),
-        Err(error) => Err(format!("{error}; {EXPECTED}")),
+        Ok(_) => Err(WeightError::NotAWeight),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -104,10 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_may_be_reckoned_from_parameters() {
+    fn a_weight_may_be_an_expression_of_parameters() {
         let parameters = BTreeMap::from([("share".to_owned(), "20".to_owned())]);
-        assert_eq!(weight("3", &parameters), Ok(3));
-        assert_eq!(weight("100 - :share", &parameters), Ok(80));
+        assert_eq!(weight("3", &parameters).unwrap(), 3);
+        assert_eq!(weight("100 - :share", &parameters).unwrap(), 80);
         for wrong in ["", "-1", ":shore", "1.5", "x", "1\n\\set y 2"] {
             assert!(weight(wrong, &parameters).is_err(), "{wrong}");
         }

@@ -44,7 +44,7 @@ pub fn workloads(
         }
         let reading =
             Reading { name: name.get_ref(), at: name.span(), place: &place, file: None, changed_by: None };
-        if let Some(custom) = reading.of_table(table)? {
+        if let Some(custom) = reading.read_table(table)? {
             found.insert(name.get_ref(), Workload::Custom(Arc::new(custom)));
         }
     }
@@ -57,12 +57,12 @@ pub fn workloads(
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
             let reading = Reading { name, at: level.span(), place: &place, file: None, changed_by: None };
             let table = Table { script: Some(level.clone()), ..Table::default() };
-            found.insert(name, Workload::Custom(Arc::new(reading.of_scripts(&table)?)));
+            found.insert(name, Workload::Custom(Arc::new(reading.read_scripts(&table)?)));
         }
     }
     for name in shipped() {
         if found.get(name).is_none()
-            && let Some(custom) = of_shipped(name, None)?
+            && let Some(custom) = read_shipped(name, None)?
         {
             found.insert(name, Workload::Custom(Arc::new(custom)));
         }
@@ -90,12 +90,12 @@ pub fn workloads(
     Ok(found)
 }
 
-fn of_shipped(
+fn read_shipped(
     name: &str,
     changed_by: Option<(&Reading<'_>, &Table)>,
 ) -> Result<Option<Custom>, WorkloadError> {
     let Some(place) = shipped::place(name) else { return Ok(None) };
-    Reading { name, at: 0..0, place: &place, file: None, changed_by }.of_directory(0..0).map(Some)
+    Reading { name, at: 0..0, place: &place, file: None, changed_by }.read_directory(0..0).map(Some)
 }
 
 /// A table that is being read.
@@ -114,7 +114,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// None where it is one of pgbench's.
-    fn of_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
+    fn read_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
         let elsewhere = (table.builtin.is_some(), table.directory.is_some());
         let here = (table.script.is_some(), table.scripts.is_some());
         if elsewhere == (true, true) || here == (true, true) || (elsewhere, here) == Default::default() {
@@ -139,12 +139,12 @@ impl Reading<'_> {
                     return Ok(None);
                 }
                 let script = Table { script: table.builtin.clone(), ..table.clone() };
-                let custom = self.of_scripts(&script)?;
+                let custom = self.read_scripts(&script)?;
                 return Ok(Some(Custom { writes: workload.writes(), ..custom }));
             }
             self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
             // What there is, the plan says.
-            let custom = of_shipped(builtin.get_ref(), Some((self, table)))?;
+            let custom = read_shipped(builtin.get_ref(), Some((self, table)))?;
             return Ok(custom.map(|custom| self.described(custom, table)));
         }
         if let Some(directory) = &table.directory {
@@ -156,16 +156,20 @@ impl Reading<'_> {
             let changed_by = Some((self, table));
             let there =
                 Reading { name: self.name, at: self.at.clone(), place: &place, file: None, changed_by };
-            return there.of_directory(directory.span()).map(|custom| Some(self.described(custom, table)));
+            return there.read_directory(directory.span()).map(|custom| Some(self.described(custom, table)));
         }
-        self.of_scripts(table).map(Some)
+        self.read_scripts(table).map(Some)
     }
 
     /// The directory that is the place; `at` is where it is named.
-    fn of_directory(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
+    fn read_directory(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
         let text = self.place.read(TABLE_FILE).map_err(|why| {
             let named_by = self.changed_by.map_or(self, |(reading, _)| reading);
-            named_by.wrong(at, why, "expected a directory with a file workload.toml and files of SQL")
+            named_by.wrong(
+                at,
+                why.to_string(),
+                "expected a directory with a file workload.toml and files of SQL",
+            )
         })?;
         let within = Reading {
             name: self.name,
@@ -174,7 +178,7 @@ impl Reading<'_> {
             file: Some(&text),
             changed_by: self.changed_by,
         };
-        let table = Table::parse(&text).map_err(|error| within.told(error))?;
+        let table = Table::parse(&text).map_err(|error| within.error(error))?;
         let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
         let background = table.background.as_ref().map(Spanned::span);
@@ -192,7 +196,7 @@ impl Reading<'_> {
                 "expected `script` or `scripts`",
             ));
         }
-        within.of_scripts(&table)
+        within.read_scripts(&table)
     }
 
     /// A workload that has been described elsewhere, with what the campaign's table says of it.
@@ -225,10 +229,11 @@ impl Reading<'_> {
     }
 
     /// A table with `script` or `scripts`.
-    fn of_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
-        let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.told(error))?;
+    fn read_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
+        let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.error(error))?;
         if let Some((reading, changes)) = self.changed_by {
-            parameters::replace(&mut parameters, &changes.parameters).map_err(|error| reading.told(error))?;
+            parameters::replace(&mut parameters, &changes.parameters)
+                .map_err(|error| reading.error(error))?;
         }
         // The campaign's scripts go before the workload's own, too.
         let has_scripts = |table: &Table| table.script.is_some() || table.scripts.is_some();
@@ -278,7 +283,7 @@ impl Reading<'_> {
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
             // Told with its whole path, which is no part of what the workload is.
-            text.name = self.place.called(&text.name).display().to_string();
+            text.name = self.place.path(&text.name).display().to_string();
         }
         // Once cells are known, `check` computes them at their scales.
         setup(&checked, 1)?;
@@ -360,7 +365,7 @@ impl Reading<'_> {
                 None => (given.get_ref().as_str(), 1),
                 Some((file, weight)) => {
                     let weight = parameters::weight(weight, parameters).map_err(|why| {
-                        self.wrong(given.span(), format!("\"{weight}\" is not a weight"), &why)
+                        self.wrong(given.span(), format!("\"{weight}\" is not a weight"), &why.to_string())
                     })?;
                     (file, weight)
                 }
@@ -389,11 +394,11 @@ impl Reading<'_> {
             Some(builtin) => builtin.text.to_owned(),
             None => {
                 let expected = "expected a file in pgbench's script language, or one of pgbench's scripts";
-                self.place.read(file).map_err(|why| self.wrong(given.span(), why, expected))?
+                self.place.read(file).map_err(|why| self.wrong(given.span(), why.to_string(), expected))?
             }
         };
-        let called = self.place.called(file).display().to_string();
-        Script::parse(&called, &text, &mut Names::default())
+        let path = self.place.path(file).display().to_string();
+        Script::parse(&path, &text, &mut Names::default())
             .map_err(|error| WorkloadError::Script(format!("error: {error}")))?;
         Ok((file.to_owned(), text))
     }
@@ -402,20 +407,20 @@ impl Reading<'_> {
         let Some(files) = files else { return Ok(Vec::new()) };
         let read = |file: &String| match self.place.read(file) {
             Ok(text) => Ok(ScriptText { name: file.clone(), text }),
-            Err(why) => Err(self.wrong(files.span(), why, "expected files of SQL")),
+            Err(why) => Err(self.wrong(files.span(), why.to_string(), "expected files of SQL")),
         };
         files.get_ref().0.iter().map(read).collect()
     }
 
     fn wrong(&self, at: Range<usize>, message: String, help: &str) -> WorkloadError {
-        self.told(SpecError { message, at: Some(at), help: Some(help.to_owned()) })
+        self.error(SpecError { message, at: Some(at), help: Some(help.to_owned()) })
     }
 
-    fn told(&self, error: SpecError) -> WorkloadError {
+    fn error(&self, error: SpecError) -> WorkloadError {
         match self.file {
             None => WorkloadError::Campaign(error),
             Some(text) => {
-                WorkloadError::Directory { path: self.place.called(TABLE_FILE), text: text.to_owned(), error }
+                WorkloadError::Directory { path: self.place.path(TABLE_FILE), text: text.to_owned(), error }
             }
         }
     }

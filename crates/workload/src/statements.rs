@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::workload::{Custom, ScriptText, Statement};
-use script::{CommandKind, Fetch, Names, Script, Seeds};
+use script::{CommandKind, EvalError, Fetch, Names, Script, ScriptError, Seeds};
 
 use crate::error::WorkloadError;
 use crate::parameters::variables;
 
-/// The statements that make the data of a workload and of those beside it, for a scale.
+/// The statements that make the data of a workload and of its background workloads, for a scale.
 ///
 /// # Errors
 /// A script with more than SQL and `\set`, or one that can't be computed.
 pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    of_all(workload, |workload| &workload.setup, scale)
+    all_statements(workload, |workload| &workload.setup, scale)
 }
 
 /// The statements that are run after a trial.
@@ -22,11 +22,11 @@ pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadEr
 /// # Errors
 /// As [`setup`].
 pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
-    of_all(workload, |workload| &workload.teardown, scale)
+    all_statements(workload, |workload| &workload.teardown, scale)
 }
 
-/// Those of a workload and of the ones beside it; two that are the same, of one workload by two names, are run once.
-fn of_all(
+/// Statements of a workload and its background workloads; those of one workload under two names are run once.
+fn all_statements(
     workload: &Custom,
     texts: fn(&Custom) -> &Vec<ScriptText>,
     scale: u32,
@@ -72,18 +72,33 @@ fn statements(
     computed(texts, parameters, scale).map_err(|why| WorkloadError::Script(format!("error: {why}")))
 }
 
-/// The statements, or what is wrong and where.
+/// A setup or teardown that can't be computed.
+#[derive(Debug, thiserror::Error)]
+enum StatementError {
+    #[error(transparent)]
+    Syntax(Box<ScriptError>),
+    #[error(transparent)]
+    Parameter(#[from] EvalError),
+    #[error("{place}: {source}")]
+    Value { place: String, source: EvalError },
+    #[error("{0}: a value is not UTF-8")]
+    NotUtf8(String),
+    #[error("{place}: a setup or teardown can have SQL and \\set, and this is {command}")]
+    NotAllowed { place: String, command: String },
+}
+
+/// Statements with their variables filled in.
 fn computed(
     texts: &[ScriptText],
     parameters: &BTreeMap<String, String>,
     scale: u32,
-) -> Result<Vec<Statement>, String> {
+) -> Result<Vec<Statement>, StatementError> {
     let mut names = Names::default();
     let scripts: Vec<Script> = texts
         .iter()
         .map(|text| Script::parse(&text.name, &text.text, &mut names))
         .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| StatementError::Syntax(Box::new(error)))?;
     let mut variables = variables(&names, parameters, scale)?;
     // The same each time, so that a data set that is made anew is what it was.
     let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
@@ -96,20 +111,16 @@ fn computed(
                     let value = expr.eval(&variables, &mut random);
                     value
                         .and_then(|value| variables.set(*slot, value))
-                        .map_err(|error| format!("{place}: {error}"))?;
+                        .map_err(|source| StatementError::Value { place: place.clone(), source })?;
                 }
                 CommandKind::Sql(sql) if *sql.fetch() == Fetch::Discard => {
                     let mut text = Vec::new();
                     variables.write_statement(sql, &mut text);
-                    let sql =
-                        String::from_utf8(text).map_err(|_| format!("{place}: a value is not UTF-8"))?;
+                    let sql = String::from_utf8(text).map_err(|_| StatementError::NotUtf8(place.clone()))?;
                     statements.push(Statement { place, sql });
                 }
                 _ => {
-                    return Err(format!(
-                        "{place}: a setup or teardown can have SQL and \\set, and this is {}",
-                        command.text
-                    ));
+                    return Err(StatementError::NotAllowed { place, command: command.text.clone() });
                 }
             }
         }
@@ -121,7 +132,7 @@ fn computed(
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<Vec<Statement>, WorkloadError> {
+    fn statements_of(text: &str) -> Result<Vec<Statement>, WorkloadError> {
         let mut custom = Custom::new("mine", Vec::new());
         custom.parameters.insert("rows".to_owned(), "7".to_owned());
         custom.setup.push(ScriptText { name: "setup.sql".to_owned(), text: text.to_owned() });
@@ -130,9 +141,11 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_and_functions_stay_whole() {
-        let statements = of("-- makes it\n\\set all :rows * :scale\ncreate table t (a int);\n\
+        let statements = statements_of(
+            "-- makes it\n\\set all :rows * :scale\ncreate table t (a int);\n\
              create function f() returns int language plpgsql as $$ declare x int := :all; begin\n\
-             return x::int; end $$;\n")
+             return x::int; end $$;\n",
+        )
         .unwrap();
         assert_eq!(statements.len(), 2);
         assert_eq!(statements[0].place, "setup.sql:3");
@@ -141,14 +154,14 @@ mod tests {
 
     #[test]
     fn what_a_setup_cannot_have_is_told_at_its_place() {
-        for (text, told) in [
+        for (text, expected) in [
             ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can have SQL and \\set"),
             ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),
             ("select 1 \\gset\n", "setup.sql:1: a setup or teardown"),
             ("\\set x 1 +\n", "setup.sql:1: syntax error"),
         ] {
-            let error = of(text).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            let error = statements_of(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

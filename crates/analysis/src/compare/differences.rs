@@ -84,7 +84,7 @@ impl KnownFacts {
     fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
         let place = Place::of(trial);
         if !self.facts.contains_key(&place) {
-            let store::Surroundings { environment, settings, .. } = store.surroundings().of(&trial.id)?;
+            let store::TrialContext { environment, settings, .. } = store.trial_contexts().read(&trial.id)?;
             let mut facts = facts_of_machine(&environment);
             facts.extend(of_trial(trial));
             let contexts = TrialContext { environment, settings, ..TrialContext::default() };

@@ -46,7 +46,7 @@ pub fn other_tests(rows: &[Row]) -> Vec<OtherTests> {
 }
 
 fn of_row(row: &Row) -> OtherTests {
-    let logs = |values: &[f64]| Logs::of(values.iter().copied());
+    let logs = |values: &[f64]| Logs::new(values.iter().copied());
     let (Some(comparison), Some(a), Some(b)) =
         (&row.judged.comparison, logs(&row.a.values), logs(&row.b.values))
     else {

@@ -35,7 +35,7 @@ pub(super) fn relative<'a>(
     }
     let medians: HashMap<_, f64> = sessions
         .into_iter()
-        .filter_map(|(place, figures)| Some((place, Sample::of(figures)?.median())))
+        .filter_map(|(place, figures)| Some((place, Sample::new(figures)?.median())))
         .filter(|(_, median)| *median != 0.0)
         .collect();
     trials

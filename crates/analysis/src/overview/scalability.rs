@@ -15,7 +15,7 @@ pub(crate) fn of(rows: &[Row], column: usize) -> Option<Scalability> {
     if medians.len() < LEAST_LEVELS {
         return None;
     }
-    let sweep = Sweep::of(medians)?;
+    let sweep = Sweep::new(medians)?;
     let (peak_clients, peak) = sweep.peak();
     Some(Scalability {
         knee: sweep.knee(),
@@ -40,5 +40,5 @@ pub(crate) fn of(rows: &[Row], column: usize) -> Option<Scalability> {
 fn is_unstable(row: &Row, column: usize) -> bool {
     let runs = row.points[column].iter().flat_map(|point| &point.runs);
     let tps: Vec<f64> = runs.filter(|run| run.validity != "invalid").filter_map(|run| run.tps).collect();
-    Cell::of(&tps).is_some_and(|cell| cell.is_unstable())
+    Cell::new(&tps).is_some_and(|cell| cell.is_unstable())
 }

@@ -47,10 +47,10 @@ pub fn aa_cells(cells: &[Cell], trials: &[Trial]) -> Vec<AaCell> {
 fn aa_cell(cell: &Cell, trials: &[Trial]) -> Option<AaCell> {
     let usable = trials.iter().filter(|trial| trial.cell == *cell && is_usable(trial));
     let tps: Vec<f64> = usable.filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect();
-    let all = stats::Cell::of(&tps)?;
+    let all = stats::Cell::new(&tps)?;
     let noise = all.log_sd?;
     let every_other = |from: usize| tps.iter().skip(from).step_by(2).copied().collect::<Vec<f64>>();
-    let welch = Comparison::of(&every_other(0), &every_other(1)).and_then(|comparison| comparison.welch);
+    let welch = Comparison::new(&every_other(0), &every_other(1)).and_then(|comparison| comparison.welch);
     let detectable =
         |runs| DetectableChange { runs, change: stats::smallest_effect(noise, runs, ALPHA, POWER) };
     Some(AaCell {

@@ -48,7 +48,7 @@ pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
     let noise = |(cell, runs): (&RecordedCell, BTreeMap<&str, Vec<f64>>)| {
         // Ids sort by time.
         let (run, tps) = runs.into_iter().rfind(|(_, tps)| tps.len() >= stats::LEAST_RUNS)?;
-        let figures = stats::Cell::of(&tps)?;
+        let figures = stats::Cell::new(&tps)?;
         Some(CellNoise { cell: cell.clone(), run: run.to_owned(), log_sd: figures.log_sd?, figures })
     };
     by_cell.into_iter().filter_map(noise).collect()
@@ -75,5 +75,5 @@ pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError>
 /// The median noise of the cells that are not unstable; none where there are none.
 pub fn median_noise<'a>(cells: impl IntoIterator<Item = &'a CellNoise>) -> Option<f64> {
     let stable = cells.into_iter().filter(|cell| cell.unstable().is_none());
-    Sample::of(stable.map(|cell| cell.log_sd)).map(|sample| sample.median())
+    Sample::new(stable.map(|cell| cell.log_sd)).map(|sample| sample.median())
 }

@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn what_is_too_narrow_to_be_seen_is_taken_together() {
         let text = "p;main;a;b 1500\np;main;a;c 1\np;main;d;e 1\np;main 498\n";
-        let foreign = tree(&Stacks::of_folded("foreign", text).unwrap());
+        let foreign = tree(&Stacks::from_folded("foreign", text).unwrap());
         assert_eq!((foreign.children.len(), foreign.children[0].own), (1, 2000), "by process alone");
-        let tree = tree(&Stacks::of_folded("load", text).unwrap());
+        let tree = tree(&Stacks::from_folded("load", text).unwrap());
         assert_eq!(
             serde_json::to_string(&tree).unwrap(),
             "{\"name\":\"load\",\"self\":0,\"total\":2000,\"children\":[\

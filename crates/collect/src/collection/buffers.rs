@@ -8,6 +8,7 @@ use model::metrics::{Metrics, Point, Series};
 
 use super::collector::{Collected, Collector, Context, Started};
 use crate::clock::now;
+use crate::error::CollectError;
 use crate::postgres::buffers;
 
 /// Buffers of each relation before the load.
@@ -21,7 +22,7 @@ pub(super) fn start(context: &Context<'_>) -> Started {
 }
 
 impl Collector for Before {
-    fn finish(self: Box<Self>, context: &Context<'_>, _: &AtomicBool) -> Result<Collected, String> {
+    fn finish(self: Box<Self>, context: &Context<'_>, _: &AtomicBool) -> Result<Collected, CollectError> {
         let Some(load) = context.clock.wait_for_start() else { return Ok(Collected::default()) };
         let after = ask(context)?.unwrap_or_default();
         let at_us = now().monotonic_us - load.origin_us;
@@ -29,7 +30,7 @@ impl Collector for Before {
     }
 }
 
-fn ask(context: &Context<'_>) -> Result<Option<Vec<(String, u64)>>, String> {
+fn ask(context: &Context<'_>) -> Result<Option<Vec<(String, u64)>>, CollectError> {
     buffers(&mut context.session(context.tested_database(), "buffers")?)
 }
 

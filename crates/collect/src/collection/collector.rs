@@ -11,8 +11,9 @@ use model::plan::Collect;
 use model::profile::{Profile, Profiled, Stacks};
 use model::record::Event;
 use model::waits::{StatementUse, Waits};
-use wire::ConnectParams;
+use wire::{ConnectParams, ParamError};
 
+use crate::error::CollectError;
 use crate::load_clock::LoadClock;
 use crate::os::{Backends, Watched};
 use crate::postgres::{Commits, LoadSessions, Session};
@@ -33,14 +34,18 @@ pub(super) trait Collector {
     ///
     /// # Errors
     /// It gathered nothing, and why.
-    fn finish(self: Box<Self>, context: &Context<'_>, interrupt: &AtomicBool) -> Result<Collected, String>;
+    fn finish(
+        self: Box<Self>,
+        context: &Context<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<Collected, CollectError>;
 }
 
 /// Starts a collector; what it returns as an error becomes a note of the trial.
 pub(super) type Start = fn(&Context<'_>) -> Started;
 
 /// A collector that has started; none if the plan does not ask for it, or the server does not have what it reads.
-pub(super) type Started = Result<Option<Box<dyn Collector>>, String>;
+pub(super) type Started = Result<Option<Box<dyn Collector>>, CollectError>;
 
 /// What to collect, and of what.
 pub struct Subject<'a> {
@@ -49,7 +54,7 @@ pub struct Subject<'a> {
     /// The profile to take, and the program that takes it.
     pub profile: Option<(Profile, &'a Perf)>,
     /// Parameters of pgdyno's own sessions in a database of the server.
-    pub connect: &'a dyn Fn(&str) -> Result<ConnectParams, String>,
+    pub connect: &'a dyn Fn(&str) -> Result<ConnectParams, ParamError>,
     /// The load's sessions.
     pub load: LoadSessions,
     /// The server's data directory, if it is on this machine.
@@ -91,12 +96,12 @@ impl<'a> Context<'a> {
     }
 
     /// A session before or after the load, whose connections the load needs for itself meanwhile.
-    pub(super) fn session(&self, database: &str, purpose: &str) -> Result<Session, String> {
+    pub(super) fn session(&self, database: &str, purpose: &str) -> Result<Session, CollectError> {
         self.open(database, purpose, ONCE_WITHIN)
     }
 
     /// A session during the load; its backend gets the role `collector`.
-    pub(super) fn session_during_load(&self, database: &str, purpose: &str) -> Result<Session, String> {
+    pub(super) fn session_during_load(&self, database: &str, purpose: &str) -> Result<Session, CollectError> {
         let session = self.open(database, purpose, REPEATED_WITHIN)?;
         self.backends(|backends| backends.collectors.push(session.pid()));
         Ok(session)
@@ -112,7 +117,7 @@ impl<'a> Context<'a> {
         self.commits.borrow().iter().map(Commits::get).sum()
     }
 
-    fn open(&self, database: &str, purpose: &str, timeout: Duration) -> Result<Session, String> {
+    fn open(&self, database: &str, purpose: &str, timeout: Duration) -> Result<Session, CollectError> {
         let session = Session::open(&(self.subject.connect)(database)?, purpose, timeout)?;
         if database == self.tested_database() {
             self.commits.borrow_mut().push(session.commits());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::collector::{Collected, Collector, Context, Started};
+use crate::error::CollectError;
 use crate::profile::{Profiler, Recorded};
 
 pub(super) fn start(context: &Context<'_>) -> Started {
@@ -13,7 +14,7 @@ pub(super) fn start(context: &Context<'_>) -> Started {
 }
 
 impl Collector for Profiler {
-    fn finish(self: Box<Self>, _: &Context<'_>, interrupt: &AtomicBool) -> Result<Collected, String> {
+    fn finish(self: Box<Self>, _: &Context<'_>, interrupt: &AtomicBool) -> Result<Collected, CollectError> {
         let mut collected = Collected::default();
         let Some(Recorded { mut profile, stacks, off_cpu }) = Profiler::finish(*self, interrupt)? else {
             return Ok(collected);

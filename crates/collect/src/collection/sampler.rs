@@ -11,6 +11,7 @@ use model::metrics::{Metric, Metrics, Point, Series};
 
 use super::collector::{Collected, Collector, Context, Started};
 use crate::clock::now;
+use crate::error::CollectError;
 use crate::load_clock::{LoadClock, Tick, Window};
 use crate::reading::{Reading, Source, Value};
 
@@ -24,7 +25,7 @@ struct Sampler {
 /// Starts to read a source, with the first reading at once; `source` makes it ready.
 pub(super) fn start<S: Source + 'static>(
     context: &Context<'_>,
-    source: impl FnOnce() -> Result<S, String>,
+    source: impl FnOnce() -> Result<S, CollectError>,
 ) -> Started {
     let hz = context.subject.collect.metrics_hz;
     if hz <= 0.0 {
@@ -36,21 +37,25 @@ pub(super) fn start<S: Source + 'static>(
 }
 
 impl Sampler {
-    fn start(source: Box<dyn Source>, interval: Duration, clock: Arc<LoadClock>) -> Result<Self, String> {
+    fn start(
+        source: Box<dyn Source>,
+        interval: Duration,
+        clock: Arc<LoadClock>,
+    ) -> Result<Self, CollectError> {
         let thread = thread::Builder::new().name(format!("collect {}", source.name()));
         let thread = thread.spawn(move || Readings::new(source).run(&clock, interval));
-        let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
+        let thread = thread.map_err(CollectError::Thread)?;
         Ok(Self { thread })
     }
 
     /// All readings; nothing if there was no load.
-    fn join(self) -> Result<Collected, String> {
-        self.thread.join().map_err(|_| "its thread panicked".to_owned())
+    fn join(self) -> Result<Collected, CollectError> {
+        self.thread.join().map_err(|_| CollectError::Panicked)
     }
 }
 
 impl Collector for Sampler {
-    fn finish(self: Box<Self>, _: &Context<'_>, _: &AtomicBool) -> Result<Collected, String> {
+    fn finish(self: Box<Self>, _: &Context<'_>, _: &AtomicBool) -> Result<Collected, CollectError> {
         self.join()
     }
 }
@@ -79,7 +84,7 @@ struct Readings {
     failed: u32,
     spent_us: i64,
     /// Why the first of the failed ones failed.
-    why: Option<String>,
+    why: Option<CollectError>,
 }
 
 impl Readings {
@@ -221,7 +226,7 @@ mod tests {
 
     /// A source that gives what the test sends, and reports each reading.
     struct Scripted {
-        values: Receiver<Result<f64, String>>,
+        values: Receiver<Result<f64, CollectError>>,
         read: Sender<()>,
     }
 
@@ -230,7 +235,7 @@ mod tests {
             "scripted"
         }
 
-        fn read(&mut self, into: &mut Reading) -> Result<(), String> {
+        fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
             let value = self.values.recv().unwrap_or(Ok(99.0));
             let _ = self.read.send(());
             into.add(metric!("sched.forks"), None, value?);
@@ -248,7 +253,7 @@ mod tests {
             Sampler::start(Box::new(source), Duration::from_secs(3600), Arc::clone(&clock)).unwrap();
         values.send(Ok(1.0)).unwrap();
         read.recv().unwrap();
-        values.send(Err("no such view".to_owned())).unwrap();
+        values.send(Err(CollectError::NoDatabase("tested".to_owned()))).unwrap();
         let origin_us = now().monotonic_us;
         clock.start(Window { origin_us, from_us: 3600 * SECOND, to_us: 7200 * SECOND });
         read.recv().unwrap();
@@ -263,7 +268,7 @@ mod tests {
         assert!(series.points.is_sorted_by_key(|point| point.at_us), "{series:?}");
         let failed = sampled.metrics.get("collector.failed", Some("scripted")).unwrap();
         assert_eq!(failed.points.last().unwrap().value, Some(1.0));
-        assert!(sampled.notes[0].contains("1 failed") && sampled.notes[0].contains("no such view"));
+        assert!(sampled.notes[0].contains("1 failed") && sampled.notes[0].contains("no database tested"));
     }
 
     #[test]

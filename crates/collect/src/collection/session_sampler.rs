@@ -11,6 +11,7 @@ use model::waits::Waits;
 
 use super::collector::{CONTROL_DATABASE, Collected, Collector, Context, Started};
 use crate::clock::now;
+use crate::error::CollectError;
 use crate::load_clock::{LoadClock, Tick};
 use crate::postgres::WaitSampler;
 
@@ -33,13 +34,13 @@ pub(super) fn start(context: &Context<'_>) -> Started {
     let (clock, latest) = (Arc::clone(&context.clock), Arc::clone(&context.latest_waits));
     let thread = thread::Builder::new().name("collect waits".to_owned());
     let thread = thread.spawn(move || sample(sampler, &clock, period, &latest));
-    let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
+    let thread = thread.map_err(CollectError::Thread)?;
     Ok(Some(Box::new(SessionSampler { thread })))
 }
 
 impl Collector for SessionSampler {
-    fn finish(self: Box<Self>, _: &Context<'_>, _: &AtomicBool) -> Result<Collected, String> {
-        self.thread.join().map_err(|_| "its thread panicked".to_owned())
+    fn finish(self: Box<Self>, _: &Context<'_>, _: &AtomicBool) -> Result<Collected, CollectError> {
+        self.thread.join().map_err(|_| CollectError::Panicked)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::collector::{CONTROL_DATABASE, Collected, Collector, Context, Started};
+use crate::error::CollectError;
 use crate::postgres::Statements;
 
 const NAME: &str = "statements";
@@ -17,7 +18,7 @@ pub(super) fn start(context: &Context<'_>) -> Started {
 }
 
 impl Collector for Statements {
-    fn finish(self: Box<Self>, context: &Context<'_>, _: &AtomicBool) -> Result<Collected, String> {
+    fn finish(self: Box<Self>, context: &Context<'_>, _: &AtomicBool) -> Result<Collected, CollectError> {
         let statements = self.since(&mut context.session(CONTROL_DATABASE, NAME)?)?;
         Ok(Collected { statements, ..Collected::default() })
     }

@@ -54,7 +54,7 @@ pub(crate) fn limited_groups(root: &Root, server: Option<u32>, limit: &str) -> (
         return (is_v1, limited);
     };
     for process in [Some("self".to_owned()), server.map(|pid| pid.to_string())].into_iter().flatten() {
-        let Some((version, directories)) = Groups::of(root, &process).directories(controller) else {
+        let Some((version, directories)) = Groups::new(root, &process).directories(controller) else {
             continue;
         };
         is_v1 = matches!(version, Version::V1);
@@ -79,7 +79,7 @@ pub(crate) fn disk_limited_groups(root: &Root, server: u32) -> (bool, Vec<(PathB
         "blkio.throttle.write_bps_device",
         "blkio.throttle.write_iops_device",
     ];
-    let groups = Groups::of(root, &server.to_string());
+    let groups = Groups::new(root, &server.to_string());
     let Some((version, directories)) = groups.directories("blkio") else { return (false, Vec::new()) };
     let (is_v1, files) = match version {
         Version::V1 => (true, V1.as_slice()),
@@ -108,11 +108,11 @@ struct Groups {
 
 impl Groups {
     fn read(root: &Root) -> Self {
-        Self::of(root, "self")
+        Self::new(root, "self")
     }
 
     /// Those of a process, `self` or an id.
-    fn of(root: &Root, process: &str) -> Self {
+    fn new(root: &Root, process: &str) -> Self {
         let ours = root.text(&format!("proc/{process}/cgroup")).unwrap_or_default();
         let ours = ours.lines().filter_map(|line| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;

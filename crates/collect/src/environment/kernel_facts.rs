@@ -8,7 +8,7 @@ use model::environment::KernelFacts;
 use super::kernel_config::Found;
 use crate::root::Root;
 
-pub(super) fn of(root: &Root, config: Option<&Found>) -> KernelFacts {
+pub(super) fn read(root: &Root, config: Option<&Found>) -> KernelFacts {
     KernelFacts {
         config: config.map(|found| found.config.clone()),
         modules: modules(root),

@@ -2,7 +2,7 @@
 
 /// Such as `glibc 2.36`; none where it is another one, which does not tell.
 #[cfg(target_env = "gnu")]
-pub(super) fn of_this_process() -> Option<String> {
+pub(super) fn read() -> Option<String> {
     // SAFETY: it has no preconditions, and gives a static text that ends in a zero.
     let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     Some(format!("glibc {}", version.to_str().ok()?))
@@ -10,6 +10,6 @@ pub(super) fn of_this_process() -> Option<String> {
 
 /// Such as `glibc 2.36`; none where it is another one, which does not tell.
 #[cfg(not(target_env = "gnu"))]
-pub(super) fn of_this_process() -> Option<String> {
+pub(super) fn read() -> Option<String> {
     None
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::root::Root;
 
 /// Limits by the kernel's names: the soft one, with the hard one where it is another.
-pub(super) fn of_this_process(root: &Root) -> BTreeMap<String, String> {
+pub(super) fn read(root: &Root) -> BTreeMap<String, String> {
     let text = root.text("proc/self/limits").unwrap_or_default();
     // The first line has the heads of the columns.
     text.lines().skip(1).filter_map(limit).collect()

@@ -4,7 +4,7 @@ use super::cpu;
 use crate::root::Root;
 
 /// Such as `virtual machine (QEMU Standard PC), docker container`; none where nothing shows.
-pub(super) fn of(root: &Root) -> Option<String> {
+pub(super) fn detect(root: &Root) -> Option<String> {
     let signs: Vec<String> = [virtual_machine(root), container(root)].into_iter().flatten().collect();
     (!signs.is_empty()).then(|| signs.join(", "))
 }

@@ -10,6 +10,7 @@ use super::network::Network;
 use super::pressure::Pressure;
 use super::sensors::Sensors;
 use crate::environment::devices_under;
+use crate::error::CollectError;
 use crate::root::Root;
 use crate::{Reading, Source};
 
@@ -52,7 +53,7 @@ impl Source for Machine {
         "os"
     }
 
-    fn read(&mut self, into: &mut Reading) -> Result<(), String> {
+    fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
         let before = into.values().len();
         self.cpu.read(into);
         self.memory.read(into);
@@ -64,7 +65,7 @@ impl Source for Machine {
         if into.values().len() > before {
             Ok(())
         } else {
-            Err("could not read /proc/stat or anything else that the kernel tells of the machine".to_owned())
+            Err(CollectError::Kernel("/proc/stat or any other figure of the machine"))
         }
     }
 }
@@ -359,7 +360,7 @@ mod tests {
         let values = read_once(&[("proc/stat", "cpu  1 2 x\n"), ("proc/loadavg", "0.50 1 1 1/2 3\n")]);
         assert!(!has(&values, "cpu.") && has(&values, "sched.load_1m"), "{values:?}");
         let empty = Machine::at(&Root::new(machine(&[]).path()), None, None).read(&mut Reading::default());
-        assert!(empty.unwrap_err().contains("/proc/stat"));
+        assert!(empty.unwrap_err().to_string().contains("/proc/stat"));
     }
 
     #[test]

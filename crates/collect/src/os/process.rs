@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use model::metric;
 use model::metrics::Metric;
+use strum::VariantArray;
 
 use super::proc_files::{Proc, Schedule};
 use super::role::Role;
@@ -29,7 +30,7 @@ pub(super) const RUN: usize = 2;
 pub(super) type Figures = [Option<f64>; FIGURES.len()];
 
 /// What each role's processes had that have ended, or that have another role now.
-pub(super) type Ended = [[f64; FIGURES.len()]; Role::ALL.len()];
+pub(super) type Ended = [[f64; FIGURES.len()]; Role::VARIANTS.len()];
 
 #[derive(Debug)]
 pub(super) struct Process {

@@ -7,14 +7,15 @@ use std::sync::PoisonError;
 use rustix::param::clock_ticks_per_second;
 
 use model::metric;
+use strum::VariantArray;
 
 use super::kernel_file::KernelFile;
-use super::part::Part;
 use super::proc_files::Proc;
 use super::process::{Ended, FIGURES, Figures, Look, Process, RUN, SYSTEM, USER};
 use super::role::Role;
 use super::threads::Threads;
-use super::watched::Watched;
+use super::watched::{ProcessRole, Watched};
+use crate::error::CollectError;
 use crate::root::Root;
 use crate::{Reading, Source};
 
@@ -22,7 +23,7 @@ use crate::{Reading, Source};
 /// had when it ended stays in its role's figures. Its metrics are in `docs/metrics.md`. Source: proc(5).
 #[derive(Debug)]
 pub struct Processes {
-    of: Watched,
+    watched: Watched,
     own: u32,
     proc: Option<Proc>,
     stat: Option<KernelFile>,
@@ -39,9 +40,9 @@ pub struct Processes {
 
 #[derive(Debug)]
 enum Known {
-    Ours(Box<Process>),
-    /// Neither ours nor the kernel's.
-    Foreign,
+    Trial(Box<Process>),
+    /// A process of neither the trial nor the kernel.
+    Other,
 }
 
 /// Processor time of the server's ended processes, beyond what had been read of them. See `docs/metrics.md`.
@@ -51,11 +52,11 @@ const FOREIGN: &str = "foreign";
 
 impl Processes {
     /// These processes, this one, and kernel threads.
-    pub fn new(of: Watched) -> Self {
-        Self::at(&Root::new(Path::new("/")), of, std::process::id())
+    pub fn new(watched: Watched) -> Self {
+        Self::at(&Root::new(Path::new("/")), watched, std::process::id())
     }
 
-    fn at(root: &Root, of: Watched, own: u32) -> Self {
+    fn at(root: &Root, watched: Watched, own: u32) -> Self {
         let mut proc = Proc::open(root);
         let mut us = Process::new(None, 0, None);
         if let Some(proc) = &mut proc
@@ -65,7 +66,7 @@ impl Processes {
             us.look(proc, own);
         }
         Self {
-            of,
+            watched,
             own,
             proc,
             stat: KernelFile::open(root, "proc/stat"),
@@ -73,46 +74,46 @@ impl Processes {
             known: HashMap::new(),
             listed: Vec::new(),
             reading: 0,
-            ended: [[0.0; FIGURES.len()]; Role::ALL.len()],
+            ended: [[0.0; FIGURES.len()]; Role::VARIANTS.len()],
             unread: Unread::default(),
             foreign_us: None,
         }
     }
 
-    /// Looks at every process there is, and closely at those that have a part.
+    /// Looks at every process there is, and closely at those of the trial.
     fn look(&mut self) -> Option<()> {
-        let Self { of, own, proc, known, listed, ended, unread, .. } = self;
+        let Self { watched, own, proc, known, listed, ended, unread, .. } = self;
         let proc = proc.as_mut()?;
         self.reading += 1;
         proc.list(format_args!("."), listed)?;
-        let backends = of.backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let backends = watched.backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for &pid in &*listed {
             let look = match known.get_mut(&pid) {
-                Some((_, Known::Ours(process))) => process.look(proc, pid),
-                Some((_, Known::Foreign)) => Look::Same,
+                Some((_, Known::Trial(process))) => process.look(proc, pid),
+                Some((_, Known::Other)) => Look::Same,
                 None => Look::Another,
             };
             match look {
                 Look::Same => (),
                 Look::Gone => continue,
                 Look::Another => {
-                    if let Some((_, Known::Ours(process))) = known.remove(&pid) {
+                    if let Some((_, Known::Trial(process))) = known.remove(&pid) {
                         process.leave_role(ended);
                         unread.know(&process);
                     }
-                    let Some(new) = meet(proc, pid, of, *own, known) else { continue };
+                    let Some(new) = meet(proc, pid, watched, *own, known) else { continue };
                     known.insert(pid, (0, new));
                 }
             }
             let Some((seen, is)) = known.get_mut(&pid) else { continue };
             *seen = self.reading;
-            if let Known::Ours(process) = is {
+            if let Known::Trial(process) = is {
                 process.update_role(proc, pid, backends.role(pid), ended);
             }
         }
         known.retain(|_, (seen, known)| {
             let is_there = *seen == self.reading;
-            if let Known::Ours(process) = known
+            if let Known::Trial(process) = known
                 && !is_there
             {
                 process.leave_role(ended);
@@ -141,22 +142,22 @@ impl Processes {
 
     fn ours(&self) -> impl Iterator<Item = &Process> {
         self.known.values().filter_map(|(_, known)| match known {
-            Known::Ours(process) => Some(&**process),
-            Known::Foreign => None,
+            Known::Trial(process) => Some(&**process),
+            Known::Other => None,
         })
     }
 
     /// Whether a role can be told; one that nobody has now, or has had, is told too, as the nothing it did.
-    fn is_told(&self, role: Role) -> bool {
+    fn is_reported(&self, role: Role) -> bool {
         match role {
-            Role::Driver => self.of.driver.is_some(),
-            Role::Pgdyno => self.of.driver != Some(self.own),
+            Role::Driver => self.watched.driver.is_some(),
+            Role::Pgdyno => self.watched.driver != Some(self.own),
             Role::Background => {
-                !self.of.backends.lock().unwrap_or_else(PoisonError::into_inner).background.is_empty()
+                !self.watched.backends.lock().unwrap_or_else(PoisonError::into_inner).background.is_empty()
             }
             // In containers none can be seen.
             Role::Kernel => self.ours().any(|process| process.role == Some(role)),
-            _ => self.of.postmaster.is_some(),
+            _ => self.watched.postmaster.is_some(),
         }
     }
 
@@ -174,11 +175,11 @@ impl Processes {
     }
 
     /// The driver's busiest thread: one that has no time left holds up all its clients.
-    fn tell_busiest(&self, into: &mut Reading) -> Option<()> {
-        let (_, Known::Ours(driver)) = self.known.get(&self.of.driver?)? else { return None };
+    fn add_busiest(&self, into: &mut Reading) -> Option<()> {
+        let (_, Known::Trial(driver)) = self.known.get(&self.watched.driver?)? else { return None };
         let [run, wait] = driver.threads.as_ref()?.busiest_us()?;
-        into.add(metric!("role.busiest_run_us"), Some(Role::Driver.name()), run);
-        into.add(metric!("role.busiest_wait_us"), Some(Role::Driver.name()), wait);
+        into.add(metric!("role.busiest_run_us"), Some(Role::Driver.as_str()), run);
+        into.add(metric!("role.busiest_wait_us"), Some(Role::Driver.as_str()), wait);
         Some(())
     }
 }
@@ -188,25 +189,25 @@ impl Source for Processes {
         "processes"
     }
 
-    fn read(&mut self, into: &mut Reading) -> Result<(), String> {
+    fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
         // Both before: what ends or works between them and the look must not seem to be unread, or foreign.
         let busy_us = self.busy_us();
-        let waited_for = self.of.postmaster.and_then(|pid| self.proc.as_mut()?.stat(pid));
-        self.look().ok_or("could not list the processes in /proc")?;
+        let waited_for = self.watched.postmaster.and_then(|pid| self.proc.as_mut()?.stat(pid));
+        self.look().ok_or(CollectError::Kernel("the list of processes in /proc"))?;
 
         let mut ours_us = Some(0.0);
-        for role in Role::ALL.into_iter().filter(|role| self.is_told(*role)) {
+        for role in Role::VARIANTS.iter().copied().filter(|role| self.is_reported(*role)) {
             let (count, sums) = self.sums(role);
-            into.add(metric!("role.processes"), Some(role.name()), count as f64);
+            into.add(metric!("role.processes"), Some(role.as_str()), count as f64);
             for (metric, sum) in FIGURES.into_iter().zip(sums) {
                 if let Some(sum) = sum {
-                    into.add(metric, Some(role.name()), sum);
+                    into.add(metric, Some(role.as_str()), sum);
                 }
             }
             let by_ticks = || Some(sums[USER]? + sums[SYSTEM]?);
             ours_us = ours_us.zip(sums[RUN].or_else(by_ticks)).map(|(ours, role)| ours + role);
         }
-        self.tell_busiest(into);
+        self.add_busiest(into);
         if let Some(stat) = waited_for {
             let [user, system] = self.unread.update(stat.children_us);
             into.add(FIGURES[USER], Some(UNREAD), user);
@@ -229,22 +230,24 @@ impl Source for Processes {
 fn meet(
     proc: &mut Proc,
     pid: u32,
-    of: &Watched,
+    watched: &Watched,
     own: u32,
     known: &HashMap<u32, (u64, Known)>,
 ) -> Option<Known> {
     let stat = proc.stat(pid)?;
     let parent = match known.get(&stat.parent) {
-        Some((_, Known::Ours(parent))) => Some(parent),
+        Some((_, Known::Trial(parent))) => Some(parent),
         _ => None,
     };
     let parent = parent.map(|parent| parent.role);
-    let Part::Ours(role) = of.part(own, pid, &stat, parent) else { return Some(Known::Foreign) };
-    let has_threads = of.driver == Some(pid) || pid == own;
+    let ProcessRole::Trial(role) = watched.role_of(own, pid, &stat, parent) else {
+        return Some(Known::Other);
+    };
+    let has_threads = watched.driver == Some(pid) || pid == own;
     let threads = has_threads.then(Threads::default);
     let mut process = Process::new(role, stat.started, threads);
     process.look(proc, pid);
-    Some(Known::Ours(Box::new(process)))
+    Some(Known::Trial(Box::new(process)))
 }
 
 /// The postmaster knows what all its children took that it has waited for: more than what was read of them, and all
@@ -337,13 +340,13 @@ mod tests {
 
         fn watch(&self) -> (Processes, Arc<Mutex<Backends>>) {
             let backends = Arc::default();
-            let of = Watched {
+            let watched = Watched {
                 driver: None,
                 postmaster: Some(POSTMASTER),
                 profilers: Arc::default(),
                 backends: Arc::clone(&backends),
             };
-            (Processes::at(&Root::new(self.0.path()), of, OWN), backends)
+            (Processes::at(&Root::new(self.0.path()), watched, OWN), backends)
         }
     }
 
@@ -451,7 +454,7 @@ mod tests {
         fake.thread(20, 22, 6_000_000, 30_000);
         fake.process(21, 20, "sh -c true", 1, 0);
         let (mut processes, _) = fake.watch();
-        processes.of.driver = Some(20);
+        processes.watched.driver = Some(20);
         let now = read(&mut processes);
         assert_eq!(now("role.run_us", "driver"), Some(11_001.0 + 10_000.0));
         assert_eq!(now("role.user_us", "driver"), us(51));
@@ -516,6 +519,6 @@ mod tests {
         assert_eq!((now("role.processes", "pgdyno"), now("role.processes", "kernel")), (Some(1.0), None));
         let gone = tempfile::tempdir().unwrap();
         let mut nothing = Processes::at(&Root::new(gone.path()), Watched::default(), OWN);
-        assert!(nothing.read(&mut Reading::default()).unwrap_err().contains("/proc"));
+        assert!(nothing.read(&mut Reading::default()).unwrap_err().to_string().contains("/proc"));
     }
 }

@@ -1,7 +1,10 @@
-//! What part a process has in a trial.
+//! Roles of processes in a trial.
 
-/// The parts that processes have. Their figures are told apart by these names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use strum::{IntoStaticStr, VariantArray};
+
+/// Roles of processes. Their figures are labelled with these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Role {
     /// The load generator, with all its threads and what it started.
     Driver,
@@ -10,78 +13,42 @@ pub(super) enum Role {
     /// Client backends of the server, but for the two kinds below.
     Load,
     /// Backends of workloads that run beside the load.
+    #[strum(serialize = "beside")]
     Background,
     /// Backends of the server that answer pgdyno's collectors.
     Collector,
     Checkpointer,
+    #[strum(serialize = "background writer")]
     BackgroundWriter,
     WalWriter,
+    #[strum(serialize = "autovacuum launcher")]
     AutovacuumLauncher,
+    #[strum(serialize = "autovacuum worker")]
     AutovacuumWorker,
     /// From PostgreSQL 18 on.
+    #[strum(serialize = "io worker")]
     IoWorker,
+    #[strum(serialize = "parallel worker")]
     ParallelWorker,
     WalSender,
     Startup,
     Archiver,
     /// Until PostgreSQL 14.
+    #[strum(serialize = "stats collector")]
     StatsCollector,
     Logger,
     Postmaster,
     /// Any other process of the server, and what its processes started.
+    #[strum(serialize = "server other")]
     ServerOther,
     /// Kernel threads.
     Kernel,
 }
 
 impl Role {
-    pub(super) const ALL: [Self; 20] = [
-        Self::Driver,
-        Self::Pgdyno,
-        Self::Load,
-        Self::Background,
-        Self::Collector,
-        Self::Checkpointer,
-        Self::BackgroundWriter,
-        Self::WalWriter,
-        Self::AutovacuumLauncher,
-        Self::AutovacuumWorker,
-        Self::IoWorker,
-        Self::ParallelWorker,
-        Self::WalSender,
-        Self::Startup,
-        Self::Archiver,
-        Self::StatsCollector,
-        Self::Logger,
-        Self::Postmaster,
-        Self::ServerOther,
-        Self::Kernel,
-    ];
-
     /// Its name in metrics; a server's are those of `backend_type` in `pg_stat_activity`, where that has them.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Driver => "driver",
-            Self::Pgdyno => "pgdyno",
-            Self::Load => "load",
-            Self::Background => "beside",
-            Self::Collector => "collector",
-            Self::Checkpointer => "checkpointer",
-            Self::BackgroundWriter => "background writer",
-            Self::WalWriter => "walwriter",
-            Self::AutovacuumLauncher => "autovacuum launcher",
-            Self::AutovacuumWorker => "autovacuum worker",
-            Self::IoWorker => "io worker",
-            Self::ParallelWorker => "parallel worker",
-            Self::WalSender => "walsender",
-            Self::Startup => "startup",
-            Self::Archiver => "archiver",
-            Self::StatsCollector => "stats collector",
-            Self::Logger => "logger",
-            Self::Postmaster => "postmaster",
-            Self::ServerOther => "server other",
-            Self::Kernel => "kernel",
-        }
+    pub(super) fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it is a part of the server.
@@ -218,7 +185,7 @@ mod tests {
             ("postgres: checkpointers: walwriter", "walwriter"),
             ("postgres: main: postgres pgdyno [local] UPDATE waiting", "load"),
         ] {
-            assert_eq!(Role::by_title(title).map(Role::name), Some(role), "{title}");
+            assert_eq!(Role::by_title(title).map(Role::as_str), Some(role), "{title}");
         }
         assert_eq!(Role::by_title("/usr/lib/postgresql/18/bin/postgres -D data"), None);
     }

@@ -1,55 +1,56 @@
-//! Which process has which part, by its id: for what knows processes by their ids alone.
+//! Role of each process, by its id: for what knows processes by their ids alone.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use super::part::Part;
 use super::proc_files::Proc;
 use super::role::Role;
-use super::watched::Watched;
+use super::watched::{ProcessRole, Watched};
 use crate::root::Root;
 
-/// Every process that was seen, with its part. A look costs the listing of `/proc` and the reading of what is new.
+/// Every process that was seen, with its role. A look costs the listing of `/proc` and the reading of what is new.
 #[derive(Debug)]
 pub(crate) struct Roster {
-    of: Watched,
+    watched: Watched,
     own: u32,
     proc: Option<Proc>,
-    known: HashMap<u32, Part>,
+    known: HashMap<u32, ProcessRole>,
     /// In the latest look.
     listed: Vec<u32>,
 }
 
 impl Roster {
-    pub(crate) fn new(of: Watched) -> Self {
+    pub(crate) fn new(watched: Watched) -> Self {
         let proc = Proc::open(&Root::new(Path::new("/")));
-        Self { of, own: std::process::id(), proc, known: HashMap::new(), listed: Vec::new() }
+        Self { watched, own: std::process::id(), proc, known: HashMap::new(), listed: Vec::new() }
     }
 
     /// Meets processes that were not there before. An id that is given to another process within a trial stays the
     /// first one's.
     pub(crate) fn look(&mut self) {
-        let Self { of, own, proc: Some(proc), known, listed } = self else { return };
+        let Self { watched, own, proc: Some(proc), known, listed } = self else { return };
         if proc.list(format_args!("."), listed).is_none() {
             return;
         }
         for &pid in &*listed {
-            let part = match known.get(&pid) {
-                Some(Part::Ours(None)) => Part::Ours(None),
+            let role = match known.get(&pid) {
+                Some(ProcessRole::Trial(None)) => ProcessRole::Trial(None),
                 Some(_) => continue,
                 None => {
                     let Some(stat) = proc.stat(pid) else { continue };
                     let parent = match known.get(&stat.parent) {
-                        Some(Part::Ours(role)) => Some(*role),
+                        Some(ProcessRole::Trial(role)) => Some(*role),
                         _ => None,
                     };
-                    of.part(*own, pid, &stat, parent)
+                    watched.role_of(*own, pid, &stat, parent)
                 }
             };
-            let titled = match part {
-                Part::Ours(None) => Part::Ours(proc.title(pid).and_then(|title| Role::by_title(&title))),
-                part => part,
+            let titled = match role {
+                ProcessRole::Trial(None) => {
+                    ProcessRole::Trial(proc.title(pid).and_then(|title| Role::by_title(&title)))
+                }
+                role => role,
             };
             known.insert(pid, titled);
         }
@@ -61,15 +62,15 @@ impl Roster {
             return;
         }
         let of_parent = self.known.get(&parent).copied();
-        let part = match of_parent {
-            _ if self.of.postmaster == Some(parent) => Part::Ours(None),
-            Some(Part::Ours(Some(Role::Driver))) => Part::Ours(Some(Role::Driver)),
-            Some(Part::Ours(role)) if role.is_none_or(Role::is_of_server) => {
-                Part::Ours(Some(Role::ServerOther))
+        let role = match of_parent {
+            _ if self.watched.postmaster == Some(parent) => ProcessRole::Trial(None),
+            Some(ProcessRole::Trial(Some(Role::Driver))) => ProcessRole::Trial(Some(Role::Driver)),
+            Some(ProcessRole::Trial(role)) if role.is_none_or(Role::is_of_server) => {
+                ProcessRole::Trial(Some(Role::ServerOther))
             }
-            _ => Part::Foreign,
+            _ => ProcessRole::Other,
         };
-        self.known.insert(pid, part);
+        self.known.insert(pid, role);
     }
 
     /// The role of a process, where need be by the functions that it was in; none of one that has none.
@@ -79,20 +80,22 @@ impl Roster {
         functions: impl Iterator<Item = &'a str>,
     ) -> Option<&'static str> {
         let role = match self.known.get(&pid) {
-            Some(Part::Ours(Some(role))) => *role,
-            Some(Part::Ours(None)) => Role::by_functions(functions).unwrap_or(Role::ServerOther),
-            Some(Part::Foreign) | None => return None,
+            Some(ProcessRole::Trial(Some(role))) => *role,
+            Some(ProcessRole::Trial(None)) => Role::by_functions(functions).unwrap_or(Role::ServerOther),
+            Some(ProcessRole::Other) | None => return None,
         };
-        let backends = self.of.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let backends = self.watched.backends.lock().unwrap_or_else(PoisonError::into_inner);
         let other = if role == Role::Load { backends.role(pid) } else { None };
-        Some(other.unwrap_or(role).name())
+        Some(other.unwrap_or(role).as_str())
     }
 
     /// The driver's and the server's processes of the latest look.
     pub(crate) fn watched(&self) -> impl Iterator<Item = u32> {
         self.listed.iter().copied().filter(|pid| match self.known.get(pid) {
-            Some(Part::Ours(role)) => role.is_none_or(|role| role == Role::Driver || role.is_of_server()),
-            Some(Part::Foreign) | None => false,
+            Some(ProcessRole::Trial(role)) => {
+                role.is_none_or(|role| role == Role::Driver || role.is_of_server())
+            }
+            Some(ProcessRole::Other) | None => false,
         })
     }
 

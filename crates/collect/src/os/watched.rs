@@ -1,7 +1,8 @@
-//! Processes that a trial knows.
+//! The processes of a trial, and the role of each by its parent and by what it is known to be.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::proc_files::Stat;
 use super::role::Role;
 
 /// Processes of a trial, from which the roles of all others follow.
@@ -32,5 +33,48 @@ impl Backends {
         let pid = i32::try_from(pid).ok()?;
         let roles = [(&self.collectors, Role::Collector), (&self.background, Role::Background)];
         roles.into_iter().find(|(pids, _)| pids.contains(&pid)).map(|(_, role)| role)
+    }
+}
+
+/// Role of a process in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProcessRole {
+    /// A process of the trial; none while a process of the server has no title yet.
+    Trial(Option<Role>),
+    /// A process of neither the trial nor the kernel.
+    Other,
+}
+
+impl Watched {
+    fn is_profiler(&self, pid: u32) -> bool {
+        self.profilers.lock().unwrap_or_else(PoisonError::into_inner).contains(&pid)
+    }
+
+    /// Role of a process; `parent` is its parent's role, if that is a process of the trial, and `own` is this process.
+    pub(super) fn role_of(
+        &self,
+        own: u32,
+        pid: u32,
+        stat: &Stat,
+        parent: Option<Option<Role>>,
+    ) -> ProcessRole {
+        let role = if self.driver == Some(pid) {
+            Some(Role::Driver)
+        } else if pid == own || self.is_profiler(pid) {
+            Some(Role::Pgdyno)
+        } else if self.postmaster == Some(pid) {
+            Some(Role::Postmaster)
+        } else if stat.is_kernel_thread {
+            Some(Role::Kernel)
+        } else if self.postmaster == Some(stat.parent) {
+            None
+        } else if parent.is_some_and(|role| role.is_none_or(Role::is_of_server)) {
+            Some(Role::ServerOther)
+        } else if self.driver == Some(stat.parent) && stat.parent != own {
+            Some(Role::Driver)
+        } else {
+            return ProcessRole::Other;
+        };
+        ProcessRole::Trial(role)
     }
 }

@@ -4,18 +4,19 @@
 //! and costs other sessions time.
 
 use super::session::{MARK, Session};
+use crate::error::CollectError;
 
 /// Relations of the database that the session is in, system catalogs among them, and how many buffers hold blocks of
 /// each; most first. None where the extension is not in that database.
 ///
 /// # Errors
 /// The server does not answer, not within the session's time either, or does not allow it.
-pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, String> {
+pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, CollectError> {
     let schema = format!(
         "SELECT {MARK} quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
          WHERE e.extname = 'pg_buffercache'"
     );
-    let found = session.ask(&schema).map_err(|refusal| refusal.why)?.next();
+    let found = session.ask(&schema)?.next();
     let Some(schema) = found.and_then(|row| row.get(0)) else { return Ok(None) };
     let sql = format!(
         "SELECT {MARK} CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname, b.buffers \
@@ -26,6 +27,6 @@ pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, Stri
          AND CASE WHEN c.relisshared OR c.reltablespace <> 0 THEN c.reltablespace ELSE d.dattablespace END \
          = b.reltablespace JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 2 DESC, 1"
     );
-    let rows = session.ask(&sql).map_err(|refusal| refusal.why)?;
+    let rows = session.ask(&sql)?;
     Ok(Some(rows.filter_map(|row| Some((row.get(0)?.into_owned(), row.get(1)?.parse().ok()?))).collect()))
 }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use model::record::{ClockReading, Event};
 
 use super::session::{MARK, Row, Session};
+use crate::error::CollectError;
 
 /// How often it is asked.
 const EVERY_US: i64 = 1_000_000;
@@ -123,12 +124,12 @@ impl Holders {
     }
 
     /// Asks, if it was not asked within the last second.
-    pub(super) fn look(&mut self, session: &mut Session, at: ClockReading) -> Result<(), String> {
+    pub(super) fn look(&mut self, session: &mut Session, at: ClockReading) -> Result<(), CollectError> {
         if self.asked_us.is_some_and(|asked| at.monotonic_us < asked + EVERY_US) {
             return Ok(());
         }
         self.asked_us = Some(at.monotonic_us);
-        let rows = session.ask(&self.sql).map_err(|refusal| refusal.why)?;
+        let rows = session.ask(&self.sql)?;
         let parties = rows.filter_map(party).collect();
         self.add(&parties, at);
         Ok(())

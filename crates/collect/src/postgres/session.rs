@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::version::Major;
-use wire::blocking::{self, SessionError};
-use wire::{ConnectParams, ResultSet, TargetSessionAttrs, Values};
+use wire::blocking;
+use wire::{ConnectParams, ResultSet, TargetSessionAttrs, Values, quote_literal};
+
+use crate::error::CollectError;
 
 pub(super) use wire::blocking::Prepared;
 
@@ -25,10 +27,6 @@ pub(super) const OWN_NAMES: &str = "pgdyno ";
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 /// How much longer than a statement may take it is waited for the server's word that it did.
 const SILENCE: Duration = Duration::from_secs(20);
-
-/// How SQLSTATEs begin of what may well be answered the next time: resources are short, somebody or a time limit
-/// intervened, a lock could not be had.
-const PASSING: [&str; 3] = ["53", "57", "55P03"];
 
 /// How many commits a database has counted for a session, as far as the session has come. It stays valid when the
 /// session has been given away.
@@ -63,21 +61,13 @@ impl fmt::Debug for Session {
     }
 }
 
-/// An answer that did not come.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    /// Whether the server refused the statement itself, and will again.
-    pub(super) lasting: bool,
-    pub(super) why: String,
-}
-
 impl Session {
     /// Connects. In `pg_stat_activity` its `application_name` is `pgdyno` and `purpose`. What takes longer than `timeout`
     /// is given up by the server.
     ///
     /// # Errors
     /// The server does not let in, or does not answer.
-    pub fn open(params: &ConnectParams, purpose: &str, timeout: Duration) -> Result<Self, String> {
+    pub fn open(params: &ConnectParams, purpose: &str, timeout: Duration) -> Result<Self, CollectError> {
         let mut params = params.clone();
         params.application_name = Some(format!("{OWN_NAMES}{purpose}"));
         // As rows are read here.
@@ -85,16 +75,16 @@ impl Session {
         params.connect_timeout.get_or_insert(CONNECT_WITHIN);
         // The server has been chosen. What kind of a session it is would be asked for, which is a transaction.
         params.target_session_attrs = TargetSessionAttrs::Any;
-        let mut session = blocking::Session::connect(&params).map_err(|error| one_line(&error))?;
-        session.limit_answers(timeout.saturating_add(SILENCE)).map_err(|error| one_line(&error))?;
+        let mut session = blocking::Session::connect(&params).map_err(CollectError::Session)?;
+        session.limit_answers(timeout.saturating_add(SILENCE)).map_err(CollectError::Session)?;
         // The connection's start is a transaction of its own.
         let commits = Commits(Arc::new(AtomicU64::new(1)));
         let mut session = Self { session, major: 0, pid: 0, commits };
-        let told = session.ask(&settings(timeout)).map_err(|refusal| refusal.why)?.next();
-        let number = told.and_then(|row| row.get(1)?.parse::<u32>().ok());
-        let pid = told.and_then(|row| row.get(2)?.parse().ok());
-        session.major = Major::from_number(number.ok_or("the server does not tell its version")?).first();
-        session.pid = pid.ok_or("the server does not tell which of its processes answers")?;
+        let facts = session.ask(&settings(timeout))?.next();
+        let number = facts.and_then(|row| row.get(1)?.parse::<u32>().ok());
+        let pid = facts.and_then(|row| row.get(2)?.parse().ok());
+        session.major = Major::from_number(number.ok_or(CollectError::Unreported("version"))?).first();
+        session.pid = pid.ok_or(CollectError::Unreported("backend's process id"))?;
         Ok(session)
     }
 
@@ -117,22 +107,22 @@ impl Session {
     pub(super) fn prepare<'a>(
         &mut self,
         questions: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Prepared, Refusal> {
-        let prepared = self.session.prepare(questions).map_err(|error| refusal(&error))?;
+    ) -> Result<Prepared, CollectError> {
+        let prepared = self.session.prepare(questions)?;
         self.commits.add_one();
         Ok(prepared)
     }
 
     /// Asks one thing. Gives the rows of all statements, in order.
-    pub(super) fn ask(&mut self, sql: &str) -> Result<impl Iterator<Item = Row<'_>>, Refusal> {
-        let results = self.session.ask(sql).map_err(|error| refusal(&error))?;
+    pub(super) fn ask(&mut self, sql: &str) -> Result<impl Iterator<Item = Row<'_>>, CollectError> {
+        let results = self.session.ask(sql)?;
         self.commits.add_one();
         Ok(results.iter().flat_map(rows))
     }
 
     /// Asks what was prepared. Gives each question's result.
-    pub(super) fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], Refusal> {
-        let results = self.session.ask_prepared(prepared).map_err(|error| refusal(&error))?;
+    pub(super) fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], CollectError> {
+        let results = self.session.ask_prepared(prepared)?;
         self.commits.add_one();
         Ok(results)
     }
@@ -159,16 +149,11 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A text as a literal of SQL.
-pub(super) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 /// The statement that sets, of what a session of ours wants, all that there is and that its role may set.
 fn settings(timeout: Duration) -> String {
     let wanted = [
         ("statement_timeout", timeout.as_millis().max(1).to_string()),
-        // As `literal` writes, and as names are written here.
+        // As names are written here.
         ("standard_conforming_strings", "on".to_owned()),
         ("search_path", "pg_catalog".to_owned()),
         // Costs more than it gains; and before 12, workers are counted as transactions.
@@ -179,7 +164,7 @@ fn settings(timeout: Duration) -> String {
         ("pg_stat_statements.track", "none".to_owned()),
     ];
     let wanted: Vec<String> =
-        wanted.iter().map(|(name, value)| format!("('{name}', {})", literal(value))).collect();
+        wanted.iter().map(|(name, value)| format!("('{name}', {})", quote_literal(value))).collect();
     format!(
         "SELECT {MARK} pg_catalog.set_config(s.name, w.value, false), pg_catalog.current_setting('server_version_num'), \
          pg_catalog.pg_backend_pid() \
@@ -188,18 +173,4 @@ fn settings(timeout: Duration) -> String {
          OR s.context = 'superuser' AND pg_catalog.current_setting('is_superuser') = 'on'",
         wanted.join(", ")
     )
-}
-
-fn refusal(error: &SessionError) -> Refusal {
-    let Some(said) = error.server_error() else {
-        return Refusal { lasting: false, why: one_line(error) };
-    };
-    let code = said.sqlstate.as_str();
-    let passes = PASSING.iter().any(|begin| code.starts_with(begin));
-    Refusal { lasting: !passes, why: format!("the server answers: {} ({code})", said.message) }
-}
-
-/// What libpq says in several lines, each attempt to connect in its own.
-fn one_line(error: &SessionError) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use model::waits::StatementUse;
 
-use super::session::{MARK, Row, Session, literal};
+use wire::quote_literal;
+
+use super::session::{MARK, Row, Session};
+use crate::error::CollectError;
 
 /// How many of the costliest statements are kept.
 const COSTLIEST: usize = 100;
@@ -37,8 +40,8 @@ impl Statements {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn before(session: &mut Session, tested_database: &str) -> Result<Option<Self>, String> {
-        let found = session.ask(&in_use()).map_err(|refusal| refusal.why)?.next();
+    pub fn before(session: &mut Session, tested_database: &str) -> Result<Option<Self>, CollectError> {
+        let found = session.ask(&in_use())?.next();
         let Some(sql) = found.and_then(|row| question(row, tested_database)) else {
             return Ok(None);
         };
@@ -52,13 +55,13 @@ impl Statements {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn since(&self, session: &mut Session) -> Result<Vec<StatementUse>, String> {
+    pub fn since(&self, session: &mut Session) -> Result<Vec<StatementUse>, CollectError> {
         let mut uses: Vec<StatementUse> = ask(session, &self.sql)?
             .into_iter()
             .filter_map(|(id, query, now)| {
                 let then = self.before.get(&id).filter(|then| then.calls <= now.calls);
                 let cost = now.since(then.copied().unwrap_or_default());
-                (cost.calls > 0).then(|| cost.of(id, query))
+                (cost.calls > 0).then(|| cost.into_use(id, query))
             })
             .collect();
         uses.sort_by(|one, other| other.total_us.total_cmp(&one.total_us));
@@ -90,12 +93,12 @@ fn question(found: Row<'_>, database: &str) -> Option<String> {
          sum(s.shared_blks_hit), sum(s.shared_blks_read), sum(s.shared_blks_dirtied), {wal} \
          FROM {schema}.pg_stat_statements(true) s JOIN pg_database d ON d.oid = s.dbid \
          WHERE d.datname = {} AND s.queryid IS NOT NULL AND s.query NOT LIKE '%{MARK}%' GROUP BY s.queryid",
-        literal(database)
+        quote_literal(database)
     ))
 }
 
-fn ask(session: &mut Session, sql: &str) -> Result<Vec<(i64, String, Counts)>, String> {
-    let rows = session.ask(sql).map_err(|refusal| refusal.why)?;
+fn ask(session: &mut Session, sql: &str) -> Result<Vec<(i64, String, Counts)>, CollectError> {
+    let rows = session.ask(sql)?;
     Ok(rows.filter_map(statement).collect())
 }
 
@@ -127,7 +130,7 @@ impl Counts {
         }
     }
 
-    fn of(self, query_id: i64, query: String) -> StatementUse {
+    fn into_use(self, query_id: i64, query: String) -> StatementUse {
         StatementUse {
             query_id,
             query,

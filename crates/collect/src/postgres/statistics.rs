@@ -5,8 +5,11 @@
 use model::metric;
 use model::metrics::{Majors, Metric};
 
-use super::session::{MARK, Session, literal};
+use wire::quote_literal;
+
+use super::session::{MARK, Session};
 use super::view::{Questions, View, column, where_on};
+use crate::error::CollectError;
 use crate::{Reading, Source, Value};
 
 /// The views of the whole server, and `pg_stat_database` of one database. A [`Source`].
@@ -22,12 +25,12 @@ impl Statistics {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn new(mut session: Session, tested_database: &str) -> Result<Self, String> {
+    pub fn new(mut session: Session, tested_database: &str) -> Result<Self, CollectError> {
         let sql = format!("SELECT {MARK} current_setting('block_size')");
-        let found = session.ask(&sql).map_err(|refusal| refusal.why)?.next();
+        let found = session.ask(&sql)?.next();
         let block_size = found.and_then(|row| row.get(0)?.parse().ok());
-        let block_size = block_size.ok_or("the server does not tell how large its blocks are")?;
-        let given = [(":database", literal(tested_database))];
+        let block_size = block_size.ok_or(CollectError::Unreported("block size"))?;
+        let given = [(":database", quote_literal(tested_database))];
         let given = given.each_ref().map(|(name, sql)| (*name, sql.as_str()));
         let views: Vec<&View> = VIEWS.iter().collect();
         Ok(Self { questions: Questions::new(&views, session.major(), &given), session, block_size })
@@ -39,7 +42,7 @@ impl Source for Statistics {
         "postgres"
     }
 
-    fn read(&mut self, into: &mut Reading) -> Result<(), String> {
+    fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
         self.questions.read(&mut self.session, into)?;
         let major = self.session.major();
         if major >= 17 {

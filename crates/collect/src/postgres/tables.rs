@@ -7,6 +7,7 @@ use model::metrics::Majors;
 
 use super::session::{Commits, MARK, Session};
 use super::view::{Questions, View, column, where_on};
+use crate::error::CollectError;
 use crate::{Reading, Source, Value};
 
 /// Tables and indexes of users, the 20 largest of each, and what is done to any relation that has a progress view. A
@@ -37,9 +38,9 @@ impl Tables {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn new(mut session: Session) -> Result<Self, String> {
+    pub fn new(mut session: Session) -> Result<Self, CollectError> {
         let sql = format!("SELECT {MARK} {}, {}", largest!("'r', 'm'"), largest!("'i'"));
-        let found = session.ask(&sql).map_err(|refusal| refusal.why)?.next();
+        let found = session.ask(&sql)?.next();
         let list = |column| found.and_then(|row| row.get(column)).unwrap_or("0".into()).into_owned();
         let (tables, indexes) = (list(0), list(1));
         let given = [(":tables", tables.as_str()), (":indexes", indexes.as_str())];
@@ -61,7 +62,7 @@ impl Source for Tables {
         "tables"
     }
 
-    fn read(&mut self, into: &mut Reading) -> Result<(), String> {
+    fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
         self.questions.read(&mut self.session, into)?;
         let is_any = |value: &Value| value.metric.name == IN_PROGRESS && value.value > 0.0;
         if into.values().iter().any(is_any) {

@@ -3,8 +3,9 @@
 use model::metrics::{Majors, Metric, find};
 use wire::ResultSet;
 
-use super::session::{MARK, Prepared, Refusal, Row, Session, rows};
+use super::session::{MARK, Prepared, Row, Session, rows};
 use crate::Reading;
+use crate::error::CollectError;
 
 /// One view, or one question that gives rows like a view.
 #[derive(Debug)]
@@ -105,16 +106,16 @@ impl Questions {
 
     /// Asks them all. What this server refuses for good (a role that may not see it, a server that is no PostgreSQL to
     /// the letter) is found at the first refusal, and is left out from then on.
-    pub(super) fn read(&mut self, session: &mut Session, into: &mut Reading) -> Result<(), String> {
+    pub(super) fn read(&mut self, session: &mut Session, into: &mut Reading) -> Result<(), CollectError> {
         let mut asked = self.ask(session);
-        if asked.as_ref().is_err_and(|refusal| refusal.lasting) && !self.is_checked {
+        if asked.as_ref().is_err_and(CollectError::is_permanent) && !self.is_checked {
             self.is_checked = true;
             self.prepared = None;
             self.questions
-                .retain(|question| !session.ask(&question.sql).is_err_and(|refusal| refusal.lasting));
+                .retain(|question| !session.ask(&question.sql).is_err_and(|error| error.is_permanent()));
             asked = self.ask(session);
         }
-        let answers = asked.map_err(|refusal| refusal.why)?;
+        let answers = asked?;
         for (question, answer) in self.questions.iter().zip(answers) {
             for row in rows(answer) {
                 question.take(row, into);
@@ -123,7 +124,7 @@ impl Questions {
         Ok(())
     }
 
-    fn ask<'a>(&mut self, session: &'a mut Session) -> Result<&'a [ResultSet], Refusal> {
+    fn ask<'a>(&mut self, session: &'a mut Session) -> Result<&'a [ResultSet], CollectError> {
         let prepared = match self.prepared.take() {
             Some(prepared) => prepared,
             None => session.prepare(self.questions.iter().map(|question| question.sql.as_str()))?,

@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 use model::record::Event;
 use model::waits::{SessionKind, Waits};
 
+use wire::quote_literal;
+
 use super::holders::{Holder, Holders};
-use super::session::{MARK, OWN_NAMES, Prepared, Row, Session, literal, rows};
+use super::session::{MARK, OWN_NAMES, Prepared, Row, Session, rows};
+use crate::error::CollectError;
 use crate::now;
 
 const SECOND_US: i64 = 1_000_000;
@@ -61,21 +64,22 @@ impl WaitSampler {
     ///
     /// # Errors
     /// The server does not answer, or has no such database.
-    pub fn new(mut session: Session, load: &LoadSessions) -> Result<Self, String> {
-        let sql = format!("SELECT {MARK} oid FROM pg_database WHERE datname = {}", literal(&load.database));
-        let found = session.ask(&sql).map_err(|refusal| refusal.why)?.next();
+    pub fn new(mut session: Session, load: &LoadSessions) -> Result<Self, CollectError> {
+        let sql =
+            format!("SELECT {MARK} oid FROM pg_database WHERE datname = {}", quote_literal(&load.database));
+        let found = session.ask(&sql)?.next();
         let oid = found.and_then(|row| row.get(0)).map(Cow::into_owned);
-        let oid = oid.ok_or_else(|| format!("the server has no database {}", load.database))?;
+        let oid = oid.ok_or_else(|| CollectError::NoDatabase(load.database.clone()))?;
         let is_load = match &load.application_name {
-            Some(name) => format!("datid = {oid} AND application_name = {}", literal(name)),
+            Some(name) => format!("datid = {oid} AND application_name = {}", quote_literal(name)),
             None => format!("datid = {oid}"),
         };
         let is_background = load
             .background
             .as_ref()
-            .map(|name| format!("datid = {oid} AND application_name = {}", literal(name)));
+            .map(|name| format!("datid = {oid} AND application_name = {}", quote_literal(name)));
         let question = question(session.major(), &is_load, is_background.as_deref());
-        let question = session.prepare([question.as_str()]).map_err(|refusal| refusal.why)?;
+        let question = session.prepare([question.as_str()])?;
         let holders = Holders::new(session.major(), &is_load);
         Ok(Self { session, question, kinds: Vec::new(), looks: Vec::new(), seen: Vec::new(), holders })
     }
@@ -84,13 +88,13 @@ impl WaitSampler {
     ///
     /// # Errors
     /// The server does not answer; that is no look.
-    pub fn look(&mut self) -> Result<(), String> {
+    pub fn look(&mut self) -> Result<(), CollectError> {
         let before = now();
-        let answers = self.session.ask_prepared(&self.question).map_err(|refusal| refusal.why)?;
+        let answers = self.session.ask_prepared(&self.question)?;
         let at_us = before.monotonic_us.midpoint(now().monotonic_us);
         let mut is_held = false;
         for row in answers.iter().flat_map(rows) {
-            let Some((kind, count)) = Seen::of(row) else { continue };
+            let Some((kind, count)) = Seen::from_row(row) else { continue };
             is_held |= kind.session == SessionKind::Load.name() && kind.event_type.as_deref() == Some("Lock");
             let place = self.kinds.iter().position(|known| kind.is(known)).unwrap_or_else(|| {
                 self.kinds.push(kind.kept());
@@ -190,7 +194,7 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     /// With how many sessions it was.
-    fn of(row: Row<'a>) -> Option<(Self, u32)> {
+    fn from_row(row: Row<'a>) -> Option<(Self, u32)> {
         let mut values = row.values();
         let mut next = || values.next().flatten();
         let (session, state, event_type, event) = (next()?, next(), next(), next());

@@ -4,20 +4,20 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use host::process::{keep_open, spawn};
 use model::profile::{COPY_BYTES, Profile, Scope, Unwinding};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::script;
+use crate::error::{ProfileError, RecordingProblem};
 
 /// The event that is asked for; where there is no such counter, as in most virtual machines, perf takes `cpu-clock`.
 const EVENT: &str = "cycles";
@@ -61,22 +61,14 @@ impl Perf {
     ///
     /// # Errors
     /// It is not there, is too old, or may not sample; with what to do about it.
-    pub fn find(profile: &Profile) -> Result<Self, String> {
-        let program = on_path().ok_or(
-            "a profile needs the program perf, which is not on PATH: install it (Debian: apt-get install \
-             linux-perf; Ubuntu: linux-tools-generic; Fedora, RHEL, Arch, openSUSE: perf), or leave [profile] out",
-        )?;
+    pub fn find(profile: &Profile) -> Result<Self, ProfileError> {
+        let program = on_path().ok_or(ProfileError::NotInstalled)?;
         let mut perf = Self { version: version(&program)?, program, scope: Scope::Machine };
         if perf.is_too_old() {
-            return Err(format!(
-                "a profile needs perf {}.{} or later, and {} is {}: install that of a later kernel (any will do)",
-                LEAST_VERSION.0,
-                LEAST_VERSION.1,
-                perf.program.display(),
-                perf.version
-            ));
+            let Self { program, version, .. } = perf;
+            return Err(ProfileError::TooOld { least: LEAST_VERSION, program, version });
         }
-        let mut why = String::new();
+        let mut refusal = String::new();
         let unwinding = profile.callgraph.unwrap_or(Unwinding::Dwarf);
         for scope in [Scope::Machine, Scope::Processes] {
             perf.scope = scope;
@@ -84,18 +76,14 @@ impl Perf {
                 Ok(()) if profile.off_cpu.is_none() => return Ok(perf),
                 Ok(()) => {
                     let tried = perf.tries(What::Waiting { hz: 1 }, unwinding);
-                    return tried.map(|()| perf).map_err(|said| no_switches(&said));
+                    return tried
+                        .map(|()| perf)
+                        .map_err(|output| ProfileError::NoSwitches { paranoid: paranoid(), output });
                 }
-                Err(said) => why = said,
+                Err(output) => refusal = output,
             }
         }
-        Err(format!(
-            "perf may not take {} samples a second here (kernel.perf_event_paranoid = {}): as root, `sysctl \
-             kernel.perf_event_paranoid=1` lets it, `=-1` for the whole machine, or CAP_PERFMON for this user; in a \
-             container, its seccomp profile has to allow perf_event_open. perf says: {why}",
-            profile.hz,
-            paranoid()
-        ))
+        Err(ProfileError::NoSamples { hz: profile.hz, paranoid: paranoid(), output: refusal })
     }
 
     fn is_too_old(&self) -> bool {
@@ -104,7 +92,7 @@ impl Perf {
         numbers.next().zip(numbers.next()).is_some_and(|version| version < LEAST_VERSION)
     }
 
-    /// Records nothing in particular.
+    /// Records a program that ends at once. The error is perf's last line.
     fn tries(&self, what: What, unwinding: Unwinding) -> Result<(), String> {
         let mut command = self.record(what, unwinding);
         command.args(["-o", "/dev/null", "--", "true"]);
@@ -146,16 +134,6 @@ impl Perf {
     }
 }
 
-/// What perf may not do, and what would let it.
-fn no_switches(said: &str) -> String {
-    format!(
-        "perf may not record switches between threads here, which profile.off_cpu needs (kernel.perf_event_paranoid = {}): as \
-         root, `sysctl kernel.perf_event_paranoid=1` lets it, or CAP_PERFMON for this user; or leave off_cpu out. perf says: \
-         {said}",
-        paranoid()
-    )
-}
-
 fn paranoid() -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     paranoid.trim().to_owned()
@@ -167,18 +145,16 @@ pub(crate) fn on_path() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join("perf")).find(|program| program.is_file())
 }
 
-fn version(program: &Path) -> Result<String, String> {
+fn version(program: &Path) -> Result<String, ProfileError> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{} could not be run: {error}", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    match said.trim().strip_prefix("perf version ") {
+    let output = output.map_err(|source| ProfileError::NotRun { program: program.to_owned(), source })?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    match version.trim().strip_prefix("perf version ") {
         Some(version) if output.status.success() => Ok(version.to_owned()),
-        // Such as Ubuntu's, which stands in for that of the running kernel.
-        _ => Err(format!(
-            "{} does not work here: install the one for this kernel. It says: {}",
-            program.display(),
-            last_line(&format!("{said}{}", String::from_utf8_lossy(&output.stderr)))
-        )),
+        _ => Err(ProfileError::Broken {
+            program: program.to_owned(),
+            output: last_line(&format!("{version}{}", String::from_utf8_lossy(&output.stderr))),
+        }),
     }
 }
 
@@ -192,7 +168,7 @@ fn version(program: &Path) -> Result<String, String> {
 pub(super) struct Recording {
     child: Child,
     raw: File,
-    said: File,
+    stderr: File,
     control: OwnedFd,
     answers: OwnedFd,
 }
@@ -206,18 +182,20 @@ impl Recording {
         unwinding: Unwinding,
         processes: &[u32],
         profilers: &Mutex<Vec<u32>>,
-    ) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("perf could not be started: {error}");
-        let raw = tempfile::tempfile().map_err(failed)?;
-        let said = tempfile::tempfile().map_err(failed)?;
-        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()));
+    ) -> Result<Self, ProfileError> {
+        let raw = tempfile::tempfile().map_err(ProfileError::Start)?;
+        let stderr = tempfile::tempfile().map_err(ProfileError::Start)?;
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| ProfileError::Start(error.into()));
         let ((commands, control), (answers, acknowledge)) = (pipe()?, pipe()?);
         let mut command = perf.record(what, unwinding);
+        let output = inherit(&mut command, &raw).map_err(ProfileError::Start)?;
+        let commands = inherit(&mut command, commands).map_err(ProfileError::Start)?;
+        let acknowledge = inherit(&mut command, acknowledge).map_err(ProfileError::Start)?;
         command
             .args(["--clockid", "CLOCK_MONOTONIC", "--control"])
-            .arg(format!("fd:{},{}", commands.as_raw_fd(), acknowledge.as_raw_fd()))
-            .args(["-o", &path_of(&raw)])
-            .stderr(said.try_clone().map_err(failed)?);
+            .arg(format!("fd:{commands},{acknowledge}"))
+            .args(["-o", &format!("/dev/fd/{output}")])
+            .stderr(stderr.try_clone().map_err(ProfileError::Start)?);
         match perf.scope {
             Scope::Machine => command.args(["--delay", "-1"]),
             Scope::Processes => {
@@ -227,13 +205,12 @@ impl Recording {
         };
         let child = {
             let mut profilers = profilers.lock().unwrap_or_else(PoisonError::into_inner);
-            let files = [raw.as_fd(), commands.as_fd(), acknowledge.as_fd()];
-            let child = spawn(command, &files).map_err(failed)?;
+            let child = spawn(command, Signal::KILL).map_err(ProfileError::Start)?;
             profilers.push(child.id());
             child
         };
-        let mut recording = Self { child, raw, said, control, answers };
-        recording.tell("ping\n")?;
+        let mut recording = Self { child, raw, stderr, control, answers };
+        recording.command("ping\n")?;
         Ok(recording)
     }
 
@@ -242,17 +219,19 @@ impl Recording {
     }
 
     /// Begins to sample; samples are taken when this returns.
-    pub(super) fn enable(&mut self) -> Result<(), String> {
-        self.tell("enable\n")
+    pub(super) fn enable(&mut self) -> Result<(), ProfileError> {
+        self.command("enable\n")
     }
 
     /// Ends sampling; none is taken any more when this returns.
-    pub(super) fn disable(&mut self) -> Result<(), String> {
-        self.tell("disable\n")
+    pub(super) fn disable(&mut self) -> Result<(), ProfileError> {
+        self.command("disable\n")
     }
 
-    fn tell(&mut self, what: &str) -> Result<(), String> {
-        rustix::io::write(&self.control, what.as_bytes()).map_err(|error| self.why(&error.to_string()))?;
+    /// Sends a command and waits for its answer.
+    fn command(&mut self, command: &str) -> Result<(), ProfileError> {
+        rustix::io::write(&self.control, command.as_bytes())
+            .map_err(|error| self.failed(io::Error::from(error)))?;
         let deadline = Instant::now() + OBEYS_WITHIN;
         loop {
             let mut answers = [PollFd::new(&self.answers, PollFlags::IN)];
@@ -260,42 +239,39 @@ impl Recording {
                 let mut answer = [0; 64];
                 return match rustix::io::read(&self.answers, &mut answer) {
                     Ok(1..) => Ok(()),
-                    Ok(0) => Err(self.why("it closed its side")),
-                    Err(error) => Err(self.why(&error.to_string())),
+                    Ok(0) => Err(self.failed(RecordingProblem::Closed)),
+                    Err(error) => Err(self.failed(io::Error::from(error))),
                 };
             }
             // Its end of the pipe is ours too until it has ended.
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(self.why(&format!("it ended ({status})")));
+                return Err(self.failed(RecordingProblem::Ended(status)));
             }
             if Instant::now() > deadline {
-                return Err(self.why(&format!("it did not answer within {} s", OBEYS_WITHIN.as_secs())));
+                return Err(self.failed(RecordingProblem::NoAnswer(OBEYS_WITHIN.as_secs())));
             }
         }
     }
 
-    fn why(&mut self, what: &str) -> String {
-        match said(&mut self.said).as_str() {
-            "" => format!("perf failed: {what}"),
-            said => format!("perf failed: {what}: {said}"),
-        }
+    fn failed(&mut self, problem: impl Into<RecordingProblem>) -> ProfileError {
+        ProfileError::Recording { problem: problem.into(), output: last_line_of(&mut self.stderr) }
     }
 
     /// Has perf write all that it has, and gives the recording.
-    pub(super) fn finish(mut self) -> Result<File, String> {
+    pub(super) fn finish(mut self) -> Result<File, ProfileError> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // One that is gone already is found below.
         let _ = id.map(|id| kill_process(id, Signal::INT));
         let deadline = Instant::now() + OBEYS_WITHIN;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
-                return Err(self.why(&format!("it did not end within {} s", OBEYS_WITHIN.as_secs())));
+                return Err(self.failed(RecordingProblem::NoEnd(OBEYS_WITHIN.as_secs())));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         match self.raw.metadata() {
-            Ok(raw) if raw.len() > 0 => self.raw.try_clone().map_err(|error| error.to_string()),
-            _ => Err(self.why("it recorded nothing")),
+            Ok(raw) if raw.len() > 0 => self.raw.try_clone().map_err(|error| self.failed(error)),
+            _ => Err(self.failed(RecordingProblem::Empty)),
         }
     }
 }
@@ -313,7 +289,7 @@ impl Drop for Recording {
 pub(super) struct Script<'a> {
     child: Child,
     output: std::process::ChildStdout,
-    said: File,
+    stderr: File,
     /// Ends the reading.
     interrupt: &'a AtomicBool,
 }
@@ -326,35 +302,34 @@ impl<'a> Script<'a> {
         raw: &File,
         between_us: [i64; 2],
         interrupt: &'a AtomicBool,
-    ) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("perf could not be started: {error}");
-        let said = tempfile::tempfile().map_err(failed)?;
+    ) -> Result<Self, ProfileError> {
+        let stderr = tempfile::tempfile().map_err(ProfileError::Start)?;
         let mut command = perf.command("script");
+        let input = inherit(&mut command, raw).map_err(ProfileError::Start)?;
         command
             // Inlined functions would be looked up by another program, a minute for a second of samples.
             .args(["--no-inline", "--show-task-events", "--show-lost-events"])
-            .args(["-i", &path_of(raw), "--time", &between_us.map(seconds).join(",")])
+            .args(["-i", &format!("/dev/fd/{input}"), "--time", &between_us.map(seconds).join(",")])
             .stdout(Stdio::piped())
-            .stderr(said.try_clone().map_err(failed)?);
+            .stderr(stderr.try_clone().map_err(ProfileError::Start)?);
         match what {
             What::Running { .. } => command.args(["-F", script::FIELDS]),
             What::Waiting { .. } => {
                 command.args(["--show-switch-events", "-F", &format!("{},period", script::FIELDS)])
             }
         };
-        let mut child = spawn(command, &[raw.as_fd()]).map_err(failed)?;
-        let output = child.stdout.take().ok_or_else(|| failed(io::Error::other("it has no output")))?;
-        Ok(Self { child, output, said, interrupt })
+        let mut child = spawn(command, Signal::KILL).map_err(ProfileError::Start)?;
+        let output =
+            child.stdout.take().ok_or_else(|| ProfileError::Start(io::Error::other("it has no output")))?;
+        Ok(Self { child, output, stderr, interrupt })
     }
 
     /// Whether perf has come to a good end, once all has been read.
-    pub(super) fn finish(mut self) -> Result<(), String> {
+    pub(super) fn finish(mut self) -> Result<(), ProfileError> {
         match self.child.wait() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => {
-                Err(format!("perf could not read its recording ({status}): {}", said(&mut self.said)))
-            }
-            Err(error) => Err(format!("perf could not be waited for: {error}")),
+            Ok(status) => Err(ProfileError::Unreadable { status, output: last_line_of(&mut self.stderr) }),
+            Err(error) => Err(ProfileError::Wait(error)),
         }
     }
 }
@@ -385,44 +360,26 @@ impl Drop for Script<'_> {
     }
 }
 
-/// Starts perf with these files open under the numbers that they have here. It is in a process group of its own, for a
-/// terminal's Ctrl-C is pgdyno's, and ends with pgdyno.
-fn spawn(mut command: Command, files: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<Child> {
-    let parent = getpid();
-    let files: Vec<i32> = files.iter().map(AsRawFd::as_raw_fd).collect();
-    command.process_group(0);
-    let before = move || {
-        for &file in &files {
-            // SAFETY: the number is that of a file that is open until the child has been started.
-            let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(file) };
-            fcntl_setfd(file, FdFlags::empty())?;
-        }
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had the parent ended before that, there would be no signal.
-        if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
-    };
-    // SAFETY: between fork and exec only system calls are made, no memory is allocated and no lock taken.
-    unsafe { command.pre_exec(before) };
-    command.spawn()
+/// Has perf inherit a file, under the number that is returned.
+fn inherit(command: &mut Command, file: impl AsFd) -> io::Result<i32> {
+    let file = file.as_fd().try_clone_to_owned()?;
+    let number = file.as_raw_fd();
+    keep_open(command, file);
+    Ok(number)
 }
 
 fn seconds(us: i64) -> String {
     format!("{}.{:06}", us.div_euclid(1_000_000), us.rem_euclid(1_000_000))
 }
 
-/// A file by the number under which perf has it open, too.
-fn path_of(file: &File) -> String {
-    format!("/dev/fd/{}", file.as_raw_fd())
-}
-
-/// The end of what perf had to say.
-fn said(said: &mut File) -> String {
+/// The last line that perf wrote to a file.
+fn last_line_of(stderr: &mut File) -> String {
     let mut text = Vec::new();
-    let read = said.seek(SeekFrom::Start(0)).and_then(|_| said.read_to_end(&mut text));
+    let read = stderr.seek(SeekFrom::Start(0)).and_then(|_| stderr.read_to_end(&mut text));
     read.map(|_| last_line(&String::from_utf8_lossy(&text))).unwrap_or_default()
 }
 
-/// The last line of what somebody said that says something.
+/// The last line that is not empty.
 fn last_line(text: &str) -> String {
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }

@@ -100,7 +100,7 @@ impl ComponentTime {
 }
 
 impl Budget {
-    pub(crate) fn of(case: &Case) -> Self {
+    pub(crate) fn new(case: &Case) -> Self {
         let open_loop = case.summary.service.is_some();
         let service_us = case.summary.service.as_ref().and_then(|service| service.mean_us);
         let service_us = service_us.unwrap_or(case.latency_us);
@@ -151,7 +151,7 @@ impl Budget {
         // It is counted once, with the I/O.
         let hidden_in_system_us = (hidden_us - hidden_in_client_us).min(in_system_us);
         let cpu_us = cpu_us.map(|us| (us - hidden_in_system_us).max(0.0));
-        let driver = Driver::of(case, in_transaction_us + between_us);
+        let driver = Driver::new(case, in_transaction_us + between_us);
         let way = match in_transaction_us + between_us {
             0.0 => 0.0,
             whole_us => 1.0 - (driver.cpu_us + driver.lag_us) / whole_us,
@@ -245,7 +245,7 @@ struct Driver {
 
 impl Driver {
     /// Of the time for which the server waits for its clients.
-    fn of(case: &Case, client_us: f64) -> Self {
+    fn new(case: &Case, client_us: f64) -> Self {
         let run = case.growth("role.run_us", Some("driver"));
         let run_us = run.unwrap_or(case.summary.driver_cpu_us.unwrap_or_default() as f64);
         let wait_us = case.growth("role.wait_us", Some("driver")).unwrap_or_default();

@@ -4,7 +4,33 @@ use model::message::Phase;
 use model::record::{Event, Summary, TrialRecord};
 use model::waits::{SessionKind, Waits};
 
-/// A trial whose load ran and has been looked at.
+/// Why there is nothing to explain in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotExplained {
+    /// It was imported.
+    #[error("it was imported: of what the server did meanwhile nothing is known")]
+    Imported,
+    /// No load ran.
+    #[error("no load ran in this trial")]
+    NoLoad,
+    /// The number of transactions is missing.
+    #[error("it is not known how many transactions there were")]
+    NoTransactionCount,
+    /// No transaction ended in the window.
+    #[error("no transaction ended in the window")]
+    NoTransactions,
+    /// The window is empty.
+    #[error("the window has no intervals")]
+    NoIntervals,
+    /// Neither waits nor metrics were collected.
+    #[error(
+        "nothing was collected during the load: `[collect]` of the campaign turned it off, or the trial was made by a \
+         release that did not collect"
+    )]
+    NotCollected,
+}
+
+/// A trial whose load ran and was observed.
 pub(crate) struct Case<'a> {
     pub(crate) record: &'a TrialRecord,
     pub(crate) summary: &'a Summary,
@@ -20,17 +46,17 @@ pub(crate) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub(crate) fn of(record: &'a TrialRecord) -> Result<Self, String> {
+    pub(crate) fn new(record: &'a TrialRecord) -> Result<Self, NotExplained> {
         if record.trial.imported.is_some() {
-            return Err("it was imported: of what the server did meanwhile nothing is known".to_owned());
+            return Err(NotExplained::Imported);
         }
-        let summary = record.trial.summary.as_ref().ok_or("no load ran in this trial")?;
-        let transactions = summary.transactions.ok_or("it is not known how many transactions there were")?;
+        let summary = record.trial.summary.as_ref().ok_or(NotExplained::NoLoad)?;
+        let transactions = summary.transactions.ok_or(NotExplained::NoTransactionCount)?;
         let latency_us = summary.latency.as_ref().and_then(|latency| latency.mean_us);
-        let latency_us = latency_us.ok_or("no transaction ended in the window")?;
+        let latency_us = latency_us.ok_or(NotExplained::NoTransactions)?;
         let window = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
         let (Some(first), Some(last)) = (window().next(), window().next_back()) else {
-            return Err("the window has no intervals".to_owned());
+            return Err(NotExplained::NoIntervals);
         };
         let (from_us, to_us) = (signed(first.start_us), signed(last.start_us + last.width_us));
         let mut case =
@@ -42,9 +68,7 @@ impl<'a> Case<'a> {
         if case.looks > 0 || !record.metrics.0.is_empty() {
             Ok(case)
         } else {
-            Err("nothing was collected beside the load: `[collect]` of the campaign turned it off, or the \
-                          trial was made by a release that did not collect"
-                .to_owned())
+            Err(NotExplained::NotCollected)
         }
     }
 

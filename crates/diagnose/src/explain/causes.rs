@@ -154,7 +154,7 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
 
 /// Of the whole machine.
 fn machine(case: &Case) -> Option<CpuTime> {
-    CpuTime::of(&case.record.metrics, "all", case.from_us, case.to_us)
+    CpuTime::new(&case.record.metrics, "all", case.from_us, case.to_us)
 }
 
 /// Of the processors that the server may use.
@@ -165,7 +165,7 @@ fn of_server(case: &Case) -> Option<CpuTime> {
     };
     let each = cpus
         .iter()
-        .map(|cpu| CpuTime::of(&case.record.metrics, &format!("cpu{cpu}"), case.from_us, case.to_us));
+        .map(|cpu| CpuTime::new(&case.record.metrics, &format!("cpu{cpu}"), case.from_us, case.to_us));
     each.sum()
 }
 

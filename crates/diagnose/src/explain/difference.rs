@@ -40,7 +40,7 @@ impl Change {
 
 impl Difference {
     /// Of two budgets.
-    pub fn of(before: &Budget, after: &Budget) -> Self {
+    pub fn new(before: &Budget, after: &Budget) -> Self {
         let us = |budget: &Budget, part: &ComponentTime| {
             let same = |other: &&ComponentTime| (other.component, &other.of) == (part.component, &part.of);
             budget.parts.iter().find(same).map_or(0.0, |part| part.us)

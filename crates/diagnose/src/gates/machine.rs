@@ -36,7 +36,7 @@ fn grown(series: &Series) -> Option<f64> {
 
 fn cpu_time(observed: &Observation) -> Option<CpuTime> {
     let (from_us, to_us) = observed.window?;
-    CpuTime::of(observed.metrics, "all", from_us, to_us)
+    CpuTime::new(observed.metrics, "all", from_us, to_us)
 }
 
 fn cpu_steal(observed: &Observation) -> Option<Found> {

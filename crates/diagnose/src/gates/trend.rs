@@ -15,8 +15,8 @@ fn trend(observed: &Observation) -> Option<Found> {
         return None;
     }
     let spans = spans(observed);
-    let trend = Trend::of(&spans)?;
-    let median = Sample::of(spans.iter().copied())?.median();
+    let trend = Trend::new(&spans)?;
+    let median = Sample::new(spans.iter().copied())?.median();
     let drift = trend.slope * (spans.len() - 1) as f64 / median;
     let thresholds = &observed.thresholds;
     if trend.p > thresholds.trend_p || drift.is_nan() || drift.abs() <= thresholds.trend_share {

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn callers_and_callees_add_up() {
         let text = "p;main;a;walk;walk;eval 3\np;main;walk 2\np;walk;read_[k] 1\np;main;other 9\n";
-        let stacks = Stacks::of_folded("load", text).unwrap();
+        let stacks = Stacks::from_folded("load", text).unwrap();
         let of = |names: &[(&str, u64)]| names.iter().map(|(n, s)| ((*n).to_owned(), *s)).collect::<Vec<_>>();
         let found = callers(&stacks, "walk").unwrap();
         assert_eq!((found.own, found.inclusive), (2, 6));

@@ -86,7 +86,7 @@ mod tests {
     fn a_function_that_calls_itself_is_counted_once() {
         let text =
             "postgres;main;walk;walk;eval 3\npostgres;main;walk 2\npostgres;main;read_[k] 1\npostgres 4\n";
-        let functions = functions(&Stacks::of_folded("load", text).unwrap());
+        let functions = functions(&Stacks::from_folded("load", text).unwrap());
         let told: Vec<(&str, u64, u64)> =
             functions.iter().map(|f| (f.name.as_str(), f.own, f.inclusive)).collect();
         assert_eq!(told, [("eval", 3, 3), ("walk", 2, 5), ("read_[k]", 1, 1), ("main", 0, 6)]);
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(plain(frame), name);
         }
         let text = "p.x;f.isra.0;g_[k] 1\np.x;f;g_[k] 2\np.x 3\n";
-        let merged = plainly(&Stacks::of_folded("load", text).unwrap());
+        let merged = plainly(&Stacks::from_folded("load", text).unwrap());
         assert_eq!(merged.folded(), "p.x 3\np.x;f;g_[k] 3\n");
         assert!(is_named("sys_read_[k]", "sys_read") && is_named("f", "f") && !is_named("f", "g"));
     }

@@ -192,8 +192,8 @@ impl Groups {
         self.0.insert(0, (name, known));
     }
 
-    /// The place of a function's group. What is the kernel's is of no group, so that it counts for what called it.
-    fn of(&self, frame: &str) -> Option<usize> {
+    /// Index of a function's group. The kernel's functions have none: they count for what called them.
+    fn index_of(&self, frame: &str) -> Option<usize> {
         if frame.ends_with(KERNEL_SUFFIX) {
             return None;
         }
@@ -214,7 +214,7 @@ impl Groups {
         for (stack, &samples) in &stacks.samples {
             let mut groups: Vec<usize> = frames(stack)
                 .rev()
-                .filter_map(|frame| *known.entry(frame).or_insert_with(|| self.of(frame)))
+                .filter_map(|frame| *known.entry(frame).or_insert_with(|| self.index_of(frame)))
                 .collect();
             own[groups.first().copied().unwrap_or(none)] += samples;
             groups.sort_unstable();
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn told(groups: &Groups, text: &str) -> Vec<(String, u64, u64)> {
-        let shares = groups.shares(&Stacks::of_folded("load", text).unwrap());
+        let shares = groups.shares(&Stacks::from_folded("load", text).unwrap());
         let name = |share: &GroupShare| share.group.clone().unwrap_or_default();
         shares.iter().map(|share| (name(share), share.own, share.inclusive)).collect()
     }

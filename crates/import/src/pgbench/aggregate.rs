@@ -12,6 +12,7 @@ use model::metrics::{Kind, Metrics, Point, Series};
 use model::record::Latency;
 
 use super::{series, timestamp};
+use crate::error::PgbenchError;
 use crate::import::Draft;
 
 /// The intervals of all threads, by when they began.
@@ -46,7 +47,7 @@ const LONGEST_S: i64 = 1_000_000;
 
 impl Line {
     /// Reads the fields of a line; none where it is not one of intervals.
-    pub(super) fn of(fields: &[&str]) -> Option<Self> {
+    pub(super) fn parse(fields: &[&str]) -> Option<Self> {
         if !matches!(fields.len(), 6 | 10 | 11 | 13 | 15..) {
             return None;
         }
@@ -127,8 +128,8 @@ impl Aggregated {
         Some((count, (last - first).unsigned_abs() * 1_000_000))
     }
 
-    /// Makes the series of a draft of them, and the latency as far as sums tell it.
-    pub(super) fn tell(&self, script: &str, draft: &mut Draft) -> Result<(), String> {
+    /// Adds series to a draft, and latency as far as sums have it.
+    pub(super) fn add_to(&self, script: &str, draft: &mut Draft) -> Result<(), PgbenchError> {
         let mut intervals = self.intervals.iter();
         let Some((&first_s, first)) = intervals.next() else { return Ok(()) };
         let mut all = first.clone();
@@ -143,7 +144,7 @@ impl Aggregated {
         };
         let last_s = self.intervals.keys().next_back().copied().unwrap_or(first_s);
         if last_s - first_s > LONGEST_S {
-            return Err(format!("its intervals lie {} s apart: it is not of one run", last_s - first_s));
+            return Err(PgbenchError::Apart { what: "intervals", seconds: last_s - first_s });
         }
         let mut gauges =
             [("mean", Vec::new()), ("stddev", Vec::new()), ("min", Vec::new()), ("max", Vec::new())];

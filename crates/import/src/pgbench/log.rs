@@ -11,7 +11,7 @@ use model::record::ImportedFile;
 
 use super::aggregate::{Aggregated, Line as IntervalLine};
 use super::{series, timestamp};
-use crate::error::ImportError;
+use crate::error::{HistogramError, ImportError, PgbenchError};
 use crate::file::Source;
 use crate::import::Draft;
 
@@ -55,7 +55,7 @@ impl Log {
         }
         match log {
             Self::None if !sources.is_empty() => {
-                Err(ImportError::NotSuch { file: sources[0].shown(), message: "it is empty".to_owned() })
+                Err(ImportError::Pgbench { file: sources[0].shown(), source: PgbenchError::Empty })
             }
             log => Ok(log),
         }
@@ -73,33 +73,29 @@ impl Log {
         }
     }
 
-    fn take(&mut self, line: &[u8]) -> Result<(), String> {
-        let text = std::str::from_utf8(line).map_err(|_| NOT_A_LINE.to_owned())?.trim();
+    fn take(&mut self, line: &[u8]) -> Result<(), PgbenchError> {
+        let text = std::str::from_utf8(line).map_err(|_| PgbenchError::NotALine)?.trim();
         if text.is_empty() {
             return Ok(());
         }
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        if let Some(line) = IntervalLine::of(&fields) {
+        if let Some(line) = IntervalLine::parse(&fields) {
             if let Self::None = self {
                 *self = Self::Aggregated(Aggregated::default());
             }
-            let Self::Aggregated(log) = self else { return Err(MIXED.to_owned()) };
+            let Self::Aggregated(log) = self else { return Err(PgbenchError::Mixed) };
             log.add(line);
             return Ok(());
         }
-        let entry = entry(&fields).ok_or_else(|| NOT_A_LINE.to_owned())?;
+        let entry = entry(&fields).ok_or(PgbenchError::NotALine)?;
         if let Self::None = self {
             *self = Self::Transactions(Transactions::default());
         }
-        let Self::Transactions(log) = self else { return Err(MIXED.to_owned()) };
+        let Self::Transactions(log) = self else { return Err(PgbenchError::Mixed) };
         log.add(&entry);
         Ok(())
     }
 }
-
-const NOT_A_LINE: &str = "it is not a line of pgbench's log; expected one such as \"0 199 2241 0 1175850568 995598\" \
-                          (-l), or \"1345828501 5601 1542744 483552416 61 2573\" (--aggregate-interval)";
-const MIXED: &str = "it is of another kind of log than those before: give the logs of one run";
 
 struct Entry {
     script: u32,
@@ -148,12 +144,16 @@ impl Transactions {
         }
     }
 
-    /// Makes series, histograms and latency of a draft of them.
-    pub(super) fn tell(&self, script: impl Fn(u32) -> String, draft: &mut Draft) -> Result<(), String> {
+    /// Adds series, histograms and latency to a draft.
+    pub(super) fn add_to(
+        &self,
+        script: impl Fn(u32) -> String,
+        draft: &mut Draft,
+    ) -> Result<(), PgbenchError> {
         let Some((first_us, last_us)) = self.span else { return Ok(()) };
         let (first_s, last_s) = (first_us.div_euclid(1_000_000), last_us.div_euclid(1_000_000));
         if last_s - first_s > LONGEST_S {
-            return Err(format!("its transactions lie {} s apart: it is not of one run", last_s - first_s));
+            return Err(PgbenchError::Apart { what: "transactions", seconds: last_s - first_s });
         }
         let mut all = series::histogram(&[])?;
         let after_us = |unix_us: i64| unix_us.clamp(first_us, last_us).abs_diff(first_us);
@@ -163,7 +163,7 @@ impl Transactions {
             let mut interval = series::interval(start_us, after_us((second + 1) * 1_000_000) - start_us);
             for (number, of_script) in self.seconds.get(&second).unwrap_or(&none) {
                 let histogram = series::histogram(&of_script.latencies_us)?;
-                all.add(&histogram).map_err(|error| error.to_string())?;
+                all.add(&histogram).map_err(HistogramError::from)?;
                 interval.scripts.push(ScriptInterval {
                     script: script(*number),
                     transactions: histogram.len(),

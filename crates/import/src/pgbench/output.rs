@@ -4,6 +4,7 @@ use model::factor::Factor;
 use model::record::Latency;
 use model::workload::Workload;
 
+use crate::error::PgbenchError;
 use crate::import::Draft;
 
 /// What was printed, as far as it was.
@@ -26,7 +27,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Reads the report of one run; lines that are no part of it are passed over.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, PgbenchError> {
         let mut output = Self::default();
         let (mut runs, mut with_connecting, mut without) = (0, None, None);
         for line in text.lines().map(str::trim_end) {
@@ -71,13 +72,11 @@ impl Output {
             }
         }
         if runs > 1 {
-            return Err(format!("it has {runs} runs of pgbench; put each into a file of its own"));
+            return Err(PgbenchError::SeveralRuns(runs));
         }
-        let tps = without.or(with_connecting).ok_or(
-            "it has no line \"tps = …\": pgbench did not come to its end, or this is not what it printed",
-        )?;
+        let tps = without.or(with_connecting).ok_or(PgbenchError::NoThroughput)?;
         if tps <= 0.0 {
-            return Err("pgbench did no transaction (tps = 0)".to_owned());
+            return Err(PgbenchError::NoTransactions);
         }
         output.tps = tps;
         if output.scripts.len() < 2 {
@@ -86,8 +85,8 @@ impl Output {
         Ok(output)
     }
 
-    /// Puts into a draft what is known.
-    pub(super) fn tell(&self, draft: &mut Draft) {
+    /// Adds its figures to a draft.
+    pub(super) fn add_to(&self, draft: &mut Draft) {
         let mut put = |factor: Factor, level: &str| {
             // What is no level to pgdyno is not known.
             let _ = draft.cell.set(factor, level);
@@ -173,10 +172,10 @@ mod tests {
 
     #[test]
     fn what_is_no_report_says_so() {
-        assert!(Output::read("").unwrap_err().contains("tps = "));
+        assert!(Output::read("").unwrap_err().to_string().contains("tps = "));
         let two = "transaction type: a\ntps = 1 (x)\ntransaction type: a\ntps = 2 (x)\n";
-        assert!(Output::read(two).unwrap_err().contains("2 runs"));
-        assert!(Output::read("tps = 0.0 (x)\n").unwrap_err().contains("no transaction"));
+        assert!(Output::read(two).unwrap_err().to_string().contains("2 runs"));
+        assert!(Output::read("tps = 0.0 (x)\n").unwrap_err().to_string().contains("no transaction"));
     }
 
     proptest! {
@@ -185,7 +184,7 @@ mod tests {
             text in "(((transaction type|tps|duration|SQL script 1|latency average| - weight|pgbench)(: | = | \\())?[0-9a-zé<>./@() ]{0,12}\n){0,8}"
         ) {
             if let Ok(output) = Output::read(&text) {
-                output.tell(&mut Draft::of(model::cell::RecordedCell::default(), 1.0));
+                output.add_to(&mut Draft::new(model::cell::RecordedCell::default(), 1.0));
             }
         }
     }

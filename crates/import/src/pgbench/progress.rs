@@ -53,7 +53,7 @@ const LONGEST_S: f64 = 1e6;
 
 /// Makes the series of a draft of them. Transactions are the reported throughput times the time since the report before:
 /// as exact as pgbench rounds these.
-pub(super) fn tell(reports: &[Report], script: &str, draft: &mut Draft) {
+pub(super) fn add_to(reports: &[Report], script: &str, draft: &mut Draft) {
     let Some(first) = reports.first() else { return };
     let since_epoch = first.at_s >= EPOCH_S;
     let origin_s = match (since_epoch, reports.get(1)) {
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
 
     fn told(text: &str) -> Draft {
-        let mut draft = Draft::of(RecordedCell::default(), 1.0);
-        tell(&read(text), "select-only", &mut draft);
+        let mut draft = Draft::new(RecordedCell::default(), 1.0);
+        add_to(&read(text), "select-only", &mut draft);
         draft
     }
 

@@ -7,22 +7,24 @@ use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use model::message::{Interval, Phase};
 use model::record::Latency;
 
+use crate::error::HistogramError;
+
 /// Significant decimal digits, as the driver has them.
 const DIGITS: u8 = 3;
 
 /// A histogram of nanoseconds, of latencies in microseconds.
-pub(super) fn histogram(latencies_us: &[u32]) -> Result<Histogram<u64>, String> {
-    let mut histogram = Histogram::new(DIGITS).map_err(|error| error.to_string())?;
+pub(super) fn histogram(latencies_us: &[u32]) -> Result<Histogram<u64>, HistogramError> {
+    let mut histogram = Histogram::new(DIGITS)?;
     for us in latencies_us {
-        histogram.record(u64::from(*us) * 1_000).map_err(|error| error.to_string())?;
+        histogram.record(u64::from(*us) * 1_000)?;
     }
     Ok(histogram)
 }
 
 /// A histogram as bundles have it.
-pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, String> {
+pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, HistogramError> {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes)?;
     Ok(STANDARD.encode(bytes))
 }
 

@@ -69,7 +69,8 @@ impl Wanted {
             Form::Glob(pattern) => pattern.matches(&package.name) && package.is_kernel(),
             Form::Version => {
                 let release = package.name.strip_prefix(PREFIX).unwrap_or_default();
-                let is_plain = matches!(Flavour::of(&package.name), Flavour::Cloud | Flavour::Plain);
+                let is_plain =
+                    matches!(Flavour::from_package(&package.name), Flavour::Cloud | Flavour::Plain);
                 let begins = |version: &str| begins_with(version, &self.label);
                 package.is_kernel() && is_plain && (begins(upstream(&package.version)) || begins(release))
             }
@@ -81,7 +82,7 @@ impl Wanted {
     pub(crate) fn prefer(&self, a: &Package, b: &Package) -> Ordering {
         let signed = is_signed(&a.name).cmp(&is_signed(&b.name));
         let version = compare(&a.version, &b.version);
-        let flavour = Flavour::of(&a.name).cmp(&Flavour::of(&b.name));
+        let flavour = Flavour::from_package(&a.name).cmp(&Flavour::from_package(&b.name));
         match self.form {
             Form::Version => signed.then(flavour).then(version),
             _ => signed.then(version).then(flavour),
@@ -102,7 +103,7 @@ enum Flavour {
 
 impl Flavour {
     /// `linux-image-6.12.117+deb12-cloud-amd64`: what is between the release and the architecture.
-    fn of(name: &str) -> Self {
+    fn from_package(name: &str) -> Self {
         let name = name.strip_suffix(UNSIGNED).unwrap_or(name);
         let Some(rest) = name.strip_suffix(architecture()).and_then(|rest| rest.strip_suffix('-')) else {
             return Self::Other;
@@ -169,14 +170,14 @@ fn available(packages: &[Package]) -> String {
     let mut kernels: Vec<&Package> = packages
         .iter()
         .filter(|package| package.is_kernel() && is_signed(&package.name))
-        .filter(|package| Flavour::of(&package.name) != Flavour::Other)
+        .filter(|package| Flavour::from_package(&package.name) != Flavour::Other)
         .collect();
     kernels.sort_by(|a, b| {
-        let flavour = || Flavour::of(&b.name).cmp(&Flavour::of(&a.name));
+        let flavour = || Flavour::from_package(&b.name).cmp(&Flavour::from_package(&a.name));
         let series = series(a).cmp(&series(b));
         series.then_with(flavour).then_with(|| compare(&b.version, &a.version))
     });
-    kernels.dedup_by_key(|package| (series(package), Flavour::of(&package.name)));
+    kernels.dedup_by_key(|package| (series(package), Flavour::from_package(&package.name)));
     let names: Vec<&str> = kernels.iter().map(|package| package.name.as_str()).collect();
     match names[..] {
         [] => "apt has none for this machine; `apt-get update` gets the lists of what there is".to_owned(),

@@ -81,7 +81,7 @@ impl VmCommand {
         let words = if self.words.is_empty() { vec![DEFAULT_COMMAND.to_owned()] } else { self.words };
         let mut root = Root::new(cache.directory())?;
         let mut modules = Vec::new();
-        let mut orders = Orders::of(Job::Command(words.clone()));
+        let mut orders = Orders::new(Job::Command(words.clone()));
         match self.files {
             GuestFiles::Command => {
                 let applets = pack_busybox(&mut root, progress)?;

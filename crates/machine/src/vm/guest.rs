@@ -69,7 +69,7 @@ pub enum Job {
 
 impl Orders {
     /// A job and nothing else.
-    pub fn of(job: Job) -> Self {
+    pub fn new(job: Job) -> Self {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self {
             job,

@@ -78,7 +78,7 @@ pub fn works_here(cache: &Cache, kernel: &Path, program: &Path) -> Result<Kvm, V
 fn try_it(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), ProbeError> {
     fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").map_err(ProbeError::Device)?;
     let mut root = Root::new(cache.directory())?;
-    Orders::of(Job::Probe).pack(&mut root, program, &[])?;
+    Orders::new(Job::Probe).pack(&mut root, program, &[])?;
     let hardware = Hardware {
         acceleration: Acceleration::Kvm,
         cpus: 1,

@@ -21,7 +21,7 @@ impl Checked<'_> {
         let mut kernels: Vec<KernelSpec> = Vec::new();
         for label in cells.iter().filter_map(|cell| cell.kernel.as_deref()) {
             if kernels.iter().all(|kernel| kernel.name != label) {
-                kernels.push(KernelSpec::of_label(label));
+                kernels.push(KernelSpec::from_label(label));
             }
         }
         kernels
@@ -153,7 +153,7 @@ mod tests {
                        kernel = ['host', '6.12']\n";
 
     fn plan(text: &str) -> Result<Plan, SpecError> {
-        Campaign::parse(text).and_then(|campaign| Plan::of(&campaign, 1))
+        Campaign::parse(text).and_then(|campaign| Plan::new(&campaign, 1))
     }
 
     fn machines(text: &str) -> Vec<String> {

@@ -47,7 +47,7 @@ mod tests {
             "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\nmemory = ['{memory}']\n\
              settings = ['s']\n[settings.s]\n{buffers}\n"
         );
-        too_tight(&Plan::of(&Campaign::parse(&text).unwrap(), 1).unwrap().cells[0])
+        too_tight(&Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap().cells[0])
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Checked<'_> {
             }
             let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
             servers.push(match table {
-                Some((_, table)) => of_table(&cell.server, table)?,
+                Some((_, table)) => parse_table(&cell.server, table)?,
                 None => ServerSpec {
                     name: cell.server.clone(),
                     source: Source::Embedded(cell.server.clone()),
@@ -61,7 +61,7 @@ impl Checked<'_> {
 }
 
 /// A server's table: one kind of source, and only what that kind has.
-pub(super) fn of_table(name: &str, table: &Spanned<spec::Server>) -> Result<ServerSpec, SpecError> {
+pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<ServerSpec, SpecError> {
     let given = table.get_ref();
     let only_with = |key: &str, of: &str, place: Option<std::ops::Range<usize>>, is_so: bool| match place {
         Some(at) if !is_so => Err(SpecError {

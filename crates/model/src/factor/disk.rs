@@ -26,7 +26,7 @@ impl Axis for Disk {
         let name = given.get_ref();
         let named = definitions.disks.iter().find(|(defined, _)| defined.get_ref() == name);
         match named {
-            Some((_, table)) => of_table(name, table),
+            Some((_, table)) => parse_table(name, table),
             None if *name == DiskLimit::none().name => Ok(DiskLimit::none()),
             None => Err(SpecError::at(
                 given,
@@ -66,7 +66,7 @@ impl Axis for Disk {
 }
 
 /// A table of `[disks.…]`.
-pub(crate) fn of_table(name: &str, table: &Spanned<definitions::Disk>) -> Result<DiskLimit, SpecError> {
+pub(crate) fn parse_table(name: &str, table: &Spanned<definitions::Disk>) -> Result<DiskLimit, SpecError> {
     let definitions::Disk { read, read_iops, write, write_iops } = table.get_ref();
     let bytes = |given: &Option<Spanned<Throughput>>, what: &str| match given {
         None => Ok(None),

@@ -68,7 +68,7 @@ impl Axis for Memory {
     }
 
     fn from_stored(stored: u64) -> Result<MemoryLimit, LevelError> {
-        Ok(MemoryLimit::of(Size::from_bytes(stored)))
+        Ok(MemoryLimit::new(Size::from_bytes(stored)))
     }
 
     fn absent() -> Option<MemoryLimit> {

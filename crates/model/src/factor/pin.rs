@@ -42,7 +42,7 @@ impl Axis for Pin {
         let name = given.get_ref();
         let named = definitions.pins.iter().find(|(defined, _)| defined.get_ref() == name);
         match named {
-            Some((_, table)) => of_table(name, table),
+            Some((_, table)) => parse_table(name, table),
             None if *name == Processors::none().name => Ok(Processors::none()),
             None => Err(SpecError::at(
                 given,
@@ -86,7 +86,7 @@ impl Axis for Pin {
 }
 
 /// A table of `[pins.…]`.
-pub(crate) fn of_table(name: &str, table: &definitions::Pin) -> Result<Processors, SpecError> {
+pub(crate) fn parse_table(name: &str, table: &definitions::Pin) -> Result<Processors, SpecError> {
     Ok(Processors {
         name: name.to_owned(),
         driver: table.driver.as_ref().map(cpus).transpose()?,

@@ -45,7 +45,7 @@ inline_schemas! {
 }
 
 /// A property of each factor.
-fn of_factors(property: impl Fn(Factor) -> Value) -> Map<String, Value> {
+fn factor_properties(property: impl Fn(Factor) -> Value) -> Map<String, Value> {
     let with_sentence = |factor: Factor| {
         let mut schema = property(factor);
         schema["description"] = factor.sentence().into();
@@ -61,7 +61,7 @@ impl JsonSchema for Matrix {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let points = generator.subschema_for::<Vec<Point>>();
-        let mut properties = of_factors(
+        let mut properties = factor_properties(
             |factor| json!({ "type": "array", "items": factor.schema(), "minItems": 1, "uniqueItems": true }),
         );
         properties.insert("zip".to_owned(), json!({
@@ -89,7 +89,7 @@ impl JsonSchema for Point {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
-            "properties": of_factors(Factor::schema),
+            "properties": factor_properties(Factor::schema),
             "additionalProperties": false,
             "minProperties": 1,
         })

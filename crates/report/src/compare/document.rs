@@ -269,7 +269,7 @@ fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &Met
 }
 
 fn runs(runs: &Runs, cell: Option<&Cell>) -> RunsDocument {
-    let logs = cell.and_then(|_| Logs::of(runs.values.iter().copied()));
+    let logs = cell.and_then(|_| Logs::new(runs.values.iter().copied()));
     let interval = logs.as_ref().and_then(|logs| logs.confidence_interval(0.95));
     let modes = |cell: &Cell| {
         let (split, critical, ratio) = (cell.split?, cell.critical, cell.mode_ratio());
@@ -284,7 +284,7 @@ fn runs(runs: &Runs, cell: Option<&Cell>) -> RunsDocument {
         ci95_high: interval.map(|interval| interval.high),
         log_sd: cell.and_then(|cell| cell.log_sd),
         relative_mad: cell
-            .and_then(|cell| Some(Sample::of(runs.values.iter().copied())?.mad() / cell.median)),
+            .and_then(|cell| Some(Sample::new(runs.values.iter().copied())?.mad() / cell.median)),
         minimum: cell.map(|cell| cell.minimum),
         maximum: cell.map(|cell| cell.maximum),
         modes: cell.and_then(modes),

@@ -181,7 +181,7 @@ fn marks(runs: &Runs) -> Vec<&'static str> {
 }
 
 fn median(runs: &Runs) -> Option<String> {
-    Some(figure(Sample::of(runs.values.iter().copied())?.median()))
+    Some(figure(Sample::new(runs.values.iter().copied())?.median()))
 }
 
 /// A figure of any size with at least three digits.

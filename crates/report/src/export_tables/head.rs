@@ -307,7 +307,12 @@ pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<OfCell<'r>> {
             seen.push(cell.clone());
             let of_cell: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.cell == cell).collect();
             let tps = judgement::runs(&of_cell, |trial| Metric::Tps.of_head(trial)).values;
-            cells.push(OfCell { run: &trials[0].run, cell, figures: stats::Cell::of(&tps), trials: of_cell });
+            cells.push(OfCell {
+                run: &trials[0].run,
+                cell,
+                figures: stats::Cell::new(&tps),
+                trials: of_cell,
+            });
         }
     }
     cells

@@ -52,7 +52,7 @@ pub(super) fn table(history: &History) -> Table {
 
 fn of_point(series: &Series, place: usize) -> [String; 6] {
     let runs = &series.points[place];
-    let sample = Sample::of(runs.values.iter().copied());
+    let sample = Sample::new(runs.values.iter().copied());
     let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
     [
         runs.values.len().to_string(),

@@ -185,7 +185,7 @@ impl OfTrial {
             service: summary.and_then(|summary| summary.service.clone()),
             beside: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             waits: waits(&record.waits, window),
-            unexplained: explanation.as_ref().err().cloned(),
+            unexplained: explanation.as_ref().err().map(ToString::to_string),
             explained: explanation.ok().map(|explanation| CellExplanation {
                 verdict: explanation.verdict(),
                 latency_us: explanation.budget.latency_us,
@@ -276,7 +276,7 @@ fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
     };
     let all = [
         each("CPU busy", "%", &|at| {
-            Some(100.0 * CpuTime::of(&record.metrics, "all", at.from_us, at.to_us)?.busy())
+            Some(100.0 * CpuTime::new(&record.metrics, "all", at.from_us, at.to_us)?.busy())
         }),
         each("driver busy", "%", &|at| Some(100.0 * at.interval()?.busy?)),
         each("WAL", "MB/s", &|at| Some(at.rate("pg.wal.bytes")? / 1e6)),

@@ -406,7 +406,7 @@ pub(super) fn long(trial: &OfTrial) -> Table {
 
 /// The least, the median and the greatest; none of nothing.
 fn spread(values: impl Iterator<Item = f64>) -> Option<[f64; 3]> {
-    let sample = stats::Sample::of(values)?;
+    let sample = stats::Sample::new(values)?;
     Some([sample.minimum(), sample.median(), sample.maximum()])
 }
 

@@ -70,9 +70,7 @@ pub(super) fn measure(
         Err(error) => return Ok(Measured::without_load(trial, format!("clients can't connect: {error}"))),
     };
     let driver = context.rig.start_driver(context.program)?;
-    let connect = |database: &str| {
-        driver::connect_params(&server.own_connection(database)).map_err(|error| error.to_string())
-    };
+    let connect = |database: &str| driver::connect_params(&server.own_connection(database));
     let collectors = context.rig.start_collectors(Subject {
         collect: context.plan.collect,
         profile: context.plan.profile.zip(context.perf),

@@ -45,7 +45,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    fn of(meta: &Metadata) -> Self {
+    fn new(meta: &Metadata) -> Self {
         Self { inode: meta.ino(), changed: (meta.ctime(), meta.ctime_nsec()) }
     }
 }
@@ -121,7 +121,7 @@ impl Copying<'_> {
     fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         let wanted = fs::metadata(from).doing("look at", from)?;
         if let (Some(&stamp), Ok(there)) = (self.before.get(to), fs::symlink_metadata(to))
-            && Stamp::of(&there) == stamp
+            && Stamp::new(&there) == stamp
             && is_alike(&there, &wanted)
         {
             self.stamps.insert(to.to_owned(), stamp);
@@ -171,7 +171,7 @@ impl Copying<'_> {
             .and_then(|()| copy.set_permissions(fs::Permissions::from_mode(wanted.mode() & 0o7777)))
             .and_then(|()| copy.set_modified(wanted.modified()?))
             .and_then(|()| copy.metadata())
-            .map(|left| Stamp::of(&left))
+            .map(|left| Stamp::new(&left))
             .doing("write", to)?;
         self.stamps.insert(to.to_owned(), stamp);
         Ok(())

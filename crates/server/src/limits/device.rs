@@ -24,11 +24,11 @@ pub(super) struct Device {
 pub(super) fn under(directory: &Path) -> Result<Device, LimitError> {
     let number = fs::metadata(directory).map(|meta| meta.dev());
     let number = number.map_err(|source| LimitError::Inspect { directory: directory.to_owned(), source })?;
-    of_number(Path::new("/"), major(number), minor(number))
+    device_from_number(Path::new("/"), major(number), minor(number))
         .ok_or_else(|| LimitError::NoDevice { directory: directory.to_owned() })
 }
 
-fn of_number(root: &Path, major: u32, minor: u32) -> Option<Device> {
+fn device_from_number(root: &Path, major: u32, minor: u32) -> Option<Device> {
     // A link to the device's directory, which for a partition is in that of its disk.
     let mut device = root.join(format!("sys/dev/block/{major}:{minor}")).canonicalize().ok()?;
     if device.join("partition").exists() {
@@ -61,9 +61,9 @@ mod tests {
             symlink(format!("../../devices/pci/block/{device}"), link).unwrap();
         }
         let sda = Device { number: "8:0".to_owned(), name: "sda".to_owned() };
-        assert_eq!(of_number(root.path(), 8, 0), Some(sda.clone()));
-        assert_eq!(of_number(root.path(), 8, 2), Some(sda));
-        assert_eq!(of_number(root.path(), 0, 33), None);
+        assert_eq!(device_from_number(root.path(), 8, 0), Some(sda.clone()));
+        assert_eq!(device_from_number(root.path(), 8, 2), Some(sda));
+        assert_eq!(device_from_number(root.path(), 0, 33), None);
         let why = under(Path::new("/proc/self")).unwrap_err().to_string();
         assert!(why.contains("/proc/self") && why.contains("PGDYNO_CACHE"), "{why}");
     }

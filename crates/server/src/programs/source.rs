@@ -41,8 +41,8 @@ const DIGITS: usize = 12;
 pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Result<Installation, Error> {
     check_options(build)?;
     progress.step(&format!("reading the source {}", build.location.display()), 0, None);
-    let content = Content::of(build)?;
-    let how = How::of(build)?;
+    let content = Content::new(build)?;
+    let how = How::new(build)?;
     let suffix = format!("-src-{}", &how.with(&content.fingerprint)[..DIGITS]);
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
@@ -65,7 +65,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
         return Ok(installation);
     }
     let runner = runner.of_version(version);
-    let recipe = Recipe::of(&how, &directory, cache.answers(), &runner, progress)?;
+    let recipe = Recipe::new(&how, &directory, cache.answers(), &runner, progress)?;
     recipe.configure()?;
     recipe.compile()?;
     let record = Record {
@@ -105,7 +105,7 @@ struct How {
 }
 
 impl How {
-    fn of(build: &Build) -> Result<Self, Error> {
+    fn new(build: &Build) -> Result<Self, Error> {
         let is_compiler = |option: &String| option.starts_with("CC=");
         let compiler = build.options.iter().rfind(|option| is_compiler(option));
         let compiler = compiler.map_or("cc", |option| &option["CC=".len()..]);

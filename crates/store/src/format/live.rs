@@ -201,7 +201,7 @@ pub enum How {
 
 impl Interval {
     /// Of an interval and of what sessions were doing in its second.
-    pub fn of(interval: &message::Interval, waits: Option<&[waits::Waits]>) -> Self {
+    pub fn new(interval: &message::Interval, waits: Option<&[waits::Waits]>) -> Self {
         let done: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
         let mut latencies = hlog::latencies(interval).unwrap_or_default();
         latencies.sort_unstable();
@@ -216,7 +216,7 @@ impl Interval {
             p95_us: quantile(0.95),
             p99_us: quantile(0.99),
             max_us: quantile(1.0),
-            waits: waits.map(|waits| waits.iter().map(Wait::of).collect()),
+            waits: waits.map(|waits| waits.iter().map(Wait::new).collect()),
         }
     }
 }
@@ -234,7 +234,7 @@ fn quantile_us(latencies: &[(u64, u64)], q: f64) -> Option<f64> {
 }
 
 impl Wait {
-    fn of(waits: &waits::Waits) -> Self {
+    fn new(waits: &waits::Waits) -> Self {
         let (kind, event) = waits.doing();
         Self {
             session: waits.session.name().to_owned(),
@@ -286,7 +286,7 @@ mod tests {
             seen: 30,
         };
         let told = |state, waited| {
-            let wait = Wait::of(&waits(state, waited));
+            let wait = Wait::new(&waits(state, waited));
             assert_eq!(wait.sessions, 1.5);
             (wait.kind, wait.event)
         };

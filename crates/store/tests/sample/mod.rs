@@ -36,7 +36,7 @@ use model::workload::{Protocol, Transport, Workload};
 /// A cell with every level at its default.
 fn planned() -> Cell {
     let campaign = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
-    Plan::of(&Campaign::parse(campaign).unwrap(), 1).unwrap().cells.remove(0)
+    Plan::new(&Campaign::parse(campaign).unwrap(), 1).unwrap().cells.remove(0)
 }
 
 /// One second of warm-up, three of window, a drain; two scripts; every optional thing is there.
@@ -106,7 +106,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 warmup: Span::from_us(500_000),
                 pin: Processors { name: "apart".to_owned(), driver: Some("0-1".to_owned()), server: None },
                 cache: CacheState::Cold,
-                memory: MemoryLimit::of(Size::from_bytes(512 << 20)),
+                memory: MemoryLimit::new(Size::from_bytes(512 << 20)),
                 disk: DiskLimit {
                     name: "slow".to_owned(),
                     read_bytes_s: Some(100 << 20),
@@ -347,10 +347,10 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             ),
         ],
         stacks: vec![
-            Stacks::of_folded("background writer", "postgres;main;BackgroundWriterMain 1\n").unwrap(),
-            Stacks::of_folded("load", "postgres;main;exec <x>_[k] 2\n").unwrap(),
+            Stacks::from_folded("background writer", "postgres;main;BackgroundWriterMain 1\n").unwrap(),
+            Stacks::from_folded("load", "postgres;main;exec <x>_[k] 2\n").unwrap(),
         ],
-        off_cpu: vec![Stacks::of_folded("load", "postgres;main;ProcSleep 912000\n").unwrap()],
+        off_cpu: vec![Stacks::from_folded("load", "postgres;main;ProcSleep 912000\n").unwrap()],
         statements: vec![
             statement(i64::MIN, "SELECT abalance FROM pgbench_accounts WHERE aid = $1", Some(0.0)),
             statement(-1, "", None),
@@ -408,7 +408,7 @@ fn facts(name: &str, value: &str) -> BTreeMap<String, String> {
 /// What is left of a trial whose server never answered.
 pub(crate) fn bare(id: &str) -> TrialRecord {
     let TrialRecord { trial, .. } = record(id);
-    TrialRecord::of(Trial {
+    TrialRecord::new(Trial {
         server_version: None,
         server_banner: None,
         database_bytes: None,

@@ -5,14 +5,25 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A password file that may be used.
 pub(super) struct PasswordFile {
     content: Vec<u8>,
 }
 
-/// Whose password is looked for.
+/// A password file that may not be used, in libpq's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PasswordFileError {
+    #[error("WARNING: password file \"{0}\" is not a plain file")]
+    NotAFile(PathBuf),
+    #[error(
+        "WARNING: password file \"{0}\" has group or world access; permissions should be u=rw (0600) or less"
+    )]
+    Accessible(PathBuf),
+}
+
+/// Session whose password is wanted.
 pub(super) struct Key<'a> {
     /// Name, address or directory; `localhost` for the default socket directory.
     pub(super) host: &'a str,
@@ -23,17 +34,14 @@ pub(super) struct Key<'a> {
 
 impl PasswordFile {
     /// Reads a file. None if it is not there; an error, libpq's warning, if it may not be used.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, String> {
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, PasswordFileError> {
         // A pipe is not to be waited for.
         let Ok(meta) = fs::metadata(path) else { return Ok(None) };
         if !meta.is_file() {
-            return Err(format!("WARNING: password file \"{}\" is not a plain file", path.display()));
+            return Err(PasswordFileError::NotAFile(path.to_owned()));
         }
         if meta.mode() & 0o077 != 0 {
-            return Err(format!(
-                "WARNING: password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
-                path.display()
-            ));
+            return Err(PasswordFileError::Accessible(path.to_owned()));
         }
         let mut content = Vec::new();
         let read = File::open(path).and_then(|mut file| file.read_to_end(&mut content));

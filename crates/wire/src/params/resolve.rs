@@ -192,7 +192,7 @@ fn look_up_passwords(params: &mut ConnectParams, sockets: &str, warnings: &mut V
     let file = match PasswordFile::read(path) {
         Ok(Some(file)) => file,
         Ok(None) => return,
-        Err(warning) => return warnings.push(warning),
+        Err(warning) => return warnings.push(warning.to_string()),
     };
     for host in &mut params.hosts {
         let name = match &host.hostaddr {

@@ -80,14 +80,14 @@ impl Drop for Buffers {
 }
 
 fn ring_layout(count: u16) -> io::Result<Layout> {
-    of_size(usize::from(count) * size_of::<BufRingEntry>())
+    page_aligned(usize::from(count) * size_of::<BufRingEntry>())
 }
 
 fn layout(count: u16) -> io::Result<Layout> {
-    of_size(usize::from(count) * BUFFER)
+    page_aligned(usize::from(count) * BUFFER)
 }
 
-fn of_size(size: usize) -> io::Result<Layout> {
+fn page_aligned(size: usize) -> io::Result<Layout> {
     Layout::from_size_align(size, PAGE).map_err(io::Error::other)
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use host::Cache;
-use server::standing;
+use server::instance;
 
 use crate::exit::Exit;
 use crate::output::print;
@@ -22,7 +22,7 @@ pub(super) struct RemoveArgs {
 
 impl RemoveArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let has_server = standing::list(cache)?.iter().any(|server| server.name() == self.version);
+        let has_server = instance::list(cache)?.iter().any(|server| server.name() == self.version);
         let identities = match server::remove(cache, &self.version) {
             Err(server::Error::NotInstalled { .. }) if has_server => Vec::new(),
             outcome => outcome?,
@@ -30,7 +30,7 @@ impl RemoveArgs {
         for identity in identities {
             print(&format!("removed PostgreSQL {identity} with its templates\n"))?;
         }
-        if standing::remove(cache, &self.version)? {
+        if instance::remove(cache, &self.version)? {
             print(&format!("removed the server {} with its data\n", self.version))?;
         }
         Ok(Exit::Ok)

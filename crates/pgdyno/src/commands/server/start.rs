@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use host::{Cache, Progress};
-use server::standing;
+use server::instance;
 use server::{Dataset, Installation, Template};
 
 use crate::exit::Exit;
@@ -50,9 +50,9 @@ impl StartArgs {
         };
         let template = self.template(cache, &installation, &bar)?;
         let settings: BTreeMap<String, String> = self.settings.into_iter().collect();
-        let server = standing::start(
+        let server = instance::start(
             cache,
-            &standing::Start {
+            &instance::Start {
                 name: &self.version,
                 installation: &installation,
                 template: template.as_ref(),
@@ -75,7 +75,7 @@ impl StartArgs {
     ) -> Result<Option<Template>, server::Error> {
         let Some(scale) = self.scale else { return Ok(None) };
         // A server that exists keeps its data.
-        let exists = standing::list(cache)?.iter().any(|server| server.name() == self.version);
+        let exists = instance::list(cache)?.iter().any(|server| server.name() == self.version);
         let content = scale.into();
         let copies = if exists { 0 } else { 1 };
         let dataset = Dataset { installation, initdb: &[], content: &content, copies };

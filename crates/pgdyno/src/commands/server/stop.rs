@@ -2,7 +2,7 @@
 
 use clap::Args;
 use host::Cache;
-use server::{StopMode, standing};
+use server::{StopMode, instance};
 
 use crate::exit::Exit;
 use crate::output::print;
@@ -25,7 +25,7 @@ pub(super) struct StopArgs {
 impl StopArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let mode = if self.immediate { StopMode::Immediate } else { StopMode::Fast };
-        let server = standing::stop(cache, &self.version, mode)?;
+        let server = instance::stop(cache, &self.version, mode)?;
         let directory = server.data_directory();
         print(&format!(
             "PostgreSQL {} has stopped; its data are kept in {}\n",

@@ -54,7 +54,7 @@ impl Scenario {
 
     fn new(campaign: &str) -> Self {
         Self {
-            plan: Plan::of(&Campaign::parse(campaign).unwrap(), 1).unwrap(),
+            plan: Plan::new(&Campaign::parse(campaign).unwrap(), 1).unwrap(),
             state: State::new([connected(), started(), interval(), finished()]),
         }
     }

@@ -33,7 +33,7 @@ enum Kind {
 
 impl Content {
     /// Looks at a source. Nothing in it is altered.
-    pub(super) fn of(build: &Build) -> Result<Self, Error> {
+    pub(super) fn new(build: &Build) -> Result<Self, Error> {
         let location = build.location.canonicalize();
         let location = location.map_err(|error| refuse(&build.location, error.to_string()))?;
         let (kind, fingerprint) = match (&build.git_ref, location.is_dir()) {

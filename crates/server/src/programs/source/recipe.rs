@@ -49,7 +49,7 @@ pub(super) struct Recipe<'a> {
 
 impl<'a> Recipe<'a> {
     /// Decides how the source in a build directory is built, and looks whether the tools are there.
-    pub(super) fn of(
+    pub(super) fn new(
         how: &'a How,
         directory: &Path,
         answers: PathBuf,

@@ -1,4 +1,4 @@
-//! Standing servers: they outlive the command that started them, and keep their data until they are removed.
+//! Instances: servers that users start and stop by name. They outlive the command that started them, and keep their data until they are removed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ const FAST_WITHIN: Duration = Duration::from_secs(120);
 
 /// A server with a place of its own in the cache, running or not.
 #[derive(Clone, Debug)]
-pub struct StandingServer {
+pub struct Instance {
     name: String,
     home: PathBuf,
     record: Record,
@@ -50,7 +50,7 @@ struct Record {
     settings: BTreeMap<String, String>,
 }
 
-/// How a standing server is to be started.
+/// How an instance is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// Its name: the version as the user writes it.
@@ -65,7 +65,7 @@ pub struct Start<'a> {
     pub port: Option<u16>,
 }
 
-impl StandingServer {
+impl Instance {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -107,11 +107,11 @@ impl StandingServer {
     }
 }
 
-/// Every standing server, by name.
+/// Every instance, by name.
 ///
 /// # Errors
 /// The cache can't be read.
-pub fn list(cache: &Cache) -> Result<Vec<StandingServer>, Error> {
+pub fn list(cache: &Cache) -> Result<Vec<Instance>, Error> {
     let found = entries(&cache.servers())?;
     // One without a record was never started.
     Ok(found.into_iter().filter_map(|(name, home)| read(name, home).ok()).collect())
@@ -122,7 +122,7 @@ pub fn list(cache: &Cache) -> Result<Vec<StandingServer>, Error> {
 ///
 /// # Errors
 /// It runs or exists otherwise than asked; the server does not start.
-pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Result<StandingServer, Error> {
+pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Result<Instance, Error> {
     let name = start.name;
     let home = cache.servers().join(name);
     let _lock = Lock::exclusive(&lock_file(cache, name))?;
@@ -136,7 +136,7 @@ pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Resul
             return if same_port && same_settings {
                 Ok(server.clone())
             } else {
-                Err(Error::Standing(format!(
+                Err(Error::Instance(format!(
                     "the server {name} already runs with another port or other settings; stop it first: pgdyno \
                      server stop {name}"
                 )))
@@ -149,16 +149,16 @@ pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Resul
     read(name.to_owned(), home)
 }
 
-/// Stops a standing server.
+/// Stops an instance.
 ///
 /// # Errors
 /// There is none of that name that runs, or it does not end.
-pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<StandingServer, Error> {
+pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<Instance, Error> {
     let home = cache.servers().join(name);
     let _lock = Lock::exclusive(&lock_file(cache, name))?;
     let mut server = read(name.to_owned(), home).map_err(|_| none_such(name))?;
     let Some(pid) = server.pid else {
-        return Err(Error::Standing(format!("the server {name} does not run")));
+        return Err(Error::Instance(format!("the server {name} does not run")));
     };
     let data = server.data_directory();
     if mode == StopMode::Fast {
@@ -170,7 +170,7 @@ pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<StandingServer,
     Ok(server)
 }
 
-/// Deletes a stopped standing server with its data. Gives whether there was one.
+/// Deletes a stopped instance with its data. Gives whether there was one.
 ///
 /// # Errors
 /// It runs, or its files can't be removed.
@@ -191,22 +191,22 @@ pub fn remove(cache: &Cache, name: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The name of a standing server that runs on an installation, if there is one.
+/// The name of an instance that runs on an installation, if there is one.
 pub(crate) fn running_on(cache: &Cache, identity: &str) -> Result<Option<String>, Error> {
-    let runs_on = |server: &StandingServer| {
+    let runs_on = |server: &Instance| {
         let of = server.record.identity.as_deref().unwrap_or(&server.record.version);
         server.pid.is_some() && of == identity
     };
     Ok(list(cache)?.into_iter().find(runs_on).map(|server| server.name))
 }
 
-fn check_scale(server: &StandingServer, start: &Start<'_>) -> Result<(), Error> {
+fn check_scale(server: &Instance, start: &Start<'_>) -> Result<(), Error> {
     let asked = start.template.map(Template::scale);
     if asked.is_none() || asked == server.scale() {
         return Ok(());
     }
     let has = server.scale().map_or("no pgbench tables".to_owned(), |scale| format!("scale {scale}"));
-    Err(Error::Standing(format!(
+    Err(Error::Instance(format!(
         "the server {0} exists with {has}; to begin anew, stop and remove it first: pgdyno server remove {0}",
         server.name
     )))
@@ -264,16 +264,16 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
     Ok(fs::write(&file, text + "\n").doing("write", &file)?)
 }
 
-fn read(name: String, home: PathBuf) -> Result<StandingServer, Error> {
+fn read(name: String, home: PathBuf) -> Result<Instance, Error> {
     let file = home.join(RECORD);
     let text = fs::read(&file).doing("read", &file)?;
     let record = serde_json::from_slice(&text).doing("read", &file)?;
     let pid = postmaster(&home.join(DATA));
-    Ok(StandingServer { name, home, record, pid })
+    Ok(Instance { name, home, record, pid })
 }
 
 fn none_such(name: &str) -> Error {
-    Error::Standing(format!("there is no server {name}; `pgdyno server list` shows what there is"))
+    Error::Instance(format!("there is no server {name}; `pgdyno server list` shows what there is"))
 }
 
 fn lock_file(cache: &Cache, name: &str) -> PathBuf {

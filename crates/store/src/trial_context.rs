@@ -1,17 +1,17 @@
-//! What surrounded many trials, read fast: of a bundle that is, a few files of many.
+//! Contexts of many trials, read fast: a few files of each bundle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::record::{Setting, TrialRecord};
 
-use crate::content::Surroundings;
+use crate::content::TrialContext;
 use crate::store::Store;
 use crate::{StoreError, bundle, id, metrics, series, spans, stacks};
 
-/// Reads the surroundings of one trial after the other.
+/// Reads the contexts of one trial after the other.
 #[derive(Debug)]
-pub struct SurroundingsReader<'a> {
+pub struct TrialContextReader<'a> {
     store: &'a Store,
     settings: HashMap<String, Arc<Vec<Setting>>>,
 }
@@ -41,9 +41,9 @@ impl Part {
 }
 
 impl Store {
-    /// Reads what surrounded trials.
-    pub fn surroundings(&self) -> SurroundingsReader<'_> {
-        SurroundingsReader { store: self, settings: HashMap::new() }
+    /// A reader of the contexts of trials.
+    pub fn trial_contexts(&self) -> TrialContextReader<'_> {
+        TrialContextReader { store: self, settings: HashMap::new() }
     }
 
     /// As [`Store::load`], with no more of the large parts than these, and without settings, events and logs: what is not
@@ -56,13 +56,13 @@ impl Store {
     }
 }
 
-impl SurroundingsReader<'_> {
-    /// Those of the trial with this id.
+impl TrialContextReader<'_> {
+    /// The context of the trial with this id.
     ///
     /// # Errors
     /// As [`Store::load`].
-    pub fn of(&mut self, id: &str) -> Result<Surroundings, StoreError> {
+    pub fn read(&mut self, id: &str) -> Result<TrialContext, StoreError> {
         let whole = if id::is_id(id) { id.to_owned() } else { self.store.find(id)? };
-        self.store.read_whole_id(&whole, |bundle| bundle::read_surroundings(bundle, &mut self.settings))
+        self.store.read_whole_id(&whole, |bundle| bundle::read_context(bundle, &mut self.settings))
     }
 }

@@ -21,9 +21,9 @@ fn equal_settings_are_read_once_and_environments_are_each_trial_s_own() {
     for record in &written {
         store.write(record).unwrap();
     }
-    let mut reader = store.surroundings();
-    let read: Vec<store::Surroundings> =
-        written.iter().map(|one| reader.of(&one.trial.id).unwrap()).collect();
+    let mut reader = store.trial_contexts();
+    let read: Vec<store::TrialContext> =
+        written.iter().map(|one| reader.read(&one.trial.id).unwrap()).collect();
     for (written, read) in written.iter().zip(&read) {
         assert_eq!((&written.environment, &written.settings), (&read.environment, &*read.settings));
         assert_eq!(read.has_spans, !written.spans.is_empty());
@@ -68,7 +68,7 @@ fn a_trial_that_is_not_there_is_not_looked_for_elsewhere() {
     let store = Store::open(&root.path().join("store")).unwrap();
     store.write(&record(&new_id())).unwrap();
     for id in ["../trials", "..", &new_id()] {
-        let error = store.surroundings().of(id).unwrap_err();
+        let error = store.trial_contexts().read(id).unwrap_err();
         assert!(matches!(error, StoreError::NotFound { .. } | StoreError::Unreadable(_)), "{id}: {error}");
     }
 }

@@ -1,0 +1,129 @@
+//! Errors of profiles, and what to do about them.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+/// Error of a profile that can't be taken, or was not.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// perf is not installed.
+    #[error(
+        "a profile needs the program perf, which is not on PATH: install it (Debian: apt-get install linux-perf; Ubuntu: \
+         linux-tools-generic; Fedora, RHEL, Arch, openSUSE: perf), or leave [profile] out"
+    )]
+    NotInstalled,
+    /// perf is too old.
+    #[error(
+        "a profile needs perf {}.{} or later, and {program} is {version}: install that of a later kernel (any will do)",
+        least.0, least.1
+    )]
+    TooOld {
+        /// The first version that can be used.
+        least: (u32, u32),
+        /// The program.
+        program: PathBuf,
+        /// Its version.
+        version: String,
+    },
+    /// perf can't be run.
+    #[error("{program} could not be run: {source}")]
+    NotRun {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// perf does not report its version, such as Ubuntu's wrapper without the running kernel's program.
+    #[error("{program} does not work here: install the one for this kernel. It says: {output}")]
+    Broken {
+        /// The program.
+        program: PathBuf,
+        /// Its last line.
+        output: String,
+    },
+    /// perf may not sample.
+    #[error(
+        "perf may not take {hz} samples a second here (kernel.perf_event_paranoid = {paranoid}): as root, `sysctl \
+         kernel.perf_event_paranoid=1` lets it, `=-1` for the whole machine, or CAP_PERFMON for this user; in a \
+         container, its seccomp profile has to allow perf_event_open. perf says: {output}"
+    )]
+    NoSamples {
+        /// Samples a second.
+        hz: u32,
+        /// The kernel's setting.
+        paranoid: String,
+        /// perf's last line.
+        output: String,
+    },
+    /// perf may not record switches between threads.
+    #[error(
+        "perf may not record switches between threads here, which profile.off_cpu needs (kernel.perf_event_paranoid = \
+         {paranoid}): as root, `sysctl kernel.perf_event_paranoid=1` lets it, or CAP_PERFMON for this user; or leave \
+         off_cpu out. perf says: {output}"
+    )]
+    NoSwitches {
+        /// The kernel's setting.
+        paranoid: String,
+        /// perf's last line.
+        output: String,
+    },
+    /// perf could not be started.
+    #[error("perf could not be started: {0}")]
+    Start(#[source] io::Error),
+    /// A recording failed.
+    #[error("perf failed: {problem}{}", if output.is_empty() { String::new() } else { format!(": {output}") })]
+    Recording {
+        /// What went wrong.
+        problem: RecordingProblem,
+        /// perf's last line; empty if it wrote none.
+        output: String,
+    },
+    /// A recording could not be read by perf.
+    #[error("perf could not read its recording ({status}): {output}")]
+    Unreadable {
+        /// How perf ended.
+        status: ExitStatus,
+        /// Its last line.
+        output: String,
+    },
+    /// perf's text of a recording could not be read.
+    #[error("perf script: {0}")]
+    Script(#[source] io::Error),
+    /// perf could not be waited for.
+    #[error("perf could not be waited for: {0}")]
+    Wait(#[source] io::Error),
+    /// The load ended before its window began.
+    #[error("the load ended before its window began")]
+    NoWindow,
+    /// The load ended before waits could be recorded.
+    #[error("the load ended before")]
+    NoWaits,
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What went wrong with a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingProblem {
+    /// A command could not be sent or its answer not be received, or the recording not be opened.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// perf closed its side of the pipe.
+    #[error("it closed its side")]
+    Closed,
+    /// perf ended.
+    #[error("it ended ({0})")]
+    Ended(ExitStatus),
+    /// No answer in time.
+    #[error("it did not answer within {0} s")]
+    NoAnswer(u64),
+    /// perf did not end in time.
+    #[error("it did not end within {0} s")]
+    NoEnd(u64),
+    /// Nothing was recorded.
+    #[error("it recorded nothing")]
+    Empty,
+}
