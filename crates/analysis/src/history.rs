@@ -4,6 +4,7 @@
 mod accept;
 mod error;
 mod gate;
+mod git;
 mod of_run;
 mod series;
 mod steps;
@@ -27,6 +28,7 @@ use steps::Keys;
 pub use accept::Decision;
 pub use error::HistoryError;
 pub use gate::GateOutcome;
+pub use git::git_order;
 pub use of_run::histories_of_run;
 pub use steps::{GitOrder, Order, Over, Step};
 

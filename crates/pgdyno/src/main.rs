@@ -5,7 +5,6 @@ mod campaign_run;
 mod commands;
 mod connection;
 mod exit;
-mod git;
 mod interrupt;
 mod output;
 mod progress;

@@ -72,6 +72,6 @@ impl HostContext {
 }
 
 /// Whether a release belongs to the series of a label: `6.1.0-37-amd64` to `6.1`, `6.12.9` not.
-pub fn is_release(release: &str, label: &str) -> bool {
+pub(crate) fn is_release(release: &str, label: &str) -> bool {
     release.strip_prefix(label).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }

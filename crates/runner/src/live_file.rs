@@ -20,7 +20,7 @@ const PACE: Duration = Duration::from_millis(500);
 
 /// An observer that writes events to the run's live file and passes them on. A file that can't be written is reported once
 /// and tried again with the next trial.
-pub struct LiveFile<'a> {
+pub(crate) struct LiveFile<'a> {
     store: &'a Store,
     plan: &'a Plan,
     run: &'a Run,
@@ -41,7 +41,7 @@ struct State {
 
 impl<'a> LiveFile<'a> {
     /// Begins the live file of a run. `trials` are those of the run that are in the store; `next` receives every event too.
-    pub fn begin(
+    pub(crate) fn begin(
         store: &'a Store,
         plan: &'a Plan,
         run: &'a Run,
@@ -68,7 +68,7 @@ impl<'a> LiveFile<'a> {
     }
 
     /// Ends the run and removes its file.
-    pub fn end(self, executed: &Result<RunOutcome, RunError>) {
+    pub(crate) fn end(self, executed: &Result<RunOutcome, RunError>) {
         let (how, why) = match executed {
             Ok(RunOutcome { interrupted: false, .. }) => (How::Finished, None),
             Ok(_) | Err(RunError::Interrupted) => (How::Interrupted, None),

@@ -29,9 +29,9 @@ use crate::servers::Servers;
 use crate::trial::{self, FinishedTrial, RunContext};
 
 /// The guest's directory of its order, a store.
-pub const ORDER: &str = "/order";
+pub(crate) const ORDER: &str = "/order";
 /// The directory of the guest's bundle, a store, and the path of its files on their way out.
-pub const RESULT: &str = "result";
+pub(crate) const RESULT: &str = "result";
 
 /// Kernel modules that a disk needs, unless they are built in.
 const DISK_MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];

@@ -9,18 +9,18 @@ use crate::host_context::HostContext;
 use crate::schedule::{NextTrial, Schedule};
 
 /// The gate of a trial without its kernel.
-pub const KERNEL: &str = "kernel";
+pub(crate) const KERNEL: &str = "kernel";
 
 /// A planned trial still to run on any host.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OpenTrial<'a> {
+pub(crate) struct OpenTrial<'a> {
     next: NextTrial,
     /// Its cell.
-    pub cell: &'a Cell,
+    pub(crate) cell: &'a Cell,
 }
 
 /// The planned trials still to run on any host, in their order. `trials` are those of the run that are in the store.
-pub fn open_trials<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<OpenTrial<'a>> {
+pub(crate) fn open_trials<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<OpenTrial<'a>> {
     // Open trials do not depend on the host.
     let any_host = HostContext::default();
     let open = Schedule::new(plan, &any_host, trials).open();
@@ -30,7 +30,7 @@ pub fn open_trials<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<OpenTrial<'a>> {
 impl OpenTrial<'_> {
     /// The record of the trial without its kernel: no load and no environment, since it ran on no machine. `log` is the end
     /// of the kernel's log.
-    pub fn without_kernel(&self, run: &Run, evidence: &str, log: Option<&str>) -> TrialRecord {
+    pub(crate) fn without_kernel(&self, run: &Run, evidence: &str, log: Option<&str>) -> TrialRecord {
         let now = Timestamp::now();
         let finding = Finding {
             gate: KERNEL.to_owned(),

@@ -37,7 +37,7 @@ pub(crate) struct ExplainArgs {
     /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,…, of another run with run:ID or campaign:NAME
     /// [default: the latest trial]
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
-    what: Vec<Selector>,
+    selectors: Vec<Selector>,
 
     /// Print a row for each second of one trial instead: transactions, CPU, checkpoints, buffers by writer, WAL, disks and
     /// events
@@ -56,18 +56,20 @@ pub(crate) struct ExplainArgs {
 
 impl ExplainArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut what = self.what;
-        if what.is_empty() {
-            what.push(Selector::default());
+        let mut selectors = self.selectors;
+        if selectors.is_empty() {
+            selectors.push(Selector::default());
         }
         let run = self.run.get();
         let store = Store::existing(&self.store.root())?;
         if self.timeline {
-            return timeline(&store, &run, &what, self.format.get());
+            return timeline(&store, &run, &selectors, self.format.get());
         }
-        let found =
-            what.iter().map(|what| explain_cell(&store, &run, what)).collect::<Result<Vec<_>, _>>()?;
-        match (self.format.get(), found.as_slice()) {
+        let cells: Vec<_> = selectors
+            .iter()
+            .map(|selector| explain_cell(&store, &run, selector))
+            .collect::<Result<_, _>>()?;
+        match (self.format.get(), cells.as_slice()) {
             (Format::Json, [first, rest @ ..]) => print_json(&Document::of(first, rest.first()))?,
             (format, [first, second, ..]) => print(&difference_text(first, second, format, terminal()))?,
             (format, [only]) => print(&text(only, format, terminal()))?,
@@ -77,11 +79,16 @@ impl ExplainArgs {
     }
 }
 
-fn timeline(store: &Store, run: &RunSelection, what: &[Selector], format: Format) -> anyhow::Result<Exit> {
-    let [what] = what else {
+fn timeline(
+    store: &Store,
+    run: &RunSelection,
+    selectors: &[Selector],
+    format: Format,
+) -> anyhow::Result<Exit> {
+    let [selector] = selectors else {
         return Err(Usage("error: --timeline shows one trial".to_owned()).into());
     };
-    let trials = trials_of_one_cell(store, run, what)?;
+    let trials = trials_of_one_cell(store, run, selector)?;
     let [trial] = trials.as_slice() else {
         let ids: Vec<&str> = trials.iter().map(String::as_str).collect();
         return Err(Usage(format!(

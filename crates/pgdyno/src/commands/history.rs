@@ -1,7 +1,7 @@
 //! `pgdyno history`: when a metric changed.
 
 use analysis::compare::Gate;
-use analysis::history::{Decision, Over, Request, history};
+use analysis::history::{Decision, Over, Request, git_order, history};
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::{Args, ValueEnum};
@@ -10,7 +10,6 @@ use report::history::{Document, gates_in_words, text};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::git;
 use crate::output::{FormatArg, in_colour, note, print, print_json};
 use crate::store_arg::StoreArg;
 
@@ -116,8 +115,6 @@ impl HistoryArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let decision = self.decision()?;
         let store = Store::existing(&self.store.root())?;
-        let git =
-            |repository: &std::path::Path, refs: &[String]| git::in_order(store.root(), repository, refs);
         let request = Request {
             metric: self.metric,
             over: self.over.get(),
@@ -126,7 +123,7 @@ impl HistoryArgs {
             without: self.without,
             gates: self.gates,
             newest: self.newest,
-            git: &git,
+            git: &git_order(&store),
         };
         let mut history = history(&store, &request)?;
         if let Some(decision) = decision {

@@ -44,7 +44,7 @@ pub(crate) struct ProfileArgs {
     /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,…, of another run with run:ID or campaign:NAME
     /// [default: the latest trial]
     #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
-    what: Vec<Selector>,
+    selectors: Vec<Selector>,
 
     /// Show where threads of one profile waited instead: time without a CPU, of trials whose [profile] has off_cpu
     #[arg(long)]
@@ -52,7 +52,7 @@ pub(crate) struct ProfileArgs {
 
     /// Run a trial of this cell, store it, and show its profile: FACTOR=LEVEL,… as in campaigns (at least server, workload and
     /// clients; other factors have their defaults)
-    #[arg(long, value_name = "CELL", conflicts_with_all = ["what", "run", "campaign"])]
+    #[arg(long, value_name = "CELL", conflicts_with_all = ["selectors", "run", "campaign"])]
     measure: Option<String>,
 
     /// With --measure: override a key of the campaign by its dotted name [example: --set profile.hz=299]
@@ -125,25 +125,31 @@ impl ProfileArgs {
     }
 
     fn show(&self, store: &Store, run: &RunSelection, groups: &Groups) -> anyhow::Result<()> {
-        if self.off_cpu && self.what.len() > 1 {
+        if self.off_cpu && self.selectors.len() > 1 {
             return Err(Usage("error: --off-cpu shows one profile, and two are named".to_owned()).into());
         }
-        let usual = Selector::default();
-        let what = if self.what.is_empty() { std::slice::from_ref(&usual) } else { &self.what };
-        let found = what.iter().map(|what| self.profile(store, run, what)).collect::<Result<Vec<_>, _>>()?;
-        match found.as_slice() {
+        let latest = [Selector::default()];
+        let selectors = if self.selectors.is_empty() { &latest } else { self.selectors.as_slice() };
+        let profiles: Vec<Profile> =
+            selectors.iter().map(|selector| self.profile(store, run, selector)).collect::<Result<_, _>>()?;
+        match profiles.as_slice() {
             [first, second, ..] => self.difference(first, second, groups),
             [only] => self.one(only, groups),
             [] => Ok(()),
         }
     }
 
-    fn profile(&self, store: &Store, run: &RunSelection, what: &Selector) -> Result<Profile, ProfileError> {
+    fn profile(
+        &self,
+        store: &Store,
+        run: &RunSelection,
+        selector: &Selector,
+    ) -> Result<Profile, ProfileError> {
         let kind = if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu };
-        let found = profile(store, run, what, kind)?;
+        let profile = profile(store, run, selector, kind)?;
         match &self.role {
-            Some(role) => found.only(role),
-            None => Ok(found),
+            Some(role) => profile.only(role),
+            None => Ok(profile),
         }
     }
 

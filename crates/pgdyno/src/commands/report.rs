@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use analysis::history::git_order;
 use analysis::overview::view::View;
 use clap::Args;
 use report::ReportFile;
 use store::Store;
 
 use crate::exit::Exit;
-use crate::git;
 use crate::output::{FormatArg, note, print};
 use crate::store_arg::{RunArg, StoreArg};
 
@@ -53,8 +53,7 @@ impl ReportArgs {
             print(&report::tables(&view, self.format.get()))?;
             return Ok(Exit::Ok);
         };
-        let in_order = |repository: &Path, refs: &[String]| git::in_order(store.root(), repository, refs);
-        let file = report::file(&store, &view, &in_order, report::MAX_DETAIL_BYTES)?;
+        let file = report::file(&store, &view, &git_order(&store), report::MAX_DETAIL_BYTES)?;
         if path == Path::new("-") {
             print(&file.html)?;
         } else {

@@ -3,15 +3,15 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use analysis::history::git_order;
 use anyhow::Context;
 use clap::Args;
 use report::serve::{Guard, Token, serve, site};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::git;
 use crate::output::{note, print};
 use crate::store_arg::StoreArg;
 
@@ -52,30 +52,31 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let store = Store::existing(&self.store.root())?;
-        let chosen = self.token()?;
+        let token = self.token()?;
         let listener = TcpListener::bind(self.listen).map_err(|error| self.not_bound(&error))?;
         let address = listener.local_addr().context("could not determine the address")?;
-        let generated = match &chosen {
-            None if !address.ip().is_loopback() => Some(random_token()?),
+        let generated = match &token {
+            None if !address.ip().is_loopback() => {
+                Some(Token::random().context("could not generate a token")?)
+            }
             _ => None,
         };
         let query = generated.as_ref().map(|token| format!("?token={}", token.text())).unwrap_or_default();
         print(&format!("http://{}/{query}\n", authority(address)))?;
         note(&format!("showing {}; Ctrl-C stops it\n", store.root().display()));
-        if chosen.is_some() {
+        if token.is_some() {
             note("visitors need the token: http://…/?token=TOKEN, or `Authorization: Bearer TOKEN`\n");
         }
-        let root = store.root().to_owned();
-        let in_order = move |repository: &Path, refs: &[String]| git::in_order(&root, repository, refs);
-        let site = site(store, Guard::new(address, chosen.or(generated)), Box::new(in_order))?;
+        let git = Box::new(git_order(&store));
+        let site = site(store, Guard::new(address, token.or(generated)), git)?;
         serve(listener, site).context("could not serve")?;
         Ok(Exit::Ok)
     }
 
     /// The token of the user.
     fn token(&self) -> anyhow::Result<Option<Token>> {
-        let of_environment = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
-        let (text, from) = match (&self.token_file, of_environment) {
+        let from_environment = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+        let (text, origin) = match (&self.token_file, from_environment) {
             (Some(path), _) => {
                 let text = fs::read_to_string(path).map_err(|error| {
                     Usage(format!("error: the token file {} can't be read: {error}", path.display()))
@@ -86,7 +87,7 @@ impl ServeArgs {
             (None, None) => return Ok(None),
         };
         let token = Token::new(text.trim());
-        token.map(Some).map_err(|error| Usage(format!("error: {from} has no token: {error}")).into())
+        token.map(Some).map_err(|error| Usage(format!("error: {origin} has no token: {error}")).into())
     }
 
     fn not_bound(&self, error: &std::io::Error) -> anyhow::Error {
@@ -103,15 +104,6 @@ impl ServeArgs {
         };
         anyhow::anyhow!("could not listen on {}: {error}; {advice}", self.listen)
     }
-}
-
-/// A random token of 128 bits.
-fn random_token() -> anyhow::Result<Token> {
-    let mut bits = [0; 16];
-    rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())
-        .context("could not get random numbers for a token")?;
-    let text: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Token::new(&text)?)
 }
 
 /// The address for a URL; the host name stands for all addresses of this machine.

@@ -1,5 +1,6 @@
 //! Who may see what: reading only, by a name that is this server's or with its token, and never from another site.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -43,6 +44,16 @@ impl Token {
     pub fn new(text: &str) -> Result<Self, BadToken> {
         let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
         (is_plain && text.len() >= LEAST).then(|| Self(text.to_owned())).ok_or(BadToken)
+    }
+
+    /// A random token of 128 bits.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn random() -> io::Result<Self> {
+        let mut bits = [0; 16];
+        rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())?;
+        Ok(Self(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     /// As it was written.

@@ -37,8 +37,8 @@ pub enum RebootError {
 }
 
 impl RebootError {
-    /// Whether the campaign asks for something that this machine can't do; nothing was changed.
+    /// Whether the campaign can't be run as requested; the machine is as it was found.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoKernel { .. } | Self::Unsupported(_))
+        matches!(self, Self::NoKernel { .. } | Self::Unsupported(_) | Self::Run(RunError::Confounded { .. }))
     }
 }

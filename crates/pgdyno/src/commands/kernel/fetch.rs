@@ -1,0 +1,57 @@
+//! `pgdyno kernel fetch`: fetches kernels.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::Args;
+use host::Cache;
+use machine::Fetched;
+
+use crate::exit::Exit;
+use crate::output::print;
+use crate::progress::PreparationProgress;
+
+/// Fetch the newest kernels
+///
+/// Asks apt for the newest kernel of each label, which then stands for it; older kernels stay until they are removed. Without
+/// apt, fetched kernels are used. Paths are only checked: such kernels are used in place. An interrupted fetch leaves
+/// nothing behind, and several may run at once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        pgdyno kernel fetch 6.1 6.12\n  \
+                        pgdyno kernel fetch linux-image-cloud-amd64\n  \
+                        apt-get update && pgdyno kernel fetch 6.12\n\n\
+                        Exit codes: 0 all are fetched, 1 one could not be fetched, 2 there is no such kernel.")]
+pub(super) struct FetchArgs {
+    /// Version, Debian package, glob of packages, or path
+    #[arg(value_name = "LABEL", required = true)]
+    labels: Vec<String>,
+}
+
+impl FetchArgs {
+    pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
+        let here = std::env::current_dir().context("could not find the working directory")?;
+        let bar = PreparationProgress::new();
+        for label in &self.labels {
+            let fetched = machine::fetch_kernel(cache, label, &here, &bar)?;
+            bar.clear();
+            print(&outcome(label, &fetched))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// The kernel that a label stands for, and the one before.
+fn outcome(label: &str, fetched: &Fetched) -> String {
+    let Fetched { kernel, before } = fetched;
+    if label.contains('/') {
+        return format!(
+            "{label} is Linux {}, and is used where it is: {}\n",
+            kernel.release,
+            kernel.image.display()
+        );
+    }
+    let before = before.as_ref().map(|before| format!(", and no longer for {before}")).unwrap_or_default();
+    let place = kernel.image.parent().unwrap_or_else(|| Path::new("/")).display();
+    format!("{label} stands for Linux {} ({}){before}; it is in {place}\n", kernel.release, kernel.origin)
+}

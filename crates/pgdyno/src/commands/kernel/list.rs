@@ -1,0 +1,33 @@
+//! `pgdyno kernel list`: fetched kernels.
+
+use clap::Args;
+use host::Cache;
+use plaintext::table::Format;
+use report::kernels::List;
+
+use crate::exit::Exit;
+use crate::output::{FormatArg, print, print_json};
+
+/// List fetched kernels: labels, release, package, size
+///
+/// A label is the name in a campaign or in `pgdyno kernel fetch`; it stands for the same kernel until it is fetched again.
+/// Sizes are of the files, in units of 1000.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        pgdyno kernel list\n  \
+                        pgdyno kernel list --format json | jq -r '.kernels[] | .release'")]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+impl ListArgs {
+    pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
+        let document = List::read(cache)?;
+        match self.format.get() {
+            Format::Json => print_json(&document)?,
+            format => print(&document.table().render(format))?,
+        }
+        Ok(Exit::Ok)
+    }
+}

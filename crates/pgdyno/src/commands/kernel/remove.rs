@@ -1,0 +1,38 @@
+//! `pgdyno kernel remove`: removes fetched kernels.
+
+use clap::Args;
+use host::Cache;
+use report::kernels::size;
+
+use crate::exit::Exit;
+use crate::output::print;
+
+/// Remove fetched kernels
+///
+/// By a label or a package's name; all labels of a removed kernel are removed, too. Kernels in use are not removed. Trials
+/// are in the store and are not touched.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        pgdyno kernel remove 6.1\n  \
+                        pgdyno kernel remove linux-image-6.12.9-cloud-amd64\n\n\
+                        Exit codes: 0 removed, 1 one is in use or could not be removed, 2 there is no such kernel.")]
+pub(super) struct RemoveArgs {
+    /// Labels or packages
+    #[arg(value_name = "LABEL", required = true)]
+    labels: Vec<String>,
+}
+
+impl RemoveArgs {
+    pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
+        for label in &self.labels {
+            for removed in machine::remove_kernel(cache, label)? {
+                let labels = match &removed.labels[..] {
+                    [] => String::new(),
+                    labels => format!(", which {} stood for", labels.join(", ")),
+                };
+                print(&format!("removed {}{labels} ({})\n", removed.kernel.origin, size(removed.bytes)))?;
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
