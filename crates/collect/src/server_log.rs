@@ -36,7 +36,7 @@ pub fn events(text: &str) -> ServerLog {
                 let sqlstate = entry.sqlstate;
                 log.events.extend(kind::event(&entry).and_then(|event| repeated.keep(event, sqlstate)));
             }
-            Line::Foreign => log.unparsed = log.unparsed.saturating_add(1),
+            Line::Unparsed => log.unparsed = log.unparsed.saturating_add(1),
         }
     }
     log.events.extend(repeated.rest());

@@ -431,17 +431,17 @@ mod tests {
         let from = (cell("17", "6.1", "1GB"), &old);
 
         let kernels = (cell("17", "6.12", "1GB"), &new);
-        let told = ["kernel_command_line", "sysctl.vm.swappiness"];
+        let changed = ["kernel_command_line", "sysctl.vm.swappiness"];
         let explained = ["cpu.vulnerabilities.its", "kernel", "kernel.modules", "kernel.scheduler"];
         let found = undeclared(from, kernels);
-        assert_eq!(whats(&found), [&told[..], &["virtual_machine.memory_bytes"]].concat());
+        assert_eq!(whats(&found), [&changed[..], &["virtual_machine.memory_bytes"]].concat());
         assert_eq!((found[0].before.as_str(), found[0].after.as_str()), ("", "mitigations=off"));
         assert_eq!(whats(&of_kernel(from, kernels)), explained);
         assert_eq!(of_kernel(from, kernels)[2].after, "xor");
-        assert_eq!(whats(&undeclared(from, (cell("17", "6.12", "2GB"), &new))), told);
+        assert_eq!(whats(&undeclared(from, (cell("17", "6.12", "2GB"), &new))), changed);
 
         let servers = (cell("18", "6.1", "1GB"), &new);
-        let mut all = [&explained[..], &told, &["virtual_machine.memory_bytes"]].concat();
+        let mut all = [&explained[..], &changed, &["virtual_machine.memory_bytes"]].concat();
         all.sort_unstable();
         assert_eq!(whats(&undeclared(from, servers)), all);
         assert_eq!(of_kernel(from, servers), []);

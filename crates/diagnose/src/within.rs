@@ -193,30 +193,43 @@ mod tests {
 
     #[test]
     fn a_steady_window_has_a_mean_that_is_sure_and_no_stalls() {
-        let of = within_run(&load(30, 300, wobbling), latencies);
-        assert_eq!((of.seconds, of.stationary, of.stalls.as_deref()), (300, Some(true), Some(&[][..])));
-        let (mean, (low, high)) = (of.tps_mean.unwrap(), of.tps_interval.unwrap());
-        assert!(low < mean && mean < high && (1045.0..1055.0).contains(&mean) && high - low < 20.0, "{of:?}");
-        assert!(of.warmup_cut_us.unwrap() < 30_000_000);
-        assert_eq!(of.percentiles.len(), 5);
-        assert_eq!(of.percentiles[0].value_us, 1490.0);
-        assert_eq!(of.percentiles[0].interval_us, Some((1490.0, 1490.0)), "all seconds are alike");
-        assert!(of.missing.is_empty(), "{of:?}");
+        let statistics = within_run(&load(30, 300, wobbling), latencies);
+        assert_eq!(
+            (statistics.seconds, statistics.stationary, statistics.stalls.as_deref()),
+            (300, Some(true), Some(&[][..]))
+        );
+        let (mean, (low, high)) = (statistics.tps_mean.unwrap(), statistics.tps_interval.unwrap());
+        assert!(
+            low < mean && mean < high && (1045.0..1055.0).contains(&mean) && high - low < 20.0,
+            "{statistics:?}"
+        );
+        assert!(statistics.warmup_cut_us.unwrap() < 30_000_000);
+        assert_eq!(statistics.percentiles.len(), 5);
+        assert_eq!(statistics.percentiles[0].value_us, 1490.0);
+        assert_eq!(statistics.percentiles[0].interval_us, Some((1490.0, 1490.0)), "all seconds are alike");
+        assert!(statistics.missing.is_empty(), "{statistics:?}");
     }
 
     #[test]
     fn a_window_that_goes_up_and_down_in_turn_is_worth_its_seconds() {
-        let of = within_run(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
-        assert_eq!(of.effective_seconds, Some(60.0));
-        assert!(of.tps_interval.is_some() && !of.missing.contains_key("tps_interval"), "{of:?}");
+        let statistics =
+            within_run(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
+        assert_eq!(statistics.effective_seconds, Some(60.0));
+        assert!(
+            statistics.tps_interval.is_some() && !statistics.missing.contains_key("tps_interval"),
+            "{statistics:?}"
+        );
     }
 
     #[test]
     fn a_drifting_window_is_called_so_and_its_mean_has_no_interval() {
-        let of = within_run(&load(0, 300, |second| 1000 + second), latencies);
-        assert_eq!((of.stationary, of.tps_interval), (Some(false), None));
-        assert!(of.drift_share.unwrap() > 0.2 && of.trend_p.unwrap() < 0.01);
-        assert!(of.missing["tps_interval"].starts_with("NON-STATIONARY: throughput drifted by +2"), "{of:?}");
+        let statistics = within_run(&load(0, 300, |second| 1000 + second), latencies);
+        assert_eq!((statistics.stationary, statistics.tps_interval), (Some(false), None));
+        assert!(statistics.drift_share.unwrap() > 0.2 && statistics.trend_p.unwrap() < 0.01);
+        assert!(
+            statistics.missing["tps_interval"].starts_with("NON-STATIONARY: throughput drifted by +2"),
+            "{statistics:?}"
+        );
     }
 
     #[test]
@@ -231,16 +244,16 @@ mod tests {
     #[test]
     fn stalls_have_their_place_in_the_load() {
         let stalled = |second| if (40..43).contains(&second) { 1 } else { 1000 };
-        let of = within_run(&load(10, 60, stalled), latencies);
+        let statistics = within_run(&load(10, 60, stalled), latencies);
         let stall = Stall { start_us: 40_000_000, length_us: 3_000_000, usual_tps: 1000.0 };
-        assert_eq!(of.stalls, Some(vec![stall]));
+        assert_eq!(statistics.stalls, Some(vec![stall]));
     }
 
     #[test]
     fn what_a_short_window_can_not_tell_is_none_and_said() {
         let missing = |seconds: u64| {
-            let of = within_run(&load(0, seconds, wobbling), latencies);
-            let names: Vec<String> = of.missing.keys().cloned().collect();
+            let statistics = within_run(&load(0, seconds, wobbling), latencies);
+            let names: Vec<String> = statistics.missing.keys().cloned().collect();
             names.join(" ")
         };
         assert_eq!(missing(9), "percentiles.interval_us stalls stationary tps_interval warmup_cut_us");

@@ -2,7 +2,7 @@
 //!
 //! One round: wait, then do for each client to which something happened all that it can do without waiting again.
 //! `connecting` gets clients their sessions, `transaction` runs their scripts, `statement` has what goes to the server and
-//! comes back, `recovery` what is to be done about errors, `telling` what the observer is told.
+//! comes back, `recovery` what is to be done about errors, `messages` what the observer is sent.
 
 mod connecting;
 mod messages;
@@ -199,8 +199,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
         self.io.set_timer(deadline_ns)?;
         while self.clients.iter().any(|client| client.state == State::Leaving) {
             self.io.wait(false)?;
-            while let Some(happening) = self.io.next()? {
-                match happening {
+            while let Some(event) = self.io.next()? {
+                match event {
                     IoEvent::Received { chunk, .. } => self.io.recycle(chunk),
                     IoEvent::Closed { number, .. } => {
                         self.io.close(number);
@@ -219,8 +219,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
     /// Handles what the last wait brought at `woken_ns`, and whatever else has come due.
     fn handle(&mut self, woken_ns: u64) -> Result<(), LoadError> {
         let mut woken = false;
-        while let Some(happening) = self.io.next()? {
-            match happening {
+        while let Some(event) = self.io.next()? {
+            match event {
                 IoEvent::Received { number, chunk } => {
                     self.received(number, &chunk, woken_ns)?;
                     self.io.recycle(chunk);
@@ -312,7 +312,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 return Ok(());
             }
             let taken = client.reader.next(&self.io.bytes(chunk)[from..]);
-            from += self.told(at, taken, woken_ns)?;
+            from += self.handle_event(at, taken, woken_ns)?;
         }
         Ok(())
     }
@@ -345,20 +345,20 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 return Ok(());
             }
             let taken = client.reader.next(&plain[from..]);
-            from += self.told(at, taken, woken_ns)?;
+            from += self.handle_event(at, taken, woken_ns)?;
         }
         Ok(())
     }
 
-    /// Does what a client's reader has come upon. Returns how many bytes it took.
+    /// Handles the next event of a client's reader. Returns how many bytes it took.
     #[inline]
-    fn told(
+    fn handle_event(
         &mut self,
         at: usize,
         taken: Result<(usize, Option<wire::Event>), wire::ProtocolError>,
         woken_ns: u64,
     ) -> Result<usize, LoadError> {
-        let (taken, told) = match taken {
+        let (taken, event) = match taken {
             Ok(taken) => taken,
             Err(error) => {
                 self.lost(at, &error.to_string())?;
@@ -368,12 +368,12 @@ impl<'a, I: Io> EventLoop<'a, I> {
         if self.load.verbosity.notices {
             self.tell_notices(at);
         }
-        match told {
+        match event {
             Some(wire::Event::Ready(answer)) => self.answered(at, &answer, woken_ns)?,
             Some(wire::Event::Copy(_)) => {
                 self.abort(at, None, "COPY is not supported in pgbench, aborting".to_owned())?;
             }
-            // Told in pipelines only, and not asked for.
+            // Reported in pipelines only, if asked for.
             Some(wire::Event::Result { .. } | wire::Event::Failed) | None => {}
         }
         Ok(taken)

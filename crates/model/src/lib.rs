@@ -3,7 +3,7 @@
 //! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
 //! [`spec`] (the TOML as written) → [`plan`] ([`cell`]s and trials, laid out by the [`factor`]s) → [`message`] (what runner
 //! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
-//! the [`metrics`] that were read background the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
+//! the [`metrics`] that were collected during the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
 //! and the [`statistics`] of the run itself. [`machine`] is what a kernel runs on, [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
 //! [`acceptance`] what somebody made of a shift, [`version`] a version of PostgreSQL.
 

@@ -56,7 +56,7 @@ pub enum SessionKind {
 }
 
 impl SessionKind {
-    /// Its name in bundles: `load`, `background`, `other`, or the server's own.
+    /// Its name in bundles: `load`, `beside`, `other`, or the server's own.
     pub fn name(&self) -> &str {
         match self {
             Self::Load => "load",

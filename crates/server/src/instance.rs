@@ -1,4 +1,5 @@
-//! Instances: servers that users start and stop by name. They outlive the command that started them, and keep their data until they are removed.
+//! Instances: servers that users start and stop by name. They outlive the command that started them, and keep their data
+//! until they are removed.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -7,7 +7,7 @@ use crate::Sample;
 /// A second with less than this share of what is usual is a stall.
 const SHARE: f64 = 0.2;
 /// What is usual is the median of this many seconds before that were no stalls.
-const USUAL: usize = 60;
+const BASELINE_SECONDS: usize = 60;
 /// The fewest seconds that say what is usual.
 const LEAST_SECONDS: usize = 10;
 
@@ -34,7 +34,7 @@ pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
         return None;
     }
     let at_first = Sample::new(first.iter().copied())?.median();
-    let mut usual: VecDeque<f64> = VecDeque::with_capacity(USUAL);
+    let mut usual: VecDeque<f64> = VecDeque::with_capacity(BASELINE_SECONDS);
     let mut stalls: Vec<Stall> = Vec::new();
     for (second, &value) in seconds.iter().enumerate() {
         let median = match usual.len() {
@@ -48,7 +48,7 @@ pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
             }
             continue;
         }
-        if usual.len() == USUAL {
+        if usual.len() == BASELINE_SECONDS {
             usual.pop_front();
         }
         usual.push_back(value);

@@ -55,7 +55,7 @@ enum Stage {
     /// Start-up sent.
     Asked,
     /// Password sent.
-    Told,
+    Answered,
     /// First SCRAM message sent.
     ScramBegun(Box<Scram>),
     /// Proof sent; the server owes its own.
@@ -159,17 +159,17 @@ impl Login {
     fn authenticate(&mut self, request: u32, body: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
         self.check_method(request)?;
         self.stage = match (mem::replace(&mut self.stage, Stage::Asked), request) {
-            (Stage::Asked | Stage::Told | Stage::ScramVerified, 0) => Stage::Authenticated,
+            (Stage::Asked | Stage::Answered | Stage::ScramVerified, 0) => Stage::Authenticated,
             (Stage::Asked, 3) => {
                 encode::password(self.password()?, out);
-                Stage::Told
+                Stage::Answered
             }
             (Stage::Asked, 5) => {
                 let salt = <[u8; 4]>::try_from(body).map_err(|_| malformed())?;
                 let user = self.identity.user.as_bytes();
                 let hash = md5_hash(user, self.password()?.as_bytes(), salt);
                 encode::password(&hash, out);
-                Stage::Told
+                Stage::Answered
             }
             (Stage::Asked, 10) => {
                 let binding = self.binding(body)?;
@@ -199,7 +199,7 @@ impl Login {
     fn check_method(&self, request: u32) -> Result<(), LoginError> {
         let required = &self.identity.require_auth;
         let refused = |method| Err(LoginError::AuthNotAllowed { required: required.text.clone(), method });
-        let is_finished = matches!(self.stage, Stage::Told | Stage::ScramVerified);
+        let is_finished = matches!(self.stage, Stage::Answered | Stage::ScramVerified);
         match request {
             0 if !is_finished && !required.none => return refused(AuthMethod::None),
             3 if !required.password => return refused(AuthMethod::Password),

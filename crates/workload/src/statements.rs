@@ -56,8 +56,8 @@ pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
     for (custom, scale) in customs {
         for texts in [&custom.setup, &custom.teardown] {
             computed(texts, &custom.parameters, scale).map_err(|why| {
-                let of = format!("the workload \"{}\" at scale {scale}", custom.name);
-                WorkloadError::Script(format!("error: {of}: {why}"))
+                let place = format!("the workload \"{}\" at scale {scale}", custom.name);
+                WorkloadError::Script(format!("error: {place}: {why}"))
             })?;
         }
     }

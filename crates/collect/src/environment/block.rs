@@ -80,7 +80,7 @@ fn whole(root: &Root, name: &str) -> String {
 
 fn device(root: &Root, name: String) -> BlockDevice {
     const QUEUE: [&str; 5] = ["nr_requests", "read_ahead_kb", "rotational", "wbt_lat_usec", "write_cache"];
-    let of = |file: &str| root.line(&format!("sys/block/{name}/{file}"));
+    let read = |file: &str| root.line(&format!("sys/block/{name}/{file}"));
     let mut facts: BTreeMap<String, String> = BTreeMap::new();
     let mut put = |fact: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -88,13 +88,13 @@ fn device(root: &Root, name: String) -> BlockDevice {
         }
     };
     for fact in QUEUE {
-        put(fact, of(&format!("queue/{fact}")));
+        put(fact, read(&format!("queue/{fact}")));
     }
     // Devices without a choice say `none`.
-    put("scheduler", of("queue/scheduler").map(|choices| chosen(&choices).unwrap_or(choices)));
-    put("model", of("device/model"));
+    put("scheduler", read("queue/scheduler").map(|choices| chosen(&choices).unwrap_or(choices)));
+    put("model", read("device/model"));
     // In sectors of 512 bytes, whatever those of the disk are.
-    let bytes = of("size").and_then(|size| size.parse::<u64>().ok()?.checked_mul(512));
+    let bytes = read("size").and_then(|size| size.parse::<u64>().ok()?.checked_mul(512));
     put("size_bytes", bytes.map(|bytes| bytes.to_string()));
     BlockDevice { name, facts }
 }

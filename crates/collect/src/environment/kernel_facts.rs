@@ -61,7 +61,7 @@ fn preemption(root: &Root, config: Option<&Found>) -> Option<String> {
     }
     let version = root.line("proc/version")?;
     let has = |word: &str| version.split_ascii_whitespace().any(|other| other == word);
-    let told = || {
+    let mode = || {
         let line = root.line("proc/cmdline")?;
         line.split_ascii_whitespace().find_map(|word| word.strip_prefix("preempt=")).map(str::to_owned)
     };
@@ -78,6 +78,6 @@ fn preemption(root: &Root, config: Option<&Found>) -> Option<String> {
     if has("PREEMPT_RT") || has("RT") {
         return Some("rt".to_owned());
     }
-    let told = if has("PREEMPT_DYNAMIC") { told() } else { None };
-    told.or_else(built).or_else(|| has("PREEMPT").then(|| "full".to_owned()))
+    let mode = if has("PREEMPT_DYNAMIC") { mode() } else { None };
+    mode.or_else(built).or_else(|| has("PREEMPT").then(|| "full".to_owned()))
 }

@@ -53,12 +53,12 @@ impl Cpu {
             text.lines().map_while(|line| line.split(' ').next().filter(|name| name.starts_with("cpu")));
         let us_per_tick = 1e6 / self.system.ticks_per_second as f64;
         for (name, time) in names.zip(iter::once(&stats.total).chain(&stats.cpu_time)) {
-            let of = if name == "cpu" { "all" } else { name };
-            let highest = match self.highest.get_mut(of) {
+            let label = if name == "cpu" { "all" } else { name };
+            let highest = match self.highest.get_mut(label) {
                 Some(highest) => highest,
-                None => self.highest.entry(of.to_owned()).or_default(),
+                None => self.highest.entry(label.to_owned()).or_default(),
             };
-            tell(time, of, us_per_tick, highest, into);
+            tell(time, label, us_per_tick, highest, into);
         }
         into.add(metric!("sched.context_switches"), None, stats.ctxt as f64);
         into.add(metric!("sched.forks"), None, stats.processes as f64);
@@ -89,7 +89,7 @@ impl Cpu {
     }
 }
 
-fn tell(time: &CpuTime, of: &str, us_per_tick: f64, highest: &mut [u64; 2], into: &mut Reading) {
+fn tell(time: &CpuTime, label: &str, us_per_tick: f64, highest: &mut [u64; 2], into: &mut Reading) {
     // These two can fall (proc(5)); a counter that falls would look as if it had been reset.
     highest[0] = highest[0].max(time.idle);
     highest[1] = highest[1].max(time.iowait.unwrap_or_default());
@@ -106,7 +106,7 @@ fn tell(time: &CpuTime, of: &str, us_per_tick: f64, highest: &mut [u64; 2], into
     ];
     for (metric, ticks) in states {
         if let Some(ticks) = ticks {
-            into.add(metric, Some(of), ticks as f64 * us_per_tick);
+            into.add(metric, Some(label), ticks as f64 * us_per_tick);
         }
     }
 }

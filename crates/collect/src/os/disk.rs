@@ -25,26 +25,26 @@ pub(super) struct Disks {
     /// Devices of any kind that hold the data: these are told in any case.
     of_data: Vec<String>,
     /// Whether a device is told.
-    told: HashMap<String, bool>,
+    reported: HashMap<String, bool>,
 }
 
 impl Disks {
     pub(super) fn new(root: &Root, of_data: Vec<String>) -> Self {
         let stats = KernelFile::open(root, "proc/diskstats");
-        Self { root: root.clone(), stats, of_data, told: HashMap::new() }
+        Self { root: root.clone(), stats, of_data, reported: HashMap::new() }
     }
 
     pub(super) fn read(&mut self, into: &mut Reading) -> Option<()> {
         let DiskStats(disks) = DiskStats::from_buf_read(self.stats.as_mut()?.text()?.as_bytes()).ok()?;
         for disk in &disks {
-            let is_told = match self.told.get(&disk.name) {
-                Some(&told) => told,
+            let is_reported = match self.reported.get(&disk.name) {
+                Some(&is_reported) => is_reported,
                 None => {
-                    let told = self.of_data.contains(&disk.name) || is_disk(&self.root, &disk.name);
-                    *self.told.entry(disk.name.clone()).or_insert(told)
+                    let is_reported = self.of_data.contains(&disk.name) || is_disk(&self.root, &disk.name);
+                    *self.reported.entry(disk.name.clone()).or_insert(is_reported)
                 }
             };
-            if !is_told {
+            if !is_reported {
                 continue;
             }
             let of = Some(disk.name.as_str());

@@ -56,12 +56,12 @@ fn monitors(root: &Root) -> Vec<(String, KernelFile)> {
             let name = root.line(&format!("{directory}/name")).unwrap_or_else(|| chip.clone());
             let label =
                 root.line(&format!("{directory}/{sensor}_label")).unwrap_or_else(|| sensor.to_owned());
-            let mut of = format!("{name} {label}");
+            let mut label = format!("{name} {label}");
             // Two processors have chips of one name.
-            if found.iter().any(|(other, _)| *other == of) {
-                of = format!("{of} ({chip})");
+            if found.iter().any(|(other, _)| *other == label) {
+                label = format!("{label} ({chip})");
             }
-            found.extend(KernelFile::open(root, &format!("{directory}/{file}")).map(|file| (of, file)));
+            found.extend(KernelFile::open(root, &format!("{directory}/{file}")).map(|file| (label, file)));
         }
     }
     found

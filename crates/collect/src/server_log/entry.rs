@@ -20,7 +20,7 @@ pub(super) enum Line<'a> {
     /// Something the server said.
     Entry(Entry<'a>),
     /// A line that is not in the form of our servers.
-    Foreign,
+    Unparsed,
 }
 
 /// One thing that a server said.
@@ -51,7 +51,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let text = texts.next()?;
         // A part whose entry is not there: the log begins in the middle of one.
         let Some(mut entry) = text.and_then(head).filter(|entry| !PARTS.contains(&entry.severity)) else {
-            return Some(Line::Foreign);
+            return Some(Line::Unparsed);
         };
         while let Some(part) = texts.peek().copied().flatten().and_then(head) {
             match part.severity {
@@ -138,7 +138,7 @@ mod tests {
     fn parts_without_their_entry_are_foreign() {
         let text = format!("\tend of one\n{PREFIX}<a> STATEMENT:  select 1\n\t+ 1\n{PREFIX}<b> LOG:  next\n");
         let all: Vec<_> = lines(&text).collect();
-        assert!(matches!(all[..], [Line::Foreign, Line::Foreign, Line::Entry(_)]), "{all:#?}");
+        assert!(matches!(all[..], [Line::Unparsed, Line::Unparsed, Line::Entry(_)]), "{all:#?}");
     }
 
     #[test]

@@ -22,10 +22,10 @@ const ENOUGH_CPUS: u32 = 4;
 fn processors(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
     let Some(cpus) = environment.cpus else { return unknown("how many there are is not known") };
-    let of = environment.cpu.threads.filter(|threads| *threads != cpus);
-    let of = of.map(|threads| format!(" of {threads}")).unwrap_or_default();
+    let total = environment.cpu.threads.filter(|threads| *threads != cpus);
+    let total = total.map(|threads| format!(" of {threads}")).unwrap_or_default();
     let model = environment.cpu_model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
-    let evidence = format!("{cpus}{of}{model}");
+    let evidence = format!("{cpus}{total}{model}");
     match cpus {
         1 => bad(evidence, "driver and server share it: run the driver on another machine"),
         cpus if cpus < ENOUGH_CPUS => {

@@ -23,8 +23,8 @@ fn out_of_memory(observed: &Observation) -> Option<Found> {
             invalid(format!("memory ran out: the kernel killed processes for it ({killed})")).so(ADVICE),
         );
     }
-    let said = observed.happened(0).find(|event| event.message.contains("out of memory"))?;
-    Some(invalid(format!("memory ran out: {}", said.message)).so(ADVICE))
+    let event = observed.happened(0).find(|event| event.message.contains("out of memory"))?;
+    Some(invalid(format!("memory ran out: {}", event.message)).so(ADVICE))
 }
 
 /// What a counter grew by from its first reading to its last.

@@ -97,7 +97,7 @@ mod tests {
             nameless: nameless.map(|(file, n)| (file.to_owned(), n)).into(),
             ..profile.clone()
         };
-        let said = reservations(&poor).join("\n");
+        let shown = reservations(&poor).join("\n");
         for part in [
             "perf_event_paranoid=1.",
             "perf_event_paranoid=-1.",
@@ -106,7 +106,7 @@ mod tests {
             "5.0% of the samples are in functions of postgres that have no name: it is stripped",
             "9.1% of the samples were lost",
         ] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(shown.contains(part), "{part}: {shown}");
         }
         let empty = Profiled { samples: 0, event: None, ..profile };
         assert!(reservations(&empty)[0].contains("no sample"));

@@ -206,8 +206,8 @@ impl Io for Epoll {
     fn next(&mut self) -> Result<Option<IoEvent>> {
         loop {
             if let Some((number, buffers_left)) = self.reading.take() {
-                if let Some(happening) = self.receive(number, buffers_left) {
-                    return Ok(Some(happening));
+                if let Some(event) = self.receive(number, buffers_left) {
+                    return Ok(Some(event));
                 }
                 continue;
             }

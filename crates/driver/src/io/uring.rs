@@ -66,7 +66,7 @@ enum Flight {
     /// The kernel's, until an answer shows that it has been received.
     Quiet,
     /// The kernel's, until it says that it has been sent.
-    Told,
+    Reported,
 }
 
 impl Uring {
@@ -145,7 +145,7 @@ impl Uring {
         if quiet {
             flags |= squeue::Flags::SKIP_SUCCESS;
         }
-        socket.flight = if quiet { Flight::Quiet } else { Flight::Told };
+        socket.flight = if quiet { Flight::Quiet } else { Flight::Reported };
         let (start, length) = (socket.outgoing.as_ptr(), socket.outgoing.len() as u32);
         let send = opcode::Send::new(Fixed(number as u32), start, length).flags(SEND_FLAGS).build();
         let send = send.flags(flags).user_data(tag(SEND, socket.generation, number));
@@ -155,7 +155,7 @@ impl Uring {
     /// A send is done, or has failed.
     fn sent(&mut self, number: usize, result: i32) -> Result<()> {
         let socket = &mut self.sockets[number];
-        if socket.flight != Flight::Told {
+        if socket.flight != Flight::Reported {
             // A quiet one has failed: the socket's end will be told.
             return Ok(());
         }
@@ -268,7 +268,7 @@ impl Io for Uring {
                 socket.outgoing.clear();
                 &mut socket.outgoing
             }
-            Flight::Quiet | Flight::Told => &mut socket.staged,
+            Flight::Quiet | Flight::Reported => &mut socket.staged,
         }
     }
 
@@ -332,8 +332,8 @@ impl Io for Uring {
                         if current {
                             self.sent(number, event.result())?;
                         }
-                    } else if let Some(happening) = self.received(number, &event, current)? {
-                        return Ok(Some(happening));
+                    } else if let Some(io_event) = self.received(number, &event, current)? {
+                        return Ok(Some(io_event));
                     }
                 }
             }

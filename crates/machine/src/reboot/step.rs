@@ -144,8 +144,8 @@ fn run(command: &[String]) -> Result<(), Error> {
     if output.status.success() {
         Ok(())
     } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(refuse(format!("{}: {}", output.status, said.trim())))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(refuse(format!("{}: {}", output.status, stderr.trim())))
     }
 }
 

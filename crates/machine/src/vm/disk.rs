@@ -33,8 +33,8 @@ pub fn image(from: &Path, bytes: u64, beside: &Path) -> Result<File, Error> {
         output => output.doing("make a disk for", from)?,
     };
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let why = io::Error::other(format!("{MKE2FS}: {} ({})", said.trim(), output.status));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let why = io::Error::other(format!("{MKE2FS}: {} ({})", stderr.trim(), output.status));
         return Ok(Err(why).doing("make a disk for", from)?);
     }
     Ok(file)

@@ -14,9 +14,9 @@ use host::Doing;
 
 /// The shared libraries that a program needs, by the paths under which the dynamic linker finds them here.
 pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, Error> {
-    let told = ldd(&[file])?;
-    match told.lines().find(|line| line.contains("not found")) {
-        None => Ok(paths(&told)),
+    let dependencies = ldd(&[file])?;
+    match dependencies.lines().find(|line| line.contains("not found")) {
+        None => Ok(paths(&dependencies)),
         Some(missing) => {
             let why = format!("a library is missing: {}", missing.trim());
             Ok(Err(io::Error::other(why)).doing("load", file)?)
@@ -40,13 +40,13 @@ fn ldd(files: &[&Path]) -> Result<String, Error> {
 
 /// Of lines such as `libm.so.6 => /lib/libm.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`; of several files, each is
 /// headed by `/path:`. A static program has none.
-fn paths(told: &str) -> BTreeSet<PathBuf> {
+fn paths(dependencies: &str) -> BTreeSet<PathBuf> {
     let path = |line: &str| {
         let right = line.split_once("=> ").map_or(line, |(_, right)| right).trim();
         let path = right.split_whitespace().next()?;
         (path.starts_with('/') && !path.ends_with(':')).then(|| PathBuf::from(path))
     };
-    told.lines().filter_map(path).collect()
+    dependencies.lines().filter_map(path).collect()
 }
 
 /// A program without what comes after its last segment: symbols and what debuggers read, which is most of it. A file that

@@ -156,7 +156,7 @@ impl Vm {
         mut hear: impl FnMut(Frame),
     ) -> Result<u8, VmError> {
         let mut when = BEFORE;
-        let mut heard = Instant::now();
+        let mut last_output = Instant::now();
         loop {
             if interrupted() {
                 return Err(VmError::Interrupted);
@@ -169,7 +169,7 @@ impl Vm {
             match self.frames.recv_timeout(LOOK_EVERY) {
                 Ok(Ok(Frame::Exit(code))) => return Ok(code),
                 Ok(Ok(frame)) => {
-                    heard = Instant::now();
+                    last_output = Instant::now();
                     when = "while it was at work";
                     hear(frame);
                 }
@@ -179,7 +179,7 @@ impl Vm {
                     return Err(self.ended(when, &error.to_string()));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(when, "")),
-                Err(RecvTimeoutError::Timeout) if heard.elapsed() > self.patience => {
+                Err(RecvTimeoutError::Timeout) if last_output.elapsed() > self.patience => {
                     let seconds = self.patience.as_secs();
                     return Err(VmError::Hung { when, seconds, console: self.console_tail() });
                 }
@@ -195,17 +195,17 @@ impl Vm {
             Ok(status) => format!("{PROGRAM}: {status}"),
             Err(error) => error.to_string(),
         };
-        let mut said = String::new();
+        let mut output = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             // Without it, the rest is said.
-            let _ = stderr.read_to_string(&mut said);
+            let _ = stderr.read_to_string(&mut output);
         }
-        let mut complaints = vec![said];
+        let mut complaints = vec![output];
         // What it says to the end of the emulator is no reason for that.
         if let Some(files) = &mut self.host_files
             && let Some(status) = files.failure()
         {
-            complaints.extend([format!("virtiofsd: {status}"), files.said()]);
+            complaints.extend([format!("virtiofsd: {status}"), files.stderr()]);
         }
         let complaints = joined(&complaints);
         let console = self.console_tail();

@@ -34,7 +34,7 @@ const OPTIONS_OF_QEMU: [&str; 2] = ["-o", "source=/,sandbox=chroot,log_level=err
 /// Who serves this machine's files. It ends when this is dropped, with the guest, and by the kernel when this process dies.
 pub(crate) struct HostFiles {
     child: Child,
-    said: File,
+    stderr: File,
 }
 
 impl HostFiles {
@@ -43,10 +43,10 @@ impl HostFiles {
         let is_root = geteuid().is_root();
         let (program, options) = installed(&PLACES, is_root)?;
         let (listener, socket) = connected()?;
-        let said = tempfile::tempfile()?;
+        let stderr = tempfile::tempfile()?;
         let mut command = Command::new(program);
         command.args(options).arg(format!("--fd={}", listener.as_raw_fd()));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone()?);
         keep_open(&mut command, listener);
         only_read(&mut command, (!is_root).then(|| (geteuid(), getegid())));
         let child = spawn(command, Signal::KILL).map_err(|error| {
@@ -55,7 +55,7 @@ impl HostFiles {
                  a mount namespace"
             ))
         })?;
-        Ok((Self { child, said }, socket))
+        Ok((Self { child, stderr }, socket))
     }
 
     /// How it failed, if it did.
@@ -64,11 +64,11 @@ impl HostFiles {
     }
 
     /// What it complained of.
-    pub(crate) fn said(&mut self) -> String {
-        let mut said = Vec::new();
+    pub(crate) fn stderr(&mut self) -> String {
+        let mut stderr = Vec::new();
         // Without it, the rest is said.
-        let _ = self.said.rewind().and_then(|()| self.said.read_to_end(&mut said));
-        String::from_utf8_lossy(&said).trim().to_owned()
+        let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut stderr));
+        String::from_utf8_lossy(&stderr).trim().to_owned()
     }
 }
 
@@ -192,9 +192,9 @@ mod tests {
             let own = (!geteuid().is_root()).then(|| (geteuid(), getegid()));
             only_read(&mut command, user.map(|id| (Uid::from_raw(id), Gid::from_raw(id))).or(own));
             let output = command.output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(String::from_utf8_lossy(&output.stdout), "old", "{user:?}: {said}");
-            assert!(said.contains("Read-only file system"), "{user:?}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "old", "{user:?}: {stderr}");
+            assert!(stderr.contains("Read-only file system"), "{user:?}: {stderr}");
             assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
         }
     }

@@ -5,9 +5,9 @@ use crate::units::Size;
 
 /// What a server that has no `shared_buffers` among its settings takes. Source: PostgreSQL manual, "Resource
 /// Consumption".
-const USUAL_SHARED_BUFFERS: Size = Size::from_bytes(128 << 20);
+const DEFAULT_SHARED_BUFFERS: Size = Size::from_bytes(128 << 20);
 /// What a server needs beside its shared buffers, about: its other shared memory and its processes.
-const BESIDE_BUFFERS_BYTES: u64 = 32 << 20;
+const OTHER_MEMORY_BYTES: u64 = 32 << 20;
 /// What each session needs of its own, about.
 const SESSION_BYTES: u64 = 2 << 20;
 
@@ -15,17 +15,17 @@ const SESSION_BYTES: u64 = 2 << 20;
 pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
     let limit = cell.memory.bytes()?;
     let buffers = match cell.settings.values.get("shared_buffers") {
-        None => USUAL_SHARED_BUFFERS,
+        None => DEFAULT_SHARED_BUFFERS,
         Some(value) => buffers_of(value)?,
     };
-    let background = BESIDE_BUFFERS_BYTES + SESSION_BYTES * u64::from(cell.clients);
-    (limit < buffers.bytes().saturating_add(background)).then(|| {
+    let others = OTHER_MEMORY_BYTES + SESSION_BYTES * u64::from(cell.clients);
+    (limit < buffers.bytes().saturating_add(others)).then(|| {
         format!(
             "memory {} may be too little for shared_buffers of {buffers} and the processes of {} clients (about {} more): \
              the kernel then kills the server; lower shared_buffers or raise the limit",
             cell.memory,
             cell.clients,
-            Size::from_bytes(background),
+            Size::from_bytes(others),
         )
     })
 }
@@ -42,7 +42,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::spec::Campaign;
 
-    fn told(memory: &str, buffers: &str) -> Option<String> {
+    fn warning(memory: &str, buffers: &str) -> Option<String> {
         let text = format!(
             "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\nmemory = ['{memory}']\n\
              settings = ['s']\n[settings.s]\n{buffers}\n"
@@ -52,12 +52,12 @@ mod tests {
 
     #[test]
     fn memory_below_the_buffers_and_what_is_beside_them_is_told() {
-        assert_eq!(told("none", ""), None);
-        assert_eq!(told("512MB", ""), None);
-        let text = told("128MB", "").unwrap();
+        assert_eq!(warning("none", ""), None);
+        assert_eq!(warning("512MB", ""), None);
+        let text = warning("128MB", "").unwrap();
         assert!(text.contains("128MB") && text.contains("4 clients (about 40MB more)"), "{text}");
-        assert_eq!(told("64MB", "shared_buffers = '16MB'"), None);
-        assert_eq!(told("64MB", "shared_buffers = 2048"), None, "16 MB in blocks");
-        assert!(told("1GB", "shared_buffers = '1GB'").is_some());
+        assert_eq!(warning("64MB", "shared_buffers = '16MB'"), None);
+        assert_eq!(warning("64MB", "shared_buffers = 2048"), None, "16 MB in blocks");
+        assert!(warning("1GB", "shared_buffers = '1GB'").is_some());
     }
 }

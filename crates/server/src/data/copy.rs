@@ -205,18 +205,18 @@ mod tests {
     use super::*;
 
     /// Counts steps, and wants to stop after some.
-    struct Told {
+    struct Recorder {
         steps: AtomicU64,
         stop_after: u64,
     }
 
-    impl Told {
+    impl Recorder {
         fn new(stop_after: u64) -> Self {
             Self { steps: AtomicU64::new(0), stop_after }
         }
     }
 
-    impl Progress for Told {
+    impl Progress for Recorder {
         fn step(&self, _: &str, done: u64, total: Option<u64>) {
             assert!(Some(done) <= total);
             self.steps.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn copy(from: &Path, to: &Path, stamps: &mut Stamps) -> Copied {
-        make_alike(from, to, &ServerUser::Ourselves, stamps, "copying", &Told::new(u64::MAX)).unwrap()
+        make_alike(from, to, &ServerUser::Ourselves, stamps, "copying", &Recorder::new(u64::MAX)).unwrap()
     }
 
     fn noise(bytes: usize) -> Vec<u8> {
@@ -308,7 +308,7 @@ mod tests {
         let mut stamps = Stamps::new();
         copy(&from, &to, &mut stamps);
         fs::write(to.join("table"), noise(1 << 20)).unwrap();
-        let stopping = Told::new(1);
+        let stopping = Recorder::new(1);
         let outcome = make_alike(&from, &to, &ServerUser::Ourselves, &mut stamps, "copying", &stopping);
         // Where blocks are shared there is nothing to interrupt.
         if !outcome.is_ok_and(|copied| copied.reflinked_bytes > 0) {

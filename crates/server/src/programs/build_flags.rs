@@ -38,8 +38,8 @@ impl BuildFlags {
             let mut command = Command::new(pg_config);
             command.arg(what).env_clear().env("LC_ALL", "C").stdin(Stdio::null());
             let output = command.output().ok().filter(|output| output.status.success())?;
-            let said = String::from_utf8(output.stdout).ok()?;
-            Some(said.trim().to_owned()).filter(|said| !said.is_empty())
+            let stdout = String::from_utf8(output.stdout).ok()?;
+            Some(stdout.trim().to_owned()).filter(|stdout| !stdout.is_empty())
         };
         Self { configure: ask("--configure"), cc: ask("--cc"), cflags: ask("--cflags") }
     }

@@ -140,7 +140,7 @@ pub struct Interval {
 /// A way in which sessions spent a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// `load`, `background`, `other`, or a process of the server.
+    /// `load`, `beside`, `other`, or a process of the server.
     pub session: String,
     /// `wait_event_type`; `CPU` where it was active and did not wait; its state where it was not active.
     #[serde(rename = "type")]

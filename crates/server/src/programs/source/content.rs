@@ -100,8 +100,8 @@ fn tree_of(repository: &Path, git_ref: &str) -> Result<String, Error> {
     git.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{git_ref}^{{tree}}"));
     let output = git.output().doing("run git in", repository)?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(refuse(repository, format!("git has no \"{git_ref}\" there: {}", said.trim())));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(refuse(repository, format!("git has no \"{git_ref}\" there: {}", stderr.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -136,8 +136,8 @@ fn files_of_work_tree(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let output = git.output().doing("run git in", directory)?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(refuse(directory, format!("git does not list its files: {}", said.trim())));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(refuse(directory, format!("git does not list its files: {}", stderr.trim())));
     }
     // A file with a merge conflict is listed several times; one that was deleted is listed, too.
     let names: BTreeSet<&[u8]> = output.stdout.split(|&byte| byte == 0).collect();

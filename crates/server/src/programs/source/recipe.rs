@@ -109,10 +109,10 @@ impl<'a> Recipe<'a> {
     /// same way: most of its time goes into asking.
     fn configure_with_answers(&self, how: &str) -> Result<(), Error> {
         let script = self.source.join("configure");
-        let mut of = Fingerprint::new();
-        of.add(how);
-        of.add_file(&script)?;
-        let kept = self.answers.join(of.finish());
+        let mut fingerprint = Fingerprint::new();
+        fingerprint.add(how);
+        fingerprint.add_file(&script)?;
+        let kept = self.answers.join(fingerprint.finish());
         let (own, site) = (self.build.with_file_name("answers"), self.build.with_file_name("config.site"));
         // As an argument, it would be told by the server's pg_config.
         fs::write(&site, format!("cache_file='{}'\n", own.display())).doing("write", &site)?;

@@ -61,8 +61,9 @@ pub(super) fn compiler_version(compiler: &str) -> Result<String, Error> {
         need(program)?;
     }
     let output = command(program).args(words).arg("--version").output();
-    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    match said.lines().next() {
+    let stdout =
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    match stdout.lines().next() {
         Some(line) => Ok(line.to_owned()),
         None => Err(Error::Tool { tool: program.to_owned(), package: package(program).to_owned() }),
     }
