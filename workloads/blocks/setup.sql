@@ -1,11 +1,11 @@
--- With a fill factor of 10, a row takes more than half of the space that may be filled: each row has its own block, with
--- room for its next versions. Rows are stored in random order of keys: the next key is in a distant block.
+-- A row takes more than half of the tenth of a block that may be filled, so that each has a block of its own, and
+-- room there for its next versions. Blocks are in no order of the keys: what is next by key is somewhere else.
 do $setup$
 declare
     rows bigint := :size / 8192;
 begin
     if :tables not between 1 and 20 then
-        raise exception 'the parameter tables is :tables, and may be 1 to 20: blocks are counted for 20 tables at most';
+        raise exception 'the parameter tables is :tables, and may be 1 to 20: of no more are blocks counted';
     end if;
     if rows < greatest(:work_unit, :update_unit) then
         raise exception 'a table of % blocks is smaller than a work unit: raise the parameter size', rows;
@@ -20,8 +20,8 @@ begin
 end
 $setup$;
 
--- One branch per table, so that plans are cached. Access is by the index, in key order: updates lock rows in
--- this order, so they cannot deadlock. From 15 on, a session reports its statistics at the end of each call.
+-- One branch a table, so that plans are made once. By the index, in the order of keys: who updates locks blocks in
+-- this order, and nobody waits in a circle. From 15 on a session reports what it did at the end of each call.
 do $setup$
 declare
     report text := case when current_setting('server_version_num')::int >= 150000

@@ -5,7 +5,7 @@ create table measurement (
     note    text not null
 );
 
--- One row every 10 ms, up to the time when the table is created.
+-- A row every 10 ms, up to the moment when the table is made.
 insert into measurement
 select statement_timestamp() - (:rows - n) * interval '10 ms', 1 + n % :devices, n, repeat('x', 40)
 from generate_series(1, :rows) n;

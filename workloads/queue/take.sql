@@ -1,4 +1,4 @@
 begin;
--- Deletes nothing if all jobs are locked or the queue is empty.
+-- None where all that are there are taken: then there is nothing to delete.
 delete from job where id = (select id from job order by id limit 1 for update skip locked);
 commit;

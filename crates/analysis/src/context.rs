@@ -43,7 +43,7 @@ pub fn contexts(store: &Store, trials: &[&Trial]) -> Result<BTreeMap<String, Tri
         if trial.profile.is_some() {
             let record = store.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;
             of_trial.profiles =
-                Kind::ALL.iter().filter_map(|kind| TrialProfile::of(&record, *kind)).collect();
+                Kind::ALL.iter().filter_map(|kind| TrialProfile::from_record(&record, *kind)).collect();
         }
         contexts.insert(trial.id.clone(), of_trial);
     }

@@ -154,18 +154,18 @@ fn outcome(ratio: f64) -> Outcome {
 }
 
 impl Shift {
-    fn of(event: Event) -> Self {
+    fn new(event: Event) -> Self {
         Self { outcome: outcome(event.ratio), event }
     }
 
     /// For each change point, the place of what it is accepted by.
     pub fn accepted(&self, history: &History) -> Vec<Option<usize>> {
-        let of = |(series, change): &(usize, ChangePoint)| {
+        let acceptance = |(series, change): &(usize, ChangePoint)| {
             let series = &history.series[*series];
             let place = series.changes.iter().position(|other| other == change)?;
             series.accepted[place]
         };
-        self.event.changes.iter().map(of).collect()
+        self.event.changes.iter().map(acceptance).collect()
     }
 }
 
@@ -206,7 +206,7 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
     let controls = controls(request, &all, &selected);
     let (read, collected) = read(store, request, selected.iter().chain(&controls).copied())?;
 
-    let keys = Keys::of(request.over, &selected);
+    let keys = Keys::new(request.over, &selected);
     let mut trials: Vec<(&Trial, String)> = Vec::new();
     let mut about = about(&selected);
     for trial in selected.iter().copied().filter(|trial| !is_control(request, trial)) {
@@ -255,7 +255,7 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
         steps,
         order,
         series,
-        shifts: stats::events(&changes).into_iter().map(Shift::of).collect(),
+        shifts: stats::events(&changes).into_iter().map(Shift::new).collect(),
         accepted: Vec::new(),
         gates: Vec::new(),
         newest: request.newest,
@@ -304,9 +304,9 @@ fn read<'a>(
             continue;
         }
         let of_trial = match (request.metric.needs_record(), asks_machine) {
-            (false, false) => Read { figure: request.metric.of_head(trial), kind: None, kernel: None },
+            (false, false) => Read { figure: request.metric.head_value(trial), kind: None, kernel: None },
             (false, true) => Read {
-                figure: request.metric.of_head(trial).filter(|_| is_usable(trial)),
+                figure: request.metric.head_value(trial).filter(|_| is_usable(trial)),
                 kind: None,
                 kernel: store.environment(&trial.id)?.kernel,
             },
@@ -316,7 +316,7 @@ fn read<'a>(
                 collected.sort_unstable();
                 collected.dedup();
                 Read {
-                    figure: request.metric.of(&record).filter(|_| is_usable(trial)),
+                    figure: request.metric.value(&record).filter(|_| is_usable(trial)),
                     kind: request.metric.kind(&record),
                     kernel: record.environment.kernel,
                 }

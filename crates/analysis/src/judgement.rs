@@ -65,7 +65,10 @@ pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
         .into_iter()
         .map(|comparison| Judged {
             p_holm: comparison.as_ref().and_then(p).and_then(|_| adjusted.next()),
-            outcome: comparison.as_ref().and_then(|_| verdicts.next()).map_or(Outcome::NoFigure, Outcome::of),
+            outcome: comparison
+                .as_ref()
+                .and_then(|_| verdicts.next())
+                .map_or(Outcome::NoFigure, Outcome::from_verdict),
             comparison,
         })
         .collect()
@@ -78,7 +81,7 @@ fn p(comparison: &Comparison) -> Option<f64> {
 }
 
 impl Outcome {
-    fn of(verdict: Verdict) -> Self {
+    fn from_verdict(verdict: Verdict) -> Self {
         let change = |direction, unstable| Self::Change { direction, unstable };
         match verdict {
             Verdict::Insufficient => Self::Insufficient,

@@ -26,7 +26,7 @@ pub fn in_words(levels: &[(Factor, String)]) -> String {
     let is_left_out = |factor: Factor, level: &str| {
         factor == Factor::Warmup || level == UNKNOWN || is_default(factor, level)
     };
-    let said: Vec<String> = levels
+    let shown: Vec<String> = levels
         .iter()
         .filter(|(factor, level)| !is_left_out(*factor, level))
         .map(|(factor, level)| match factor {
@@ -34,7 +34,7 @@ pub fn in_words(levels: &[(Factor, String)]) -> String {
             factor => format!("{} {level}", factor.name()),
         })
         .collect();
-    if said.is_empty() { "the only cell".to_owned() } else { said.join(" · ") }
+    if shown.is_empty() { "the only cell".to_owned() } else { shown.join(" · ") }
 }
 
 /// The factors that are not the same in all of these levels.

@@ -194,17 +194,17 @@ impl Metric {
     }
 
     /// Figure in the head of a trial; none where it does not have it.
-    pub fn of_head(&self, trial: &Trial) -> Option<f64> {
+    pub fn head_value(&self, trial: &Trial) -> Option<f64> {
         let summary = trial.summary.as_ref()?;
         match self {
             Self::Tps => Some(summary.tps),
             Self::Instructions => summary.instructions_per_transaction,
-            Self::Latency(figure) => figure.of(summary.latency.as_ref()?),
+            Self::Latency(figure) => figure.value(summary.latency.as_ref()?),
             Self::Beside { workload, latency } => {
                 let beside = summary.background.iter().find(|beside| beside.workload == *workload)?;
                 match latency {
                     None => Some(beside.tps),
-                    Some(figure) => figure.of(beside.latency.as_ref()?),
+                    Some(figure) => figure.value(beside.latency.as_ref()?),
                 }
             }
             _ => None,
@@ -212,18 +212,18 @@ impl Metric {
     }
 
     /// Its figure of a trial; none where that can't be known.
-    pub fn of(&self, record: &TrialRecord) -> Option<f64> {
-        let window = Window::of(record)?;
+    pub fn value(&self, record: &TrialRecord) -> Option<f64> {
+        let window = Window::from_record(record)?;
         match self {
             Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. } => {
-                self.of_head(&record.trial)
+                self.head_value(&record.trial)
             }
             Self::CpuPerTransaction => window.for_each_transaction(server_cpu_us(record, &window)?),
             Self::WalBytesPerTransaction => {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;
                 window.for_each_transaction(bytes)
             }
-            Self::Blocks(figure) => figure.of(record, window.from_us, window.to_us),
+            Self::Blocks(figure) => figure.value(record, window.from_us, window.to_us),
             Self::Collected { name, of } => match of {
                 Some(of) => rate_or_mean(record.metrics.get(name, Some(of))?, &window),
                 None => over_all(record, name, &window),
@@ -233,7 +233,7 @@ impl Metric {
 }
 
 impl LatencyFigure {
-    fn of(self, latency: &Latency) -> Option<f64> {
+    fn value(self, latency: &Latency) -> Option<f64> {
         match self {
             Self::Mean => latency.mean_us,
             Self::P50 => latency.p50_us,
@@ -252,7 +252,7 @@ struct Window {
 }
 
 impl Window {
-    fn of(record: &TrialRecord) -> Option<Self> {
+    fn from_record(record: &TrialRecord) -> Option<Self> {
         let transactions = record.trial.summary.as_ref()?.transactions.map(|count| count as f64);
         let measured = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
         let ends = measured().next().zip(measured().next_back());
@@ -323,8 +323,8 @@ pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
         };
     };
     if collected.contains(name) {
-        let of = of.as_ref().map(|of| format!(" of \"{of}\"")).unwrap_or_default();
-        return format!("it was collected, but not{of} over the whole window, or it was reset in it");
+        let label = of.as_ref().map(|label| format!(" of \"{label}\"")).unwrap_or_default();
+        return format!("it was collected, but not{label} over the whole window, or it was reset in it");
     }
     let source = name.split('.').next().unwrap_or_default();
     let like: Vec<&str> = collected

@@ -62,13 +62,13 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
 
 /// Puts to each trial its transactions one by one, and what a lone one takes.
 fn add_spans(panels: &mut [view::Panel], trials: &[&Trial], contexts: &BTreeMap<String, TrialContext>) {
-    let of = |trial: &Trial| contexts.get(&trial.id)?.spans.as_ref();
+    let spans_of = |trial: &Trial| contexts.get(&trial.id)?.spans.as_ref();
     let points = panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points);
     for shown in points.flatten().flat_map(|point| &mut point.runs) {
         let Some(trial) = trials.iter().find(|trial| trial.id == shown.id) else { continue };
-        shown.spans = of(trial)
+        shown.spans = spans_of(trial)
             .cloned()
-            .map(|spans| Spans { lone_us: lone_us(&trial.cell, trials.iter().copied(), of), ..spans });
+            .map(|spans| Spans { lone_us: lone_us(&trial.cell, trials.iter().copied(), spans_of), ..spans });
     }
 }
 
@@ -209,7 +209,7 @@ fn panel(
     // With a rate, throughput is the schedule's.
     let sweep = |column: usize| {
         if key.0.rate.known().is_none_or(|rate| *rate == Rate::MAX) {
-            scalability::of(&rows, column)
+            scalability::fit(&rows, column)
         } else {
             None
         }
@@ -229,13 +229,13 @@ fn panel(
 
 /// The memory that the servers of some trials could have, where it was the same for all.
 fn memory_bytes(trials: &[&Trial], contexts: &BTreeMap<String, TrialContext>) -> Option<u64> {
-    let of = |trial: &&Trial| {
+    let memory_of = |trial: &&Trial| {
         let machine = contexts.get(&trial.id)?.environment.memory_bytes?;
         let limit = trial.limits.as_ref().and_then(|limits| limits.memory_bytes);
         Some(limit.map_or(machine, |limit| limit.min(machine)))
     };
-    let first = trials.first().and_then(of)?;
-    trials.iter().all(|trial| of(trial) == Some(first)).then_some(first)
+    let first = trials.first().and_then(memory_of)?;
+    trials.iter().all(|trial| memory_of(trial) == Some(first)).then_some(first)
 }
 
 fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -> Vec<view::Profile> {
@@ -252,7 +252,7 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
                         .flat_map(|known| known.profiles.iter().filter(|profile| profile.kind == kind))
                         .cloned()
                         .collect();
-                    let Some(profile) = Profile::of(&parts) else { continue };
+                    let Some(profile) = Profile::merge(&parts) else { continue };
                     let first = profile.taken.first();
                     let taken = match kind {
                         Kind::OnCpu => first.map(|taken| description(taken, taken.lost)),
@@ -294,8 +294,8 @@ fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
         return None;
     }
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
-    let tps = figures_of(&trials, |trial| Metric::Tps.of_head(trial)).values;
-    let instructions = figures_of(&trials, |trial| Metric::Instructions.of_head(trial)).values;
+    let tps = figures_of(&trials, |trial| Metric::Tps.head_value(trial)).values;
+    let instructions = figures_of(&trials, |trial| Metric::Instructions.head_value(trial)).values;
     let class = stats::Cell::new(&tps).and_then(|cell| cell.class());
     let first_run_apart = stats::first_run_apart(&tps);
     let n = tps.len();

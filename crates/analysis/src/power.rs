@@ -141,7 +141,7 @@ impl Question {
     }
 
     fn effects(&self, noise: f64) -> Vec<EffectAnswer> {
-        let of = |&effect: &f64| {
+        let answer = |&effect: &f64| {
             let two_stages = TwoStages::new(noise, effect, self.alpha);
             let enough = two_stages.filter(|found| found.least_power >= self.power);
             EffectAnswer {
@@ -150,7 +150,7 @@ impl Question {
                 two_stages_runs: enough.map(|found| found.mean_runs),
             }
         };
-        self.effects.iter().map(of).collect()
+        self.effects.iter().map(answer).collect()
     }
 
     fn of_cell(&self, cell: &CellNoise) -> CellAnswer {

@@ -152,9 +152,9 @@ pub fn profile(
     let ids = trials_of_one_cell(store, default, what)?;
     let mut parts = Vec::new();
     for id in &ids {
-        parts.extend(TrialProfile::of(&store.load(id)?, kind));
+        parts.extend(TrialProfile::from_record(&store.load(id)?, kind));
     }
-    let Some(profile) = Profile::of(&parts) else {
+    let Some(profile) = Profile::merge(&parts) else {
         let id = ids.last().cloned().unwrap_or_default();
         let trials = match ids.len() {
             1 => format!("trial {id} has"),
@@ -194,7 +194,7 @@ pub struct TrialProfile {
 
 impl TrialProfile {
     /// Of a trial that has one.
-    pub fn of(record: &TrialRecord, kind: Kind) -> Option<Self> {
+    pub fn from_record(record: &TrialRecord, kind: Kind) -> Option<Self> {
         let taken = record.trial.profile.as_ref()?;
         let running = (taken.from_us, taken.to_us);
         let waiting = taken.off_cpu.as_ref().map(|off_cpu| (off_cpu.from_us, off_cpu.to_us));
@@ -248,7 +248,7 @@ fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64
 
 impl Profile {
     /// Of trials of one cell, of one kind and sampled at one rate, together; none of no trial.
-    pub fn of(parts: &[TrialProfile]) -> Option<Self> {
+    pub fn merge(parts: &[TrialProfile]) -> Option<Self> {
         let first = parts.first()?;
         let mut by_role: BTreeMap<&str, Stacks> = BTreeMap::new();
         for stacks in parts.iter().flat_map(|part| &part.stacks) {
@@ -313,7 +313,7 @@ impl Profile {
     }
 
     /// The role that is looked into where none is asked for: that of the load's backends, else the one with most samples.
-    pub fn usual(&self) -> Option<&Stacks> {
+    pub fn default_role(&self) -> Option<&Stacks> {
         self.stacks.iter().find(|stacks| stacks.role == DEFAULT_ROLE).or(self.stacks.first())
     }
 
@@ -334,16 +334,16 @@ impl Profile {
 
     /// What is to be kept in mind, each once.
     pub fn reservations(&self) -> Vec<String> {
-        let mut said: Vec<String> = Vec::new();
+        let mut reservations: Vec<String> = Vec::new();
         // They are told from samples of what ran.
         if self.kind == Kind::OffCpu {
-            return said;
+            return reservations;
         }
         for reservation in self.taken.iter().flat_map(diagnose::profile::reservations) {
-            if !said.contains(&reservation) {
-                said.push(reservation);
+            if !reservations.contains(&reservation) {
+                reservations.push(reservation);
             }
         }
-        said
+        reservations
     }
 }

@@ -148,7 +148,7 @@ fn reads_of_blocks_beyond_memory_are_the_disks() {
     let trials = bench.trials();
     assert_ne!(trials[0].validity.status, Status::Invalid, "{:?}", trials[0].validity);
     let record = bench.store().load(&trials[0].id).unwrap();
-    let figure = |metric: &str| metric.parse::<analysis::metric::Metric>().unwrap().of(&record).unwrap();
+    let figure = |metric: &str| metric.parse::<analysis::metric::Metric>().unwrap().value(&record).unwrap();
     let (blocks, disk) = (figure("blocks.physical_reads") * 8192.0, figure("cgroup.read_bytes"));
     assert!(blocks > 20e6, "{blocks} bytes a second");
     assert!((disk / blocks - 1.0).abs() < 0.02, "{blocks} bytes of blocks a second, {disk} of the disk");

@@ -107,7 +107,7 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
         newest: None,
         git: &|_, _| None,
     };
-    let histories = [Document::of(&history(&bundles.store, &request)?)];
+    let histories = [Document::new(&history(&bundles.store, &request)?)];
     fs::write(folder.join("kernels.html"), html(&view, &histories, &[])?)?;
     fs::write(folder.join("kernels.ts"), typed("kernels", &view))?;
     let histories = format!(

@@ -43,7 +43,7 @@ impl List {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
-            datasets: server::templates(cache)?.iter().map(DatasetEntry::of).collect(),
+            datasets: server::templates(cache)?.iter().map(DatasetEntry::new).collect(),
         })
     }
 
@@ -70,7 +70,7 @@ impl List {
 }
 
 impl DatasetEntry {
-    fn of(template: &Template) -> Self {
+    fn new(template: &Template) -> Self {
         Self {
             name: template.name().to_owned(),
             server: template.server().to_owned(),

@@ -169,7 +169,7 @@ struct ChangeDocument {
 
 impl Document {
     /// Of one, or of two.
-    pub fn of(first: &CellExplanation, second: Option<&CellExplanation>) -> Self {
+    pub fn new(first: &CellExplanation, second: Option<&CellExplanation>) -> Self {
         let difference = second.map(|second| {
             let difference = Difference::new(&first.budget, &second.budget);
             DifferenceDocument {

@@ -108,7 +108,7 @@ pub fn file(
     let mut histories = Vec::new();
     for run in &view.runs {
         let found = histories_of_run(store, &run.id, git)?;
-        histories.extend(found.iter().map(history::Document::of));
+        histories.extend(found.iter().map(history::Document::new));
     }
     let points = match trials.first() {
         Some(first) => points(store, first, trials.len(), room_bytes)?,

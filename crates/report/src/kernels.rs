@@ -46,7 +46,7 @@ impl List {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
-            kernels: machine::kernels(cache)?.into_iter().map(KernelEntry::of).collect(),
+            kernels: machine::kernels(cache)?.into_iter().map(KernelEntry::new).collect(),
         })
     }
 
@@ -67,7 +67,7 @@ impl List {
 }
 
 impl KernelEntry {
-    fn of(stored: StoredKernel) -> Self {
+    fn new(stored: StoredKernel) -> Self {
         let StoredKernel { kernel, labels, version, directory, bytes, fetched } = stored;
         let text = |path: &Path| path.display().to_string();
         Self {

@@ -78,9 +78,9 @@ impl List {
         Ok(Self {
             format: 1,
             cache: cache.directory().display().to_string(),
-            installations: server::installed(cache)?.iter().map(InstallationEntry::of).collect(),
-            templates: server::templates(cache)?.iter().map(TemplateEntry::of).collect(),
-            servers: instance::list(cache)?.iter().map(ServerEntry::of).collect(),
+            installations: server::installed(cache)?.iter().map(InstallationEntry::new).collect(),
+            templates: server::templates(cache)?.iter().map(TemplateEntry::new).collect(),
+            servers: instance::list(cache)?.iter().map(ServerEntry::new).collect(),
         })
     }
 
@@ -125,7 +125,7 @@ impl List {
 }
 
 impl InstallationEntry {
-    fn of(installation: &Installation) -> Self {
+    fn new(installation: &Installation) -> Self {
         Self {
             name: installation.identity().to_owned(),
             version: installation.version().to_string(),
@@ -159,7 +159,7 @@ impl InstallationEntry {
 }
 
 impl TemplateEntry {
-    fn of(template: &Template) -> Self {
+    fn new(template: &Template) -> Self {
         Self {
             server: template.server().to_owned(),
             version: template.version().to_string(),
@@ -171,7 +171,7 @@ impl TemplateEntry {
 }
 
 impl ServerEntry {
-    fn of(server: &Instance) -> Self {
+    fn new(server: &Instance) -> Self {
         Self {
             name: server.name().to_owned(),
             version: server.version().to_owned(),

@@ -10,12 +10,12 @@ use serde::Serialize;
 use store::Store;
 
 pub use cells::CellLine;
-pub use trial::OfTrial;
+pub use trial::TrialReport;
 
 use crate::chart::Terminal;
 use analysis::select::RunSelection;
 use analysis::select::{SelectError, Selector};
-use cells::OfCells;
+use cells::CellsReport;
 use plaintext::table::Format;
 
 /// What a selector shows.
@@ -25,9 +25,9 @@ pub struct Shown(What);
 #[derive(Clone, Debug)]
 enum What {
     /// It selects one trial.
-    Trial(Box<OfTrial>),
+    Trial(Box<TrialReport>),
     /// It selects several, of one cell or more.
-    Cells(Box<OfCells>),
+    Cells(Box<CellsReport>),
 }
 
 /// What a selector selects; of the run `default` where it does not say where its trials are from.
@@ -37,10 +37,10 @@ enum What {
 pub fn show(store: &Store, what: &Selector, default: &RunSelection) -> Result<Shown, SelectError> {
     let all = store.trials()?;
     Ok(Shown(match what.trials(store, &all, default)?.as_slice() {
-        [one] => What::Trial(Box::new(OfTrial::of(&store.load(&one.id)?))),
+        [one] => What::Trial(Box::new(TrialReport::new(&store.load(&one.id)?))),
         several => {
             let trials: Vec<Trial> = several.iter().copied().cloned().collect();
-            What::Cells(Box::new(OfCells::of(&trials)))
+            What::Cells(Box::new(CellsReport::new(&trials)))
         }
     }))
 }
@@ -72,7 +72,7 @@ impl Shown {
 pub struct Document<'a> {
     schema: u32,
     /// The trial, where one is selected.
-    trial: Option<&'a OfTrial>,
+    trial: Option<&'a TrialReport>,
     /// The cells, where several trials are selected.
     cells: Option<&'a [CellLine]>,
 }

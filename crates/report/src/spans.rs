@@ -91,11 +91,11 @@ pub fn gantt(spans: &Spans) -> String {
     let mut out = String::new();
     for line in lines.iter().take(MOST_CLIENTS) {
         let mut bar = vec![' '; WIDTH as usize];
-        let mut told = Vec::new();
+        let mut lengths = Vec::new();
         for span in *line {
             let from = place(span.start_us).min(WIDTH - 1) as usize;
             let to = (place(span.end_us) as usize).clamp(from + 1, WIDTH as usize);
-            // Neighbours are told apart.
+            // Neighbours differ.
             let ink = if span.iteration % 2 == 1 { '█' } else { '▒' };
             bar[from..to].fill(if span.failed { '×' } else { ink });
             let length = (span.end_us - span.start_us) as f64;
@@ -103,10 +103,10 @@ pub fn gantt(spans: &Spans) -> String {
             let multiple = lone.map(|lone| format!(" ×{:.2}", length / lone)).unwrap_or_default();
             let clump = span.clump.map(|clump| format!(" {}", letter(clump))).unwrap_or_default();
             let failed = if span.failed { " failed" } else { "" };
-            told.push(format!("{} s{multiple}{clump}{failed}", seconds(length)));
+            lengths.push(format!("{} s{multiple}{clump}{failed}", seconds(length)));
         }
-        let (bar, told) = (bar.into_iter().collect::<String>(), told.join(", "));
-        out += &format!("  client {:>digits$} │{bar}│ {told}\n", line[0].client);
+        let (bar, lengths) = (bar.into_iter().collect::<String>(), lengths.join(", "));
+        out += &format!("  client {:>digits$} │{bar}│ {lengths}\n", line[0].client);
     }
     if lines.len() > MOST_CLIENTS {
         out += &format!("  and {} more clients\n", lines.len() - MOST_CLIENTS);

@@ -92,11 +92,11 @@ fn events(record: &TrialRecord, from_us: i64, to_us: i64) -> String {
             None => kinds.push((&event.kind, 1)),
         }
     }
-    let told = |(kind, count): &(&str, u32)| match count {
+    let shown = |(kind, count): &(&str, u32)| match count {
         1 => (*kind).to_owned(),
         count => format!("{count} × {kind}"),
     };
-    kinds.iter().map(told).collect::<Vec<_>>().join(", ")
+    kinds.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 fn signed(us: u64) -> i64 {

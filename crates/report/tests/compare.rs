@@ -367,7 +367,7 @@ fn what_the_kernels_bring_is_told_of_kernels_and_confounds_servers() {
         page.contains("HZ: 250 → 1000, …: --format json has all") && !page.contains("A: y → n"),
         "{page}"
     );
-    let json = serde_json::to_value(Document::of(&kernels)).unwrap();
+    let json = serde_json::to_value(Document::new(&kernels)).unwrap();
     assert_eq!(json["pairs"][0]["kernel_options"][4]["variant"], "m");
 
     // The same kernels under two servers: nobody asked for them.
@@ -482,7 +482,7 @@ fn json_is_versioned_and_says_the_same() {
     let bundles = sweep();
     let compared =
         compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &["tps < -5%"])).unwrap();
-    let json = serde_json::to_value(Document::of(&compared)).unwrap();
+    let json = serde_json::to_value(Document::new(&compared)).unwrap();
     assert_eq!(json["schema"], 1);
     let cell = &json["metrics"][0]["cells"][1];
     assert_eq!(cell["verdict"], "REGRESSION");

@@ -475,7 +475,7 @@ fn a_campaign_means_all_its_runs() {
 fn data_are_whole_in_json_and_csv() {
     let bundles = nights();
     let found = of(&bundles, Over::Date);
-    let json = serde_json::to_value(Document::of(&found)).unwrap();
+    let json = serde_json::to_value(Document::new(&found)).unwrap();
     assert_eq!((&json["schema"], json["steps"].as_array().unwrap().len()), (&1.into(), 30));
     assert_eq!(json["shifts"][1]["cells"], serde_json::json!([0]));
     let change = &json["cells"][0]["changes"][1];

@@ -93,7 +93,7 @@ fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
     let csv = report::profile::text(&profile, &Groups::default(), Format::Csv);
     assert!(csv.contains("load,ExecScan,0,0.000000,45,0.450000,0.0000,180.0000\n"), "{csv}");
     assert!(csv.contains("driver,wait,20,1.000000,20,1.000000,80.0000,80.0000\n"), "{csv}");
-    let document = Document::of(&[&profile], &Groups::default(), None);
+    let document = Document::new(&[&profile], &Groups::default(), None);
     let json = serde_json::to_value(&document).unwrap();
     assert_eq!((&json["schema"], &json["difference"]), (&1.into(), &serde_json::Value::Null));
     assert_eq!(json["profiles"][0]["roles"][0]["groups"][0]["group"], "protocol");
@@ -185,7 +185,7 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
         drawn.contains("8000.0 ms without a processor") && drawn.contains("ProcSleep (6,000,000 µs"),
         "{drawn}"
     );
-    let json = serde_json::to_value(Document::of(&[&profile], &Groups::default(), None)).unwrap();
+    let json = serde_json::to_value(Document::new(&[&profile], &Groups::default(), None)).unwrap();
     assert_eq!(
         (&json["profiles"][0]["kind"], &json["profiles"][0]["taken"][0]["off_cpu"]["switches"]),
         (&"off-cpu".into(), &700.into())

@@ -309,7 +309,10 @@ async fn histories_are_those_of_the_report_and_follow_the_store() {
     let answer = served.get(&path).await;
     let of_report = histories_of_run(&served.store(), served.run(), &|_, _| None).unwrap();
     assert!(!of_report.is_empty());
-    assert_eq!(answer.json(), json!(of_report.iter().map(report::history::Document::of).collect::<Vec<_>>()));
+    assert_eq!(
+        answer.json(),
+        json!(of_report.iter().map(report::history::Document::new).collect::<Vec<_>>())
+    );
     let unknown = served.get(&format!("/api/runs/{}/histories", store::new_id())).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }

@@ -29,7 +29,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(trial: &Trial) -> Self {
+    fn from_trial(trial: &Trial) -> Self {
         Self {
             run: trial.run.id.clone(),
             levels: place(&trial.cell),
@@ -82,7 +82,7 @@ impl KnownFacts {
     }
 
     fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
-        let place = Place::of(trial);
+        let place = Place::from_trial(trial);
         if !self.facts.contains_key(&place) {
             let store::TrialContext { environment, settings, .. } = store.trial_contexts().read(&trial.id)?;
             let mut facts = facts_of_machine(&environment);

@@ -33,13 +33,13 @@ pub(super) fn of_metrics(
             continue;
         }
         let of_trial = match metrics.iter().any(Metric::needs_record) {
-            false => metrics.iter().map(|metric| (metric.of_head(trial), None)).collect(),
+            false => metrics.iter().map(|metric| (metric.head_value(trial), None)).collect(),
             true => {
                 let record = store.load(&trial.id)?;
                 collected.extend(record.metrics.0.iter().map(|series| series.metric.clone()));
                 collected.sort_unstable();
                 collected.dedup();
-                metrics.iter().map(|metric| (metric.of(&record), metric.kind(&record))).collect()
+                metrics.iter().map(|metric| (metric.value(&record), metric.kind(&record))).collect()
             }
         };
         figures.insert(&trial.id, of_trial);

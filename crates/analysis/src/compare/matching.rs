@@ -54,8 +54,8 @@ pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<
         .collect();
     if let Some(first) = overlap.first() {
         return Err(CompareError::Overlap {
-            a: said(a),
-            b: said(b),
+            a: describe(a),
+            b: describe(b),
             count: overlap.len(),
             first: (*first).to_owned(),
         });
@@ -74,10 +74,10 @@ pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<
         if keys.contains(&key) {
             continue;
         }
-        let of = |cells: &[(Levels, Vec<&'a Trial>)]| {
+        let trials = |cells: &[(Levels, Vec<&'a Trial>)]| {
             cells.iter().find(|(known, _)| *known == key).map(|(_, trials)| trials.clone())
         };
-        match (of(&cells_a), of(&cells_b)) {
+        match (trials(&cells_a), trials(&cells_b)) {
             (Some(a), Some(b)) => matched.shared.push(Shared { levels: shown(&cell, &free), a, b }),
             (Some(_), None) => matched.only_a.push(key.clone()),
             (None, Some(_)) => matched.only_b.push(key.clone()),
@@ -105,7 +105,7 @@ fn by_key<'a>(side: &Selected<'a>, free: &[Factor]) -> Result<Vec<(Levels, Vec<&
         if let Some(factor) = varied.first() {
             let levels = factor.levels(trials.iter().map(|trial| &trial.cell));
             return Err(CompareError::Together {
-                side: said(side),
+                side: describe(side),
                 factor: factor.name(),
                 levels: levels.join(", "),
                 cell: in_words(key),
@@ -164,9 +164,9 @@ fn nothing_shared(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> Compar
             format!("if that is what is to be compared, name it: `{}` `{}`", example(a), example(b))
         }
     };
-    CompareError::NothingShared { a: said(a), b: said(b), levels: lines, next }
+    CompareError::NothingShared { a: describe(a), b: describe(b), levels: lines, next }
 }
 
-fn said(side: &Selected<'_>) -> String {
+fn describe(side: &Selected<'_>) -> String {
     format!("{} ({})", side.name, side.selector)
 }

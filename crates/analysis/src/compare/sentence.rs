@@ -114,11 +114,11 @@ pub fn gate_sentences(compared: &Compared, outcome: &GateOutcome) -> Vec<String>
             let why = says_why.then(|| row.judged.outcome.name(gate.metric.better()).to_owned());
             format!("{side} at {cell} ({})", figure.chain(why).collect::<Vec<_>>().join(", "))
         };
-        let mut said = rows.iter().take(SHOWN).map(cell).collect::<Vec<_>>().join("; ");
+        let mut sentence = rows.iter().take(SHOWN).map(cell).collect::<Vec<_>>().join("; ");
         if rows.len() > SHOWN {
-            said += &format!("; and {} more", rows.len() - SHOWN);
+            sentence += &format!("; and {} more", rows.len() - SHOWN);
         }
-        said
+        sentence
     };
     let mut lines = vec![match hit.as_slice() {
         [] => format!("gate {gate}: not hit"),

@@ -112,7 +112,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn of(over: Over, trials: &[&Trial]) -> Self {
+    pub(super) fn new(over: Over, trials: &[&Trial]) -> Self {
         let mut builds = HashMap::new();
         if over == Over::Commit {
             for trials in trials.chunk_by(|a, b| a.run.id == b.run.id) {
@@ -243,8 +243,8 @@ pub(super) fn session(trial: &Trial) -> (String, Option<String>) {
 fn date(at: Timestamp, all: &[Timestamp]) -> String {
     let forms = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"];
     let alone = |form: &&str| {
-        let said = at.strftime(form).to_string();
-        all.iter().filter(|other| other.strftime(form).to_string() == said).count() == 1
+        let label = at.strftime(form).to_string();
+        all.iter().filter(|other| other.strftime(form).to_string() == label).count() == 1
     };
     let form = forms.iter().copied().find(|form| alone(form)).unwrap_or("%Y-%m-%dT%H:%M:%S%.f");
     at.strftime(form).to_string()
@@ -259,7 +259,7 @@ mod tests {
         let all: Vec<Timestamp> = ["2026-11-20T08:00:00Z", "2026-11-21T09:30:12Z", "2026-11-21T09:31:00Z"]
             .map(|text| text.parse().unwrap())
             .into();
-        let said: Vec<String> = all.iter().map(|at| date(*at, &all)).collect();
-        assert_eq!(said, ["2026-11-20", "2026-11-21T09:30", "2026-11-21T09:31"]);
+        let labels: Vec<String> = all.iter().map(|at| date(*at, &all)).collect();
+        assert_eq!(labels, ["2026-11-20", "2026-11-21T09:30", "2026-11-21T09:31"]);
     }
 }

@@ -38,7 +38,7 @@ impl BlockFigure {
     }
 
     /// Its value in a span after the load's start; none where that can't be known.
-    pub(crate) fn of(self, record: &TrialRecord, from_us: i64, to_us: i64) -> Option<f64> {
+    pub(crate) fn value(self, record: &TrialRecord, from_us: i64, to_us: i64) -> Option<f64> {
         let sum = |metrics: &[&str]| -> Option<f64> {
             metrics.iter().map(|metric| growth(record, metric, from_us, to_us)).sum()
         };

@@ -56,7 +56,7 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         group: "machine",
         name: name.to_owned(),
         of_kernel: false,
-        values: tally.of(environments.iter().map(|environment| value(environment))),
+        values: tally.count(environments.iter().map(|environment| value(environment))),
     };
     let kernel = |name: &str, value: fn(&record::Environment) -> Option<String>| Fact {
         group: "kernel",
@@ -203,7 +203,7 @@ fn details(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     names
         .into_iter()
         .filter_map(|name| {
-            let values = tally.of(flat.iter().map(|facts| facts.get(name).cloned()));
+            let values = tally.count(flat.iter().map(|facts| facts.get(name).cloned()));
             let differs = values.len() > 1;
             let of_kernel = diagnose::comes_of_kernel(&format!("machine {name}"));
             let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), of_kernel, values });
@@ -258,7 +258,7 @@ struct Tally {
 
 impl Tally {
     /// Distinct values with their frequencies, the most frequent first; one value of each trial, in order.
-    fn of(&self, values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
+    fn count(&self, values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
         let mut tally: Vec<FactValue> = Vec::new();
         for (value, place) in values.zip(&self.places) {
             let at = tally.iter().position(|known| known.value == value).unwrap_or_else(|| {
@@ -284,7 +284,7 @@ fn load(environments: &[&record::Environment], tally: &Tally) -> Vec<FactValue> 
         (Some(least), Some(most)) => Some(format!("{} to {}", text(*least), text(*most))),
         _ => None,
     };
-    tally.of(environments.iter().map(|_| value.clone()))
+    tally.count(environments.iter().map(|_| value.clone()))
 }
 
 /// Settings that say where a server is, not how it works.

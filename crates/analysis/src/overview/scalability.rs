@@ -9,7 +9,7 @@ const LEAST_LEVELS: usize = 3;
 
 /// What the rows of a panel tell of this column: of medians, as the rows show them. None of fewer than three numbers of
 /// clients that have one.
-pub(crate) fn of(rows: &[Row], column: usize) -> Option<Scalability> {
+pub(crate) fn fit(rows: &[Row], column: usize) -> Option<Scalability> {
     let medians: Vec<(u32, f64)> =
         rows.iter().filter_map(|row| Some((row.clients?, row.points[column].as_ref()?.median?))).collect();
     if medians.len() < LEAST_LEVELS {

@@ -44,7 +44,7 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     let effect = plan.run.effect;
     let mut worst: Option<f64> = None;
     let (mut short, mut unstable) = (0, Vec::new());
-    let runs = Runs::of(&plan.run.repeats);
+    let runs = Runs::new(&plan.run.repeats);
     for cell in &plan.cells {
         let like: Vec<&CellNoise> = known.iter().filter(|known| is_like(&known.cell, cell)).collect();
         let of_like = median_noise(like.iter().copied());
@@ -83,7 +83,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(repeats: &Repeats) -> Self {
+    fn new(repeats: &Repeats) -> Self {
         let stage = stats::STAGE as u32;
         // The second stage ends at ten; what goes beyond is for single cells.
         let most = repeats.max.min(2 * stage).max(repeats.min);

@@ -57,10 +57,10 @@ impl Difference {
         let mut all: Vec<Self> = roles
             .into_iter()
             .map(|role| {
-                let of = |profile: &Profile| {
+                let stacks_of = |profile: &Profile| {
                     profile.stacks.iter().find(|stacks| stacks.role == role).cloned().unwrap_or(none.clone())
                 };
-                let sides = [of(before), of(after)];
+                let sides = [stacks_of(before), stacks_of(after)];
                 let by_function = |stacks: &Stacks| {
                     let own = functions(stacks).into_iter().map(|f| (Some(f.name), f.own));
                     own.filter(|(_, own)| *own > 0).collect()

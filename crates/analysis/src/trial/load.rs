@@ -97,7 +97,7 @@ fn in_phases(intervals: &[Interval], most: usize) -> Vec<Range<usize>> {
 /// All but the latencies.
 fn figures(intervals: &[Interval], together: &[Range<usize>]) -> Load {
     let tps: Vec<Weighed> = intervals.iter().map(throughput).collect();
-    let tps = Envelope::of(&tps, together.iter().cloned());
+    let tps = Envelope::new(&tps, together.iter().cloned());
     let extents: Vec<(i64, i64)> =
         together.iter().filter_map(|group| extent(intervals.get(group.clone())?)).collect();
     let failed = |group: &Range<usize>| -> Option<u64> {

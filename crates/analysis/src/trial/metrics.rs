@@ -31,7 +31,7 @@ struct Track<'a> {
 pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
     let of_driver = driver(&record.intervals);
     let series = record.metrics.0.iter().filter(|series| !series.points.is_empty());
-    let tracks: Vec<Track<'_>> = of_driver.into_iter().chain(series.map(Track::of)).collect();
+    let tracks: Vec<Track<'_>> = of_driver.into_iter().chain(series.map(Track::new)).collect();
     let most_of_each = most.of_each(tracks.len());
     let mut metrics = Metrics::default();
     let mut clocks: HashMap<Vec<i64>, usize> = HashMap::new();
@@ -50,7 +50,7 @@ pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
             metrics.clocks.push(together.clone().filter_map(at).collect());
             metrics.clocks.len() - 1
         });
-        let Envelope { values, low, high } = Envelope::of(&track.values, together);
+        let Envelope { values, low, high } = Envelope::new(&track.values, together);
         metrics.metrics.push(Metric {
             metric: track.metric.to_owned(),
             of: track.of.map(str::to_owned),
@@ -67,7 +67,7 @@ pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
 }
 
 impl<'a> Track<'a> {
-    fn of(series: &'a Series) -> Self {
+    fn new(series: &'a Series) -> Self {
         let values = match series.kind {
             Kind::Counter => rates(series),
             Kind::Gauge => {
@@ -172,7 +172,7 @@ mod tests {
             &[(-500_000, Some(100.0)), (500_000, Some(300.0)), (1_000_000, None), (2_500_000, Some(500.0))],
         );
         assert_eq!(
-            values(&Track::of(&counter)),
+            values(&Track::new(&counter)),
             [None, Some(200.0), None, Some(100.0)],
             "a failed reading is a gap, and the next one has the growth of the whole span"
         );
@@ -182,7 +182,7 @@ mod tests {
     fn a_counter_that_was_reset_has_a_gap_there() {
         let counter =
             series(Kind::Counter, &[(0, Some(900.0)), (1_000_000, Some(40.0)), (2_000_000, Some(50.0))]);
-        assert_eq!(values(&Track::of(&counter)), [None, None, Some(10.0)]);
+        assert_eq!(values(&Track::new(&counter)), [None, None, Some(10.0)]);
     }
 
     #[test]
@@ -192,8 +192,8 @@ mod tests {
             Kind::Counter,
             &[(0, Some(0.0)), (100_000, Some(100.0)), (1_000_000, Some(190.0)), (2_000_000, Some(290.0))],
         );
-        let track = Track::of(&counter);
-        let thinned = Envelope::of(&track.values, groups(4, 1));
+        let track = Track::new(&counter);
+        let thinned = Envelope::new(&track.values, groups(4, 1));
         assert_eq!(thinned.values, [Some(145.0)]);
         assert_eq!((thinned.low, thinned.high), (Some(vec![Some(100.0)]), Some(vec![Some(1000.0)])));
     }

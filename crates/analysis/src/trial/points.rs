@@ -54,7 +54,7 @@ pub(super) struct Envelope {
 
 impl Envelope {
     /// Of values that are put together so. Each group is the mean of those that are known; none where none is.
-    pub(super) fn of(values: &[Weighed], groups: impl Iterator<Item = Range<usize>> + Clone) -> Self {
+    pub(super) fn new(values: &[Weighed], groups: impl Iterator<Item = Range<usize>> + Clone) -> Self {
         let is_thinned = groups.clone().any(|group| group.len() > 1);
         let each = |of: fn(&[Weighed]) -> Option<f64>| {
             groups.clone().map(|group| of(values.get(group)?).map(figure)).collect::<Vec<_>>()
@@ -113,7 +113,7 @@ mod tests {
         let mut values: Vec<Option<f64>> = (0..1000).map(|n| Some(f64::from(n % 7))).collect();
         values[503] = Some(900.0);
         values[504] = Some(-900.0);
-        let thinned = Envelope::of(&even(&values), groups(values.len(), 60));
+        let thinned = Envelope::new(&even(&values), groups(values.len(), 60));
         let (low, high) = (thinned.low.unwrap(), thinned.high.unwrap());
         assert!(thinned.values.len() <= 60, "{}", thinned.values.len());
         assert_eq!(low.iter().flatten().copied().reduce(f64::min), Some(-900.0));
@@ -132,7 +132,7 @@ mod tests {
     fn gaps_stay_gaps() {
         let values: Vec<Option<f64>> =
             (0..100).map(|n| (!(20..40).contains(&n)).then_some(f64::from(n))).collect();
-        let thinned = Envelope::of(&even(&values), groups(values.len(), 20));
+        let thinned = Envelope::new(&even(&values), groups(values.len(), 20));
         let gaps: Vec<usize> = thinned
             .values
             .iter()
@@ -147,15 +147,15 @@ mod tests {
     #[test]
     fn what_is_short_enough_is_left_as_it_is() {
         let values = [Some(1.0), None, Some(3.0)];
-        let whole = Envelope::of(&even(&values), groups(3, 3));
+        let whole = Envelope::new(&even(&values), groups(3, 3));
         assert_eq!(whole, Envelope { values: values.to_vec(), low: None, high: None });
-        assert_eq!(Envelope::of(&[], groups(0, 3)).values, []);
+        assert_eq!(Envelope::new(&[], groups(0, 3)).values, []);
     }
 
     #[test]
     fn a_mean_is_by_weight() {
         let values = [(10.0, 1.0), (40.0, 2.0)].map(|(value, weight)| Weighed { value: Some(value), weight });
-        assert_eq!(Envelope::of(&values, groups(2, 1)).values, [Some(30.0)]);
+        assert_eq!(Envelope::new(&values, groups(2, 1)).values, [Some(30.0)]);
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl CompareArgs {
         let store = Store::existing(&self.store.root())?;
         let compared = compare(&store, &request)?;
         match self.format.get() {
-            Format::Json => print_json(&Document::of(&compared))?,
+            Format::Json => print_json(&Document::new(&compared))?,
             format => print(&text(&compared, format, terminal()))?,
         }
         if self.format.get() == Format::Csv {

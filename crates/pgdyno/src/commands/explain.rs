@@ -70,7 +70,7 @@ impl ExplainArgs {
             .map(|selector| explain_cell(&store, &run, selector))
             .collect::<Result<_, _>>()?;
         match (self.format.get(), cells.as_slice()) {
-            (Format::Json, [first, rest @ ..]) => print_json(&Document::of(first, rest.first()))?,
+            (Format::Json, [first, rest @ ..]) => print_json(&Document::new(first, rest.first()))?,
             (format, [first, second, ..]) => print(&difference_text(first, second, format, terminal()))?,
             (format, [only]) => print(&text(only, format, terminal()))?,
             (_, []) => {}

@@ -130,7 +130,7 @@ impl HistoryArgs {
             history.decide(&store, decision)?;
         }
         match self.format.get() {
-            Format::Json => print_json(&Document::of(&history))?,
+            Format::Json => print_json(&Document::new(&history))?,
             format => print(&text(&history, format, format == Format::Table && in_colour()))?,
         }
         if self.format.get() == Format::Csv {

@@ -160,7 +160,7 @@ impl ProfileArgs {
         if self.folded {
             return print(&profile.folded());
         }
-        if let (Some(function), Some(stacks)) = (&self.function, profile.usual()) {
+        if let (Some(function), Some(stacks)) = (&self.function, profile.default_role()) {
             if self.format.get() == Format::Json {
                 return Err(Usage(
                     "error: --function prints tables: --format json is not supported".to_owned(),
@@ -170,7 +170,7 @@ impl ProfileArgs {
             return print(&function_text(profile, stacks, function, self.format.get())?);
         }
         match self.format.get() {
-            Format::Json => print_json(&Document::of(&[profile], groups, None)),
+            Format::Json => print_json(&Document::new(&[profile], groups, None)),
             format => print(&text(profile, groups, format)),
         }
     }
@@ -185,7 +185,7 @@ impl ProfileArgs {
         }
         let differences = Difference::between(before, after, groups)?;
         match self.format.get() {
-            Format::Json => print_json(&Document::of(&[before, after], groups, Some(&differences))),
+            Format::Json => print_json(&Document::new(&[before, after], groups, Some(&differences))),
             format => print(&difference_text(before, after, &differences, format)),
         }
     }

@@ -105,7 +105,7 @@ struct LimitsDocument<'a> {
 }
 
 impl<'a> LimitsDocument<'a> {
-    fn of(limits: &'a LimitsInForce) -> Self {
+    fn new(limits: &'a LimitsInForce) -> Self {
         Self {
             cgroup: &limits.cgroup,
             groups: &limits.groups,
@@ -264,14 +264,14 @@ impl<'a> ListDocument<'a> {
     pub fn new(listing: &'a Listing) -> Self {
         Self {
             schema: SCHEMA,
-            trials: listing.trials.iter().map(TrialLine::of).collect(),
+            trials: listing.trials.iter().map(TrialLine::new).collect(),
             unreadable: problems(&listing.rejected),
         }
     }
 }
 
 impl<'a> TrialLine<'a> {
-    fn of(trial: &'a Trial) -> Self {
+    fn new(trial: &'a Trial) -> Self {
         Self {
             id: &trial.id,
             run: &trial.run.id,
@@ -291,22 +291,22 @@ impl<'a> ShowDocument<'a> {
     pub fn new(record: &'a TrialRecord) -> Self {
         Self {
             schema: SCHEMA,
-            trial: TrialDocument::of(&record.trial),
-            environment: EnvironmentDocument::of(&record.environment),
-            settings: record.settings.iter().map(SettingDocument::of).collect(),
+            trial: TrialDocument::new(&record.trial),
+            environment: EnvironmentDocument::new(&record.environment),
+            settings: record.settings.iter().map(SettingDocument::new).collect(),
             intervals: &record.intervals,
             spans: &record.spans,
-            events: record.events.iter().map(EventDocument::of).collect(),
+            events: record.events.iter().map(EventDocument::new).collect(),
             logs: record.logs.iter().map(|Log { name, text }| LogDocument { name, text }).collect(),
         }
     }
 }
 
 impl<'a> TrialDocument<'a> {
-    fn of(trial: &'a Trial) -> Self {
+    fn new(trial: &'a Trial) -> Self {
         Self {
             id: &trial.id,
-            run: RunDocument::of(&trial.run),
+            run: RunDocument::new(&trial.run),
             cell: &trial.cell,
             repeat: trial.repeat,
             attempt: trial.attempt,
@@ -317,12 +317,12 @@ impl<'a> TrialDocument<'a> {
             server_version: trial.server_version.as_deref(),
             server_banner: trial.server_banner.as_deref(),
             server_build: trial.server_build.as_deref(),
-            limits: trial.limits.as_ref().map(LimitsDocument::of),
-            profile: trial.profile.as_ref().map(ProfiledDocument::of),
+            limits: trial.limits.as_ref().map(LimitsDocument::new),
+            profile: trial.profile.as_ref().map(ProfiledDocument::new),
             database_bytes: trial.database_bytes,
             raw_read: trial.raw_read.as_ref(),
-            validity: ValidityDocument::of(&trial.validity),
-            summary: trial.summary.as_ref().map(SummaryDocument::of),
+            validity: ValidityDocument::new(&trial.validity),
+            summary: trial.summary.as_ref().map(SummaryDocument::new),
             accounting: AccountingDocument {
                 driver_transactions: trial.accounting.driver_transactions,
                 driver_commits: trial.accounting.driver_commits,
@@ -331,13 +331,13 @@ impl<'a> TrialDocument<'a> {
                 server_commits: trial.accounting.server_commits,
                 surplus: trial.accounting.surplus(),
             },
-            imported: trial.imported.as_ref().map(ImportedDocument::of),
+            imported: trial.imported.as_ref().map(ImportedDocument::new),
         }
     }
 }
 
 impl<'a> ImportedDocument<'a> {
-    fn of(imported: &'a Imported) -> Self {
+    fn new(imported: &'a Imported) -> Self {
         let file = |ImportedFile { name, sha256 }: &'a ImportedFile| ImportedFileDocument { name, sha256 };
         Self {
             format: &imported.format,
@@ -350,14 +350,14 @@ impl<'a> ImportedDocument<'a> {
 }
 
 impl<'a> RunDocument<'a> {
-    fn of(run: &'a Run) -> Self {
+    fn new(run: &'a Run) -> Self {
         let Run { id, campaign, campaign_toml, seed, pgdyno_version, tags, notes } = run;
         Self { id, campaign, campaign_toml, seed: *seed, pgdyno_version, tags, notes: notes.as_deref() }
     }
 }
 
 impl<'a> ValidityDocument<'a> {
-    fn of(validity: &'a Validity) -> Self {
+    fn new(validity: &'a Validity) -> Self {
         let finding = |Finding { gate, status, evidence, threshold, advice }: &'a Finding| FindingDocument {
             gate,
             status: status.as_str(),
@@ -370,7 +370,7 @@ impl<'a> ValidityDocument<'a> {
 }
 
 impl<'a> SummaryDocument<'a> {
-    fn of(summary: &'a Summary) -> Self {
+    fn new(summary: &'a Summary) -> Self {
         Self {
             window_us: summary.window_us,
             transactions: summary.transactions,
@@ -388,7 +388,7 @@ impl<'a> SummaryDocument<'a> {
 }
 
 impl<'a> EnvironmentDocument<'a> {
-    fn of(environment: &'a Environment) -> Self {
+    fn new(environment: &'a Environment) -> Self {
         Self {
             hostname: environment.hostname.as_deref(),
             kernel: environment.kernel.as_deref(),
@@ -428,7 +428,7 @@ impl<'a> EnvironmentDocument<'a> {
 }
 
 impl<'a> SettingDocument<'a> {
-    fn of(setting: &'a Setting) -> Self {
+    fn new(setting: &'a Setting) -> Self {
         let Setting { name, value, unit, source, context, pending_restart } = setting;
         Self {
             name,
@@ -442,7 +442,7 @@ impl<'a> SettingDocument<'a> {
 }
 
 impl<'a> EventDocument<'a> {
-    fn of(event: &'a Event) -> Self {
+    fn new(event: &'a Event) -> Self {
         let Event { at, kind, message, of, figures } = event;
         Self { at: at.to_string(), kind, message, of: of.as_deref(), figures }
     }
@@ -463,11 +463,11 @@ impl<'a> ReindexDocument<'a> {
 }
 
 fn problems(problems: &[Problem]) -> Vec<ProblemDocument<'_>> {
-    problems.iter().map(ProblemDocument::of).collect()
+    problems.iter().map(ProblemDocument::new).collect()
 }
 
 impl<'a> ProblemDocument<'a> {
-    fn of(problem: &'a Problem) -> Self {
+    fn new(problem: &'a Problem) -> Self {
         let Problem { bundle, file, reason, advice } = problem;
         Self { bundle: bundle.as_deref(), file: file.as_deref(), reason, advice }
     }

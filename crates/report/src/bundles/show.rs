@@ -114,9 +114,9 @@ fn about(record: &TrialRecord) -> Section {
 /// `15728640 bytes, 0.1% of memory, 11.7% of shared_buffers`, as far as these are known.
 fn database_size(record: &TrialRecord) -> Option<String> {
     let bytes = record.trial.database_bytes?;
-    let share = |of: Option<u64>, what: &str| {
-        let of = of.filter(|of| *of > 0)?;
-        Some(format!("{:.1}% of {what}", bytes as f64 / of as f64 * 100.0))
+    let share = |total: Option<u64>, what: &str| {
+        let total = total.filter(|total| *total > 0)?;
+        Some(format!("{:.1}% total {what}", bytes as f64 / total as f64 * 100.0))
     };
     let shared_buffers = || {
         let setting = record.settings.iter().find(|setting| setting.name == "shared_buffers")?;

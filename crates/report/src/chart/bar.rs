@@ -59,7 +59,7 @@ pub(crate) struct Ratios {
 impl Ratios {
     /// A scale of so many characters (one less where these have no middle) that has room for all ratios, and for most
     /// intervals whole: others go beyond it. Equivalent is what is less than `margin` from 1.
-    pub(crate) fn of(changes: &[Change], margin: f64, width: usize) -> Self {
+    pub(crate) fn new(changes: &[Change], margin: f64, width: usize) -> Self {
         const ENDS: [f64; 7] = [1.10, 1.20, 1.50, 2.0, 4.0, 10.0, 100.0];
         let mut reach: Vec<f64> = changes
             .iter()
@@ -140,7 +140,7 @@ mod tests {
 
     fn row(ratio: f64, interval: Option<(f64, f64)>) -> String {
         let change = Change { ratio, interval };
-        Ratios::of(&[change], 1.05, 21).row(change)
+        Ratios::new(&[change], 1.05, 21).row(change)
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
     fn an_interval_beyond_the_scale_has_arrows() {
         let [wide, narrow] =
             [(0.5, 3.0), (0.97, 1.03)].map(|interval| Change { ratio: 1.0, interval: Some(interval) });
-        let scale = Ratios::of(&[wide, narrow, narrow], 1.05, 21);
+        let scale = Ratios::new(&[wide, narrow, narrow], 1.05, 21);
         assert_eq!(scale.head(), "-9.1%     0    +10.0%");
         assert_eq!(scale.row(wide), "◂────┼────●────┼────▸");
         assert_eq!(scale.row(narrow), "     ┊ ├──●──┤ ┊");

@@ -159,7 +159,7 @@ struct GateDocument {
 
 impl Document {
     /// Of a comparison.
-    pub fn of(compared: &Compared) -> Self {
+    pub fn new(compared: &Compared) -> Self {
         Self {
             schema: SCHEMA,
             sides: compared.sides.iter().map(side).collect(),

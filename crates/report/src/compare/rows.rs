@@ -33,7 +33,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Of the pair at this place.
-    pub(super) fn of(compared: &'a Compared, of: &'a MetricRows, at: usize) -> Self {
+    pub(super) fn new(compared: &'a Compared, of: &'a MetricRows, at: usize) -> Self {
         let pair = &compared.pairs[at];
         Self {
             rows: of.rows.iter().filter(|row| row.pair == at).collect(),
@@ -142,7 +142,7 @@ impl<'a> Rows<'a> {
     fn add_chart(&self, table: &mut Table, width: usize) {
         let changes: Vec<Option<Change>> = self.rows.iter().map(|row| change_of(row)).collect();
         let known: Vec<Change> = changes.iter().flatten().copied().collect();
-        let scale = Ratios::of(&known, MARGIN, width);
+        let scale = Ratios::new(&known, MARGIN, width);
         table.columns.push(Column { name: scale.head(), numeric: false });
         for (row, change) in table.rows.iter_mut().zip(changes) {
             row.push(change.map(|change| scale.row(change)).unwrap_or_default());

@@ -42,7 +42,7 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
     let mut out: String = sides.map(|line| wrapped(&line)).collect();
     for of in &compared.metrics {
         for (at, pair) in compared.pairs.iter().enumerate() {
-            let rows = Rows::of(compared, of, at);
+            let rows = Rows::new(compared, of, at);
             let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
             out += &format!("\n{b} against {a}: {}\n", of.metric.in_words(of.kind));
             out += &common(pair).map(|common| wrapped(&common)).unwrap_or_default();
@@ -67,7 +67,7 @@ fn markdown(compared: &Compared) -> String {
             out += &format!("### `{b}` against `{a}`: {}\n\n", of.metric.in_words(of.kind));
             out += &common(pair).map(|common| format!("{common}\n\n")).unwrap_or_default();
             out += &format!("**{}**\n", sentence(of, at, &compared.pairs));
-            let rows = Rows::of(compared, of, at);
+            let rows = Rows::new(compared, of, at);
             let (changed, unchanged) = rows.split();
             if !changed.rows.is_empty() {
                 out += &format!("\n{}", changed.table(of.metric.better(), true).render(Format::Markdown));
@@ -244,14 +244,14 @@ fn of_kernel(compared: &Compared) -> Vec<String> {
         if let [first, ..] = options.as_slice() {
             const SHOWN: usize = 6;
             let matter = options.iter().take_while(|option| option_matters(&option.what)).take(SHOWN);
-            let mut said: Vec<String> = matter.map(change).collect();
-            if said.is_empty() {
-                said.push(change(first));
+            let mut changes: Vec<String> = matter.map(change).collect();
+            if changes.is_empty() {
+                changes.push(change(first));
             }
-            let rest = if said.len() < options.len() { ", …: --format json has all" } else { "" };
+            let rest = if changes.len() < options.len() { ", …: --format json has all" } else { "" };
             let (a, b) = (compared.sides[0].name, compared.sides[pair.variant].name);
             let n = counted(options.len(), "option");
-            lines.push(format!("  {a} → {b}: configuration: {n} differ, {}{rest}", said.join(", ")));
+            lines.push(format!("  {a} → {b}: configuration: {n} differ, {}{rest}", changes.join(", ")));
         }
     }
     titled("what differs between the kernels", lines)

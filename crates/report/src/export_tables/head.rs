@@ -20,8 +20,8 @@ pub(super) struct OfRun<'r> {
 }
 
 pub(super) fn all_runs<'r>(trials: &[&'r Trial]) -> Vec<OfRun<'r>> {
-    let of = |trials: &[&'r Trial]| OfRun { run: &trials[0].run, trials: trials.to_vec() };
-    by_run(trials).iter().map(|trials| of(trials)).collect()
+    let run = |trials: &[&'r Trial]| OfRun { run: &trials[0].run, trials: trials.to_vec() };
+    by_run(trials).iter().map(|trials| run(trials)).collect()
 }
 
 /// Trials by run, oldest first.
@@ -233,10 +233,10 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
             service(row, |latency| latency.p99_us)
         }),
         field("cpu_us_per_transaction", Real, "server CPU time per transaction", |row| {
-            Value::from(Metric::CpuPerTransaction.of(row))
+            Value::from(Metric::CpuPerTransaction.value(row))
         }),
         field("wal_bytes_per_transaction", Real, "WAL per transaction", |row| {
-            Value::from(Metric::WalBytesPerTransaction.of(row))
+            Value::from(Metric::WalBytesPerTransaction.value(row))
         }),
         field("driver_cpu_us", Whole, "CPU time of the driver during the load", |row| {
             Value::from(summary(row).and_then(|summary| summary.driver_cpu_us))
@@ -306,7 +306,7 @@ pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<OfCell<'r>> {
             }
             seen.push(cell.clone());
             let of_cell: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.cell == cell).collect();
-            let tps = judgement::runs(&of_cell, |trial| Metric::Tps.of_head(trial)).values;
+            let tps = judgement::runs(&of_cell, |trial| Metric::Tps.head_value(trial)).values;
             cells.push(OfCell {
                 run: &trials[0].run,
                 cell,

@@ -22,7 +22,7 @@ struct Latencies {
 
 impl Latencies {
     /// Of values in nanoseconds, each with how often it was there.
-    fn of(values_ns: Option<Vec<(u64, u64)>>) -> Self {
+    fn new(values_ns: Option<Vec<(u64, u64)>>) -> Self {
         let mut counted = Counted::default();
         counted.add(&values_ns.unwrap_or_default());
         let sorted = counted.sorted();
@@ -56,7 +56,7 @@ pub(super) fn all_intervals(record: &TrialRecord) -> impl Iterator<Item = Second
     record.intervals.iter().map(|interval| Second {
         trial: &record.trial,
         interval,
-        latencies: Latencies::of(hlog::latencies(interval)),
+        latencies: Latencies::new(hlog::latencies(interval)),
     })
 }
 
@@ -169,7 +169,7 @@ pub(super) fn all_scripts(record: &TrialRecord) -> impl Iterator<Item = OfScript
             interval,
             is_beside,
             script,
-            latencies: Latencies::of(hlog::latencies_of(script)),
+            latencies: Latencies::new(hlog::latencies_of(script)),
         })
     })
 }

@@ -152,7 +152,7 @@ struct HitDocument {
 
 impl Document {
     /// Of a history.
-    pub fn of(history: &History) -> Self {
+    pub fn new(history: &History) -> Self {
         Self {
             schema: SCHEMA,
             metric: history.metric.to_string(),
@@ -256,17 +256,17 @@ fn shift(history: &History, shift: &Shift) -> ShiftDocument {
 }
 
 fn accepted(history: &History) -> Vec<AcceptedDocument> {
-    let of = |of: &model::acceptance::Acceptance| AcceptedDocument {
-        id: of.id.clone(),
-        before: of.before.clone(),
-        after: of.after.clone(),
-        fell: of.fell,
-        cells: of.cells.clone(),
-        note: of.note.clone(),
-        by: of.by.clone(),
-        at: of.at,
+    let acceptance = |acceptance: &model::acceptance::Acceptance| AcceptedDocument {
+        id: acceptance.id.clone(),
+        before: acceptance.before.clone(),
+        after: acceptance.after.clone(),
+        fell: acceptance.fell,
+        cells: acceptance.cells.clone(),
+        note: acceptance.note.clone(),
+        by: acceptance.by.clone(),
+        at: acceptance.at,
     };
-    history.accepted.iter().map(of).collect()
+    history.accepted.iter().map(acceptance).collect()
 }
 
 fn gates(history: &History) -> Vec<GateDocument> {

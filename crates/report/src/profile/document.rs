@@ -106,17 +106,17 @@ struct ChangeDocument {
 
 impl Document {
     /// Of one profile, or of two with their differences.
-    pub fn of(profiles: &[&Profile], groups: &Groups, difference: Option<&[Difference]>) -> Self {
+    pub fn new(profiles: &[&Profile], groups: &Groups, difference: Option<&[Difference]>) -> Self {
         Self {
             schema: 1,
-            profiles: profiles.iter().map(|profile| ProfileDocument::of(profile, groups)).collect(),
-            difference: difference.map(|roles| roles.iter().map(DifferenceDocument::of).collect()),
+            profiles: profiles.iter().map(|profile| ProfileDocument::new(profile, groups)).collect(),
+            difference: difference.map(|roles| roles.iter().map(DifferenceDocument::new).collect()),
         }
     }
 }
 
 impl ProfileDocument {
-    fn of(profile: &Profile, groups: &Groups) -> Self {
+    fn new(profile: &Profile, groups: &Groups) -> Self {
         let role = |stacks: &model::profile::Stacks| {
             let total = stacks.total();
             let share = |samples: u64| samples as f64 / total.max(1) as f64;
@@ -145,7 +145,7 @@ impl ProfileDocument {
             kind: profile.kind.name(),
             cell: profile.cell.clone(),
             trials: profile.trials.clone(),
-            taken: profile.taken.iter().map(ProfiledDocument::of).collect(),
+            taken: profile.taken.iter().map(ProfiledDocument::new).collect(),
             transactions: profile.transactions,
             tps_beside: profile.tps_beside,
             us_per_sample: profile.us_per_sample,
@@ -157,7 +157,7 @@ impl ProfileDocument {
 
 impl ProfiledDocument {
     /// Of one trial.
-    pub fn of(taken: &Profiled) -> Self {
+    pub fn new(taken: &Profiled) -> Self {
         Self {
             event: taken.event.clone(),
             hz: taken.hz,
@@ -186,17 +186,17 @@ impl ProfiledDocument {
 }
 
 impl DifferenceDocument {
-    fn of(difference: &Difference) -> Self {
+    fn new(difference: &Difference) -> Self {
         Self {
-            role: ChangeDocument::of(&difference.role),
-            groups: difference.groups.iter().map(ChangeDocument::of).collect(),
-            functions: difference.functions.iter().map(ChangeDocument::of).collect(),
+            role: ChangeDocument::new(&difference.role),
+            groups: difference.groups.iter().map(ChangeDocument::new).collect(),
+            functions: difference.functions.iter().map(ChangeDocument::new).collect(),
         }
     }
 }
 
 impl ChangeDocument {
-    fn of(change: &Change) -> Self {
+    fn new(change: &Change) -> Self {
         Self {
             of: change.of.clone(),
             before_us: change.before_us,

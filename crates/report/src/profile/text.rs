@@ -23,7 +23,7 @@ pub fn text(profile: &Profile, groups: &Groups, format: Format) -> String {
     if profile.stacks.len() > 1 {
         let _ = writeln!(out, "{}", roles(profile).render(format));
     }
-    if let Some(stacks) = profile.usual() {
+    if let Some(stacks) = profile.default_role() {
         let shares = by_group(profile, stacks, groups);
         let _ = writeln!(out, "{}", shares.render(format));
         let _ = writeln!(out, "{}", by_function(profile, stacks).render(format));
@@ -71,11 +71,16 @@ pub fn function_text(
     }
     Ok(match format {
         Format::Table => {
-            let of = match profile.kind {
+            let sum = match profile.kind {
                 Kind::OnCpu => format!("{total} samples"),
                 Kind::OffCpu => format!("{} ms", amount(profile.kind, total)),
             };
-            format!("{}\n\n{function} in {of} of {}\n{}", heading(profile), stacks.role, table.render(format))
+            format!(
+                "{}\n\n{function} in {sum} sum {}\n{}",
+                heading(profile),
+                stacks.role,
+                table.render(format)
+            )
         }
         format => table.render(format),
     })

@@ -19,7 +19,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    pub(crate) fn of(body: String) -> Self {
+    pub(crate) fn new(body: String) -> Self {
         let mut hasher = DefaultHasher::new();
         body.hash(&mut hasher);
         let hash = hasher.finish();
@@ -29,7 +29,7 @@ impl Document {
     }
 
     pub(crate) fn json(value: &impl Serialize) -> Result<Self, Refusal> {
-        serde_json::to_string(value).map(Self::of).map_err(Refusal::failed)
+        serde_json::to_string(value).map(Self::new).map_err(Refusal::failed)
     }
 
     /// The answer to a request with these headers: the document, or that it has not changed.

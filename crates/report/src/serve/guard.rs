@@ -129,8 +129,8 @@ impl Guard {
         if self.shows(token, request.headers()) {
             return None;
         }
-        let mut told = query(request).filter(|(name, _)| *name == "token").map(|(_, value)| value);
-        if request.uri().path() == "/" && told.any(|text| token.is(text)) {
+        let mut tokens = query(request).filter(|(name, _)| *name == "token").map(|(_, value)| value);
+        if request.uri().path() == "/" && tokens.any(|text| token.is(text)) {
             let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie(), token.0);
             let location = HeaderValue::from_static("./");
             let headers = [

@@ -26,7 +26,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Of the page as it was built.
-    pub(crate) fn of(built: &str) -> Result<Self, PageError> {
+    pub(crate) fn new(built: &str) -> Result<Self, PageError> {
         if built.matches(crate::html::PLACE).count() != 1 {
             return Err(PageError::new(format!("it has not one {}", crate::html::PLACE)));
         }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_page_that_is_built_in_may_ask_its_own_server_and_nobody_else() {
-        let page = Page::of(crate::html::PAGE).unwrap();
+        let page = Page::new(crate::html::PAGE).unwrap();
         assert!(page.policy.starts_with("default-src 'none'; script-src 'sha256-"), "{}", page.policy);
         assert!(page.policy.contains("connect-src 'self'") && !page.policy.contains("unsafe-eval"));
         assert!(page.html.contains(&page.policy.replace("; frame-ancestors 'none'", "")));
@@ -69,7 +69,7 @@ mod tests {
     fn a_page_without_its_policy_or_its_place_is_refused() {
         let whole = crate::html::PAGE;
         for without in [crate::html::PLACE, OF_FILES, "http-equiv=\"Content-Security-Policy\""] {
-            let error = Page::of(&whole.replace(without, "")).unwrap_err().to_string();
+            let error = Page::new(&whole.replace(without, "")).unwrap_err().to_string();
             assert!(error.contains("can't be served") && error.contains("make web"), "{error}");
         }
     }

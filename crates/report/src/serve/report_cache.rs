@@ -191,7 +191,7 @@ impl ReportCache {
         kept.contexts.extend(contexts(&self.store, &unknown)?);
         read_kernel_options(&self.store, &mut kept.contexts)?;
         let trials: Vec<Trial> = of_run.iter().map(|trial| (***trial).clone()).collect();
-        let view = Document::of(json(&overview(&trials, &kept.contexts)));
+        let view = Document::new(json(&overview(&trials, &kept.contexts)));
         kept.ids = trials.into_iter().map(|trial| trial.id).collect();
         Ok(Some(kept.view.insert(view).clone()))
     }
@@ -212,8 +212,8 @@ impl ReportCache {
             return Ok(Some(histories.clone()));
         }
         let found = histories_of_run(&self.store, run, &*self.git)?;
-        let documents: Vec<_> = found.iter().map(history::Document::of).collect();
-        let histories = Document::of(json(&documents));
+        let documents: Vec<_> = found.iter().map(history::Document::new).collect();
+        let histories = Document::new(json(&documents));
         kept.histories = Some((trials, accepted, histories.clone()));
         Ok(Some(histories))
     }
@@ -226,7 +226,7 @@ impl ReportCache {
             Some(detail) => Ok(detail.clone()),
             None => {
                 let record = self.store.load(trial)?;
-                Ok(kept.insert(Document::of(json(&detail(&record, Points::All)))).clone())
+                Ok(kept.insert(Document::new(json(&detail(&record, Points::All)))).clone())
             }
         }
     }

@@ -30,12 +30,12 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(store: Store, git: GitOrder) -> Result<Self, PageError> {
-        let page = Page::of(crate::html::PAGE)?;
+        let page = Page::new(crate::html::PAGE)?;
         let policy = HeaderValue::try_from(&page.policy)
             .map_err(|_| PageError::new("its content security policy is not plain text"))?;
         let cache = Arc::new(ReportCache::new(store, git));
         let watch = Arc::new(Watch::new(Arc::clone(&cache)));
-        Ok(Self { page: Document::of(page.html), policy, cache, watch })
+        Ok(Self { page: Document::new(page.html), policy, cache, watch })
     }
 }
 
@@ -65,7 +65,7 @@ async fn runs(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Respo
 }
 
 async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
-    let run = of("run", id)?;
+    let run = valid_id("run", id)?;
     let view = reading(move || {
         let view = site.cache.view(&run)?;
         view.ok_or_else(|| no_trial(&run))
@@ -74,13 +74,13 @@ async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Resu
 }
 
 async fn histories(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
-    let run = of("run", id)?;
+    let run = valid_id("run", id)?;
     let histories = reading(move || site.cache.histories(&run)?.ok_or_else(|| no_trial(&run)));
     Ok(histories.await?.answer(&headers, JSON))
 }
 
 async fn detail(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
-    let trial = of("trial", id)?;
+    let trial = valid_id("trial", id)?;
     let detail = reading(move || Ok(site.cache.detail(&trial)?));
     Ok(detail.await?.answer(&headers, JSON))
 }
@@ -108,7 +108,7 @@ async fn nothing() -> Refusal {
 type Id = Result<Path<String>, PathRejection>;
 
 /// An id out of a path, before anything is done with it.
-fn of(what: &str, id: Id) -> Result<String, Refusal> {
+fn valid_id(what: &str, id: Id) -> Result<String, Refusal> {
     let id = id.map(|Path(id)| id).unwrap_or_default();
     match is_id(&id) {
         true => Ok(id),

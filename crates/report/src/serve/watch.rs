@@ -77,7 +77,7 @@ struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    fn of(trial: &'a Trial) -> Self {
+    fn new(trial: &'a Trial) -> Self {
         Self {
             kind: "trial",
             id: &trial.id,
@@ -161,8 +161,8 @@ impl State {
     }
 
     fn look(&mut self, cache: &ReportCache) {
-        let told = cache.store().told();
-        for run in &told {
+        let runs = cache.store().told();
+        for run in &runs {
             if !self.runs.contains_key(run)
                 && let Ok(reader) = cache.store().hear(run)
             {
@@ -173,12 +173,12 @@ impl State {
         // A bundle is there before its run says so.
         self.trials(cache);
         for (run, followed) in &mut self.runs {
-            for message in followed.hear(run) {
+            for message in followed.news(run) {
                 // Nobody listens before the first look.
                 let _ = self.to_all.send(message);
             }
         }
-        self.runs.retain(|run, followed| followed.alive || told.contains(run));
+        self.runs.retain(|run, followed| followed.alive || runs.contains(run));
     }
 
     fn trials(&mut self, cache: &ReportCache) {
@@ -194,7 +194,7 @@ impl State {
         for trial in trials.iter() {
             if known.insert(trial.id.clone())
                 && !is_first
-                && let Some(message) = message(Some(&trial.run.id), Stored::of(trial))
+                && let Some(message) = message(Some(&trial.run.id), Stored::new(trial))
             {
                 let _ = self.to_all.send(message);
             }
@@ -204,7 +204,7 @@ impl State {
 
 impl Followed {
     /// What has happened since it was last asked. Of a run that nobody runs, nothing.
-    fn hear(&mut self, run: &str) -> Vec<Arc<str>> {
+    fn news(&mut self, run: &str) -> Vec<Arc<str>> {
         let was_alive = self.alive;
         let news = self.reader.news().unwrap_or_default();
         self.alive = news.alive;

@@ -11,7 +11,7 @@ use plaintext::figures::counted;
 
 /// The cells of some trials.
 #[derive(Clone, Debug)]
-pub(super) struct OfCells {
+pub(super) struct CellsReport {
     pub(super) view: View,
     pub(super) lines: Vec<CellLine>,
     /// What they come to, one sentence a line.
@@ -77,8 +77,8 @@ pub struct TrialLine {
     pub tps: Option<f64>,
 }
 
-impl OfCells {
-    pub(super) fn of(trials: &[Trial]) -> Self {
+impl CellsReport {
+    pub(super) fn new(trials: &[Trial]) -> Self {
         let view = overview(trials, &BTreeMap::new());
         let mut lines = Vec::new();
         for (at, panel) in view.panels.iter().enumerate() {
@@ -152,9 +152,10 @@ fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
     }
     for (validity, what) in [("invalid", "invalid, not used"), ("suspect", "suspect, used")] {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        let of = lines.iter().flat_map(|line| &line.trials).filter(|trial| trial.validity == validity);
+        let with_validity =
+            lines.iter().flat_map(|line| &line.trials).filter(|trial| trial.validity == validity);
         let mut n = 0;
-        for trial in of {
+        for trial in with_validity {
             n += 1;
             let reason = trial.reasons.first().map_or("no reason recorded", String::as_str);
             *reasons.entry(reason).or_default() += 1;

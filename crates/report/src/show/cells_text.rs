@@ -1,6 +1,6 @@
 //! Several cells as text: one line each, with a bar of its median on a terminal.
 
-use super::cells::{CellLine, OfCells};
+use super::cells::{CellLine, CellsReport};
 use crate::chart::{Terminal, bar, ranged_bar};
 use crate::tables::{run_line, title};
 use plaintext::figures::{self, counted};
@@ -10,7 +10,7 @@ use plaintext::wrap;
 /// Columns where there is no terminal to tell.
 const WIDTH: usize = 100;
 
-pub(super) fn page(cells: &OfCells, terminal: Option<Terminal>) -> String {
+pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
     let width = terminal.map_or(WIDTH, |terminal| terminal.width.min(WIDTH));
     let mut out: String = cells.view.runs.iter().map(|run| wrap(&run_line(run), width)).collect();
     for (at, sentence) in cells.sentences.iter().enumerate() {
@@ -21,11 +21,11 @@ pub(super) fn page(cells: &OfCells, terminal: Option<Terminal>) -> String {
         };
     }
     for lines in cells.lines.chunk_by(|a, b| a.panel == b.panel) {
-        let of = match lines.iter().all(|line| line.n == lines[0].n) {
-            true => format!(", median of {}", counted(lines[0].n, "run")),
-            false => ", median of n runs".to_owned(),
+        let median = match lines.iter().all(|line| line.n == lines[0].n) {
+            true => format!(", median median {}", counted(lines[0].n, "run")),
+            false => ", median median n runs".to_owned(),
         };
-        out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &of), width));
+        out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &median), width));
         out += &panel(cells, lines, terminal);
     }
     match cells.lines.as_slice() {
@@ -38,7 +38,7 @@ pub(super) fn page(cells: &OfCells, terminal: Option<Terminal>) -> String {
     out
 }
 
-fn panel(cells: &OfCells, lines: &[CellLine], terminal: Option<Terminal>) -> String {
+fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) -> String {
     let several = cells.view.columns.len() > 1;
     // What all are called by need not be said in each line.
     const POSTGRESQL: &str = "PostgreSQL";
@@ -139,7 +139,7 @@ fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
 }
 
 /// All of them as one table, in full precision.
-pub(super) fn long(cells: &OfCells) -> Table {
+pub(super) fn long(cells: &CellsReport) -> Table {
     let mut table = Table::new([
         "server",
         "workload",

@@ -14,7 +14,7 @@ use analysis::spans::data_disks;
 
 /// What `pgdyno show` says of a trial. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OfTrial {
+pub struct TrialReport {
     /// Its id.
     pub id: String,
     /// Its run's id.
@@ -134,7 +134,7 @@ pub struct Telling {
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// One figure for each of [`OfTrial::seconds`].
+    /// One figure for each of [`TrialReport::seconds`].
     pub values: Vec<Option<f64>>,
 }
 
@@ -149,9 +149,9 @@ pub struct Happened {
     pub message: String,
 }
 
-impl OfTrial {
+impl TrialReport {
     /// What is said of a trial.
-    pub fn of(record: &TrialRecord) -> Self {
+    pub fn new(record: &TrialRecord) -> Self {
         let trial = &record.trial;
         let summary = trial.summary.as_ref();
         let statistics = summary.and_then(|summary| summary.statistics.as_ref());

@@ -3,7 +3,7 @@
 use diagnose::Component;
 use model::record::Latency;
 
-use super::trial::{Happened, OfTrial, Part, Second, Span, Telling};
+use super::trial::{Happened, Part, Second, Span, Telling, TrialReport};
 use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
 use crate::explain::SMALL;
 use plaintext::figures::{self, counted};
@@ -19,7 +19,7 @@ const MOST_PARTS: usize = 6;
 /// Lines of the chart of throughput.
 const HEIGHT: usize = 5;
 
-pub(super) fn page(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let width = terminal.map_or(WIDTH, |terminal| terminal.width);
     let painted = |text: &str, rendition: &str| match terminal {
         Some(terminal) => terminal.painted(text, rendition),
@@ -54,7 +54,7 @@ pub(super) fn page(trial: &OfTrial, terminal: Option<Terminal>) -> String {
     out
 }
 
-fn about(trial: &OfTrial) -> String {
+fn about(trial: &TrialReport) -> String {
     let parts = [
         Some(trial.campaign.clone()),
         trial.server_version.as_ref().map(|version| format!("PostgreSQL {version}")),
@@ -69,7 +69,7 @@ fn about(trial: &OfTrial) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> String {
+fn throughput(trial: &TrialReport, terminal: Option<Terminal>, width: usize) -> String {
     let Some(tps) = trial.tps else { return "no load ran\n".to_owned() };
     let seconds = trial.window_us.map(|us| format!(" in {} s", seconds(us as f64)));
     let interval = trial
@@ -104,10 +104,10 @@ fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> Stri
     let at = |us: i64| seconds_of(us as f64);
     let spans = |spans: &[Span]| -> Vec<String> {
         let ends = |span: &Span| [at(span.start_us), at(span.end_us)];
-        let told = |[start, end]: [String; 2]| {
+        let range = |[start, end]: [String; 2]| {
             if start == end { format!("{start} s") } else { format!("{start} to {end} s") }
         };
-        spans.iter().map(|span| told(ends(span))).collect()
+        spans.iter().map(|span| range(ends(span))).collect()
     };
     let stalls: Vec<String> = trial
         .stalls
@@ -128,7 +128,7 @@ fn throughput(trial: &OfTrial, terminal: Option<Terminal>, width: usize) -> Stri
 }
 
 /// Throughput over the window, with stalls, checkpoints and vacuums below.
-fn over_time(trial: &OfTrial, greatest: f64, terminal: Terminal) -> Option<String> {
+fn over_time(trial: &TrialReport, greatest: f64, terminal: Terminal) -> Option<String> {
     let (first, last) = trial.seconds.first().zip(trial.seconds.last())?;
     let (from_us, to_us) = (first.start_us as f64, (last.start_us + last.width_us) as f64);
     let top = figures::tps(greatest);
@@ -193,7 +193,7 @@ const PERCENTILES: [Figure; 8] = [
     ("largest", |latency| latency.max_us),
 ];
 
-fn latency(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+fn latency(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let Some(latency) = &trial.latency else { return String::new() };
     let known: Vec<_> =
         PERCENTILES.iter().filter_map(|(name, of)| Some((*name, *of, of(latency)?))).collect();
@@ -224,7 +224,7 @@ fn latency(trial: &OfTrial, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-fn beside(trial: &OfTrial) -> String {
+fn beside(trial: &TrialReport) -> String {
     let mut table =
         Table::new(["beside it", "#per second", "#transactions", "#failed", "#mean ms", "#99% ms"]);
     for of in &trial.beside {
@@ -242,29 +242,29 @@ fn beside(trial: &OfTrial) -> String {
     if table.rows.is_empty() { String::new() } else { table.render(Format::Table) }
 }
 
-fn time(trial: &OfTrial, width: usize) -> String {
+fn time(trial: &TrialReport, width: usize) -> String {
     let Some(explained) = &trial.explained else {
         let why = trial.unexplained.as_ref().filter(|_| trial.tps.is_some());
         return why
             .map(|why| wrap(&format!("where the time goes can't be said: {why}"), width))
             .unwrap_or_default();
     };
-    let told = |part: &Part| format!("{} {:.0}%", part.name, 100.0 * part.share);
+    let shown_part = |part: &Part| format!("{} {:.0}%", part.name, 100.0 * part.share);
     let (unexplained, known): (Vec<&Part>, Vec<&Part>) =
         explained.parts.iter().partition(|part| part.name == Component::Unexplained.name());
     let shown = known.iter().take(MOST_PARTS).take_while(|part| part.share >= SMALL).count();
     let (shown, rest) = known.split_at(shown);
-    let mut parts: Vec<String> = shown.iter().map(|part| told(part)).collect();
+    let mut parts: Vec<String> = shown.iter().map(|part| shown_part(part)).collect();
     if !rest.is_empty() {
         let share: f64 = rest.iter().map(|part| part.share).sum();
         parts.push(format!("{} {:.0}%", counted(rest.len(), "smaller part"), 100.0 * share));
     }
-    parts.extend(unexplained.iter().map(|part| told(part)));
+    parts.extend(unexplained.iter().map(|part| shown_part(part)));
     wrap(&format!("where the time goes: {}", parts.join(" · ")), width)
         + &wrap(&format!("  {}", explained.verdict), width)
 }
 
-fn waits(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+fn waits(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let mut table = Table::new(["clients' sessions", "#% of their time", "#sessions"]);
     for wait in trial.waits.iter().take(MOST_WAITS) {
         table.push(vec![
@@ -288,7 +288,7 @@ fn waits(trial: &OfTrial, terminal: Option<Terminal>) -> String {
     table.render(Format::Table) + &rest.unwrap_or_default()
 }
 
-fn metrics(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+fn metrics(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let mut table = Table::new(["by the second", "#mean", "#least", "#greatest", "unit"]);
     for Telling { name, unit, values } in &trial.metrics {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
@@ -310,7 +310,7 @@ fn metrics(trial: &OfTrial, terminal: Option<Terminal>) -> String {
 }
 
 /// The load's events by kind: when the first of each happened, how many there were, and what the first was.
-fn events(trial: &OfTrial, terminal: Option<Terminal>) -> String {
+fn events(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let mut kinds: Vec<(&Happened, usize)> = Vec::new();
     for event in &trial.events {
         match kinds.iter_mut().find(|(known, _)| known.kind == event.kind) {
@@ -332,7 +332,7 @@ fn events(trial: &OfTrial, terminal: Option<Terminal>) -> String {
 }
 
 /// All of it as one table, one row a figure.
-pub(super) fn long(trial: &OfTrial) -> Table {
+pub(super) fn long(trial: &TrialReport) -> Table {
     let mut table = Table::new(["section", "name", "#value", "unit"]);
     let mut row = |section: &str, name: &str, value: Option<String>, unit: &str| {
         if let Some(value) = value {
