@@ -249,7 +249,7 @@ mod tests {
         let cause = cause(&record).unwrap();
         // A quarter of the latency is waiting for reads, nine tenths of which are theirs.
         assert!((cause.share - 0.225).abs() < 1e-9 && cause.of == Measure::Latency, "{cause:?}");
-        assert!(cause.sentence.contains("(scans): 90% of what was read from disk"), "{cause:?}");
+        assert!(cause.sentence.contains("(scans): 90% of the reads from disk"), "{cause:?}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Facts {
     pub cgroup_can_be_made: Option<bool>,
     /// How many files pgdyno may open.
     pub open_files: Option<OpenFiles>,
-    /// Whether the driver can use io_uring, else why not; none where it was not tried.
+    /// Whether the driver can use io_uring, else why not; none if not tried.
     pub io_uring: Option<Result<(), String>>,
 }
 

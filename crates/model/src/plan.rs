@@ -459,9 +459,9 @@ mod tests {
         for (key, message, help) in [
             ("hz = 0", "hz = 0 is out of range", "from 1 to 10000"),
             ("callgraph = 'lbr'", "there is no call graph \"lbr\"", "\"auto\", \"fp\", \"dwarf\""),
-            ("window = '11s'", "11s are to be profiled of a measured window of 10s", "no more than"),
+            ("window = '11s'", "11s of profile do not fit a measured window of 10s", "no more than"),
             ("window = '1ms'", "too short", "100ms"),
-            ("off_cpu = '5s'", "5s are to be recorded off CPU of a measured window of 10s", "less than half"),
+            ("off_cpu = '5s'", "5s of off-CPU profile do not fit a measured window of 10s", "at most half"),
         ] {
             let error = with(&format!("[profile]\n{key}\n")).unwrap_err();
             assert!(error.message.contains(message), "{error}");

@@ -2,40 +2,40 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The thresholds of the validity gates, which `docs/validity.md` explains. A figure beyond one makes a finding.
+/// The thresholds of the validity gates, which `docs/validity.md` explains. A value beyond a threshold is a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = crate::schema::no_negative_numbers))]
 pub struct Thresholds {
-    /// Share of the window that the busiest driver thread may work.
+    /// Share of the window that the busiest driver thread may be busy.
     pub driver_busy_share: f64,
-    /// Share of the mean latency that may be driver lag, where that is also more than `driver_lag_us`.
+    /// Driver lag as a share of the mean latency, if it is also above `driver_lag_us`.
     pub driver_lag_share: f64,
-    /// Driver lag that is small in any case, a transaction, in microseconds.
+    /// Driver lag per transaction that is always acceptable, in microseconds.
     pub driver_lag_us: f64,
-    /// Share of the window that the busiest driver thread may wait for a processor.
+    /// Share of the window that the busiest driver thread may wait for a CPU.
     pub driver_wait_share: f64,
-    /// Share of the clients that may be neither waiting for a transaction nor explained.
+    /// Deviation from Little's law, as a share of the clients.
     pub littles_law_share: f64,
-    /// Share of the transactions that may fail.
+    /// Failed transactions, as a share of all.
     pub failed_share: f64,
-    /// Share of the machine's CPU time that its host may keep from it.
+    /// CPU steal, as a share of the machine's CPU time.
     pub steal_share: f64,
-    /// Share of the machine's CPU time that may go to what is neither the server nor pgdyno.
+    /// CPU time of other processes, as a share of the machine's.
     pub foreign_cpu_share: f64,
-    /// How far the mean frequency of the processors may move during the window.
+    /// Change of the CPUs' mean frequency in the window, as a share.
     pub frequency_share: f64,
-    /// Share of the window in which some task may wait for memory.
+    /// Share of the window in which tasks wait for memory (PSI).
     pub memory_pressure_share: f64,
-    /// Share of the main memory that must be available all the time.
+    /// Memory that must be available throughout, as a share of all.
     pub memory_available_share: f64,
-    /// Pages that may be swapped in and out in the window.
+    /// Pages swapped in and out in the window.
     pub swap_pages: f64,
-    /// How far the wall clock may move against the monotonic one, in microseconds.
+    /// Step of the wall clock against the monotonic clock, in microseconds.
     pub clock_step_us: f64,
-    /// The p-value up to which a trend is taken for one, where it also moves throughput by `trend_share`.
+    /// p-value below which a trend counts, if it also changes throughput by `trend_share`.
     pub trend_p: f64,
-    /// How far throughput may drift in the window, as a share of its median.
+    /// Drift of throughput in the window, as a share of its median.
     pub trend_share: f64,
 }
 

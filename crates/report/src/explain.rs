@@ -50,7 +50,7 @@ fn heading(explained: &CellExplanation) -> String {
         status => format!(", {}: `pgdyno store show` says why", status.as_str()),
     };
     format!(
-        "{} ({trials}{status})\n{:.1} transactions/s, {:.3} ms each; the server's sessions were looked at {} times",
+        "{} ({trials}{status})\n{:.1} transactions/s, {:.3} ms each; the server's sessions were sampled {} times",
         explained.cell,
         explained.tps,
         explained.budget.latency_us / 1e3,

@@ -188,7 +188,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
             format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())),
             format!("waiting for a CPU is {} of latency", percent(waited)),
         ],
-        next: "stop what else runs on this machine (`pgdyno doctor` names it), and measure again",
+        next: "stop other programs (`pgdyno doctor` names them), and measure again",
         confidence: Confidence::High,
     })
 }
@@ -243,7 +243,7 @@ fn background(case: &Case, budget: &Budget) -> Option<Cause> {
         (
             waited * of_reads,
             Measure::Latency,
-            format!("{} of what was read from disk, for which transactions wait", percent(of_reads)),
+            format!("{} of the reads from disk, for which transactions wait", percent(of_reads)),
         )
     } else {
         (cpu, Measure::MachineCpu, format!("{} of the machine's CPU time", percent(cpu)))
@@ -252,9 +252,9 @@ fn background(case: &Case, budget: &Budget) -> Option<Cause> {
         name: "beside",
         share,
         of,
-        sentence: format!("what runs beside the load takes its part ({what}): {took}"),
+        sentence: format!("other work takes a share of the resources ({what}): {took}"),
         evidence,
-        next: "measure the same workload with nothing beside it: the difference is what it costs",
+        next: "measure the same workload without it: the difference is its cost",
         confidence: Confidence::High,
     })
 }
@@ -408,7 +408,7 @@ fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
         evidence.push(format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())));
     }
     let sentence = format!(
-        "round trips are the limit: {} of latency is the way between driver and server, and waking either up",
+        "round trips are the limit: {} of latency is the network between driver and server, and wake-ups",
         percent(share)
     );
     let next = "more clients; fewer statements in a transaction (pipelines, functions); a Unix socket instead of TCP";
@@ -421,10 +421,10 @@ fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
         return None;
     }
     let sentence = format!(
-        "the rate is more than the clients can do: {} of latency is waiting for one that is free",
+        "the rate is beyond what the clients can do: {} of latency is waiting for one that is free",
         percent(share)
     );
-    let next = "a lower rate, or more clients; what limits the clients is in the other parts";
+    let next = "a lower rate, or more clients; the other parts show what limits the clients";
     let evidence = told(budget, &[Component::FreeClient]);
     Some(of_latency(budget, "free-clients", share, sentence, evidence, next))
 }
@@ -445,7 +445,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     let during_us = case.record.checkpoint_us(case.from_us, case.to_us);
     let share = (during_us / case.window_us()).min(1.0);
     let mut evidence = vec![format!(
-        "{} checkpoints were begun by the amount of WAL, one every {:.2} s",
+        "{} checkpoints were triggered by the amount of WAL, one every {:.2} s",
         begun.len(),
         case.window_us() / 1e6 / begun.len() as f64
     )];
@@ -467,7 +467,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
             percent(share)
         ),
         evidence,
-        next: "raise max_wal_size until checkpoints are begun by time",
+        next: "raise max_wal_size until checkpoints are triggered by time",
         confidence: Confidence::High,
     })
 }
@@ -486,7 +486,7 @@ fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
     if share < 0.10 {
         return None;
     }
-    let mut evidence = vec![format!("{at_work:.2} autovacuum workers were at work on average")];
+    let mut evidence = vec![format!("{at_work:.2} autovacuum workers were running on average")];
     if let Some(cpu_us) = case.growth("role.run_us", Some("autovacuum worker")) {
         evidence.push(format!("they took {:.2} s of CPU time", cpu_us / 1e6));
     }
@@ -500,7 +500,7 @@ fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
         name: "autovacuum",
         share,
         of: Measure::Window,
-        sentence: format!("autovacuum was at work on the tested tables for {} of the window", percent(share)),
+        sentence: format!("autovacuum processed the tested tables for {} of the window", percent(share)),
         evidence,
         next: "a longer window, so that every trial has its share of it; or autovacuum = off for a short one",
         confidence: Confidence::Medium,

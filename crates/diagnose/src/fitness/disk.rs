@@ -98,12 +98,12 @@ fn sync_latency(facts: &Facts) -> Judgement {
 }
 
 fn disk_pressure(facts: &Facts) -> Judgement {
-    let Some(share) = facts.pressure.io else { return unknown("the kernel does not tell it (PSI)") };
-    let evidence = format!("something waited for a disk {} of the last 10 s", percent(share / 100.0));
+    let Some(share) = facts.pressure.io else { return unknown("the kernel does not report it (PSI)") };
+    let evidence = format!("tasks waited for a disk {} of the last 10 s", percent(share / 100.0));
     judged(
         beyond(share, 2.0, 20.0),
         evidence,
-        "others use the disks: stop them, or wait until they have ended",
+        "other programs use the disks: stop them, or wait until they end",
     )
 }
 

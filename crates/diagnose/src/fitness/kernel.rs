@@ -36,12 +36,12 @@ fn clock(facts: &Facts) -> Judgement {
 }
 
 fn cpu_pressure(facts: &Facts) -> Judgement {
-    let Some(share) = facts.pressure.cpu else { return unknown("the kernel does not tell it (PSI)") };
-    let evidence = format!("something waited for a processor {} of the last 10 s", percent(share / 100.0));
+    let Some(share) = facts.pressure.cpu else { return unknown("the kernel does not report it (PSI)") };
+    let evidence = format!("tasks waited for a CPU {} of the last 10 s", percent(share / 100.0));
     judged(
         beyond(share, 5.0, 25.0),
         evidence,
-        "others use the processors: stop them, or wait until they have ended",
+        "other programs use the CPUs: stop them, or wait until they end",
     )
 }
 
@@ -96,11 +96,11 @@ fn open_files(facts: &Facts) -> Judgement {
 
 fn io_uring(facts: &Facts) -> Judgement {
     match &facts.io_uring {
-        None => unknown("it was not tried"),
+        None => unknown("not tried"),
         Some(Ok(())) => ok("available"),
         Some(Err(why)) => warn(
             format!("not available ({why}): the driver uses epoll"),
-            "the driver needs more processor time so: sysctl kernel.io_uring_disabled=0, or allow it in the \
+            "the driver then needs more CPU time: sysctl kernel.io_uring_disabled=0, or allow it in the \
              container's seccomp profile",
         ),
     }
@@ -116,7 +116,7 @@ fn perf(facts: &Facts) -> Judgement {
     let (Some(paranoid), Some(restrict)) =
         (sysctl_number(facts, "kernel.perf_event_paranoid"), sysctl_number(facts, "kernel.kptr_restrict"))
     else {
-        return unknown("the kernel does not tell what it allows");
+        return unknown("the kernel does not report what it allows");
     };
     let settings = format!("kernel.perf_event_paranoid = {paranoid}, kernel.kptr_restrict = {restrict}");
     let advice = "sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0";

@@ -16,7 +16,7 @@ fn memory(facts: &Facts) -> Judgement {
     judged(
         beyond(used, 0.5, 0.9),
         evidence,
-        "others use it: what the kernel caches for the server changes with them",
+        "other programs use it: the page cache left for the server varies with them",
     )
 }
 
@@ -36,12 +36,12 @@ fn swap(facts: &Facts) -> Judgement {
         facts.activity.as_ref().and_then(|activity| activity.swapped_pages).filter(|n| *n > 0)
     {
         return bad(
-            format!("{evidence}, and {pages} pages moved while we watched"),
-            "there is too little memory: stop what else runs, or make shared_buffers smaller",
+            format!("{evidence}, and {pages} pages moved during the check"),
+            "too little memory: stop other programs, or reduce shared_buffers",
         );
     }
     if used > 0 {
-        return warn(evidence, "what is there is slow to come back: swapoff -a && swapon -a");
+        return warn(evidence, "swapped pages are slow to return: swapoff -a && swapon -a");
     }
     match sysctl_number(facts, "vm.swappiness") {
         Some(swappiness) if swappiness > SWAPPINESS => warn(
@@ -65,9 +65,9 @@ fn huge_pages(facts: &Facts) -> Judgement {
 }
 
 fn memory_pressure(facts: &Facts) -> Judgement {
-    let Some(share) = facts.pressure.memory else { return unknown("the kernel does not tell it (PSI)") };
-    let evidence = format!("something waited for memory {} of the last 10 s", percent(share / 100.0));
-    judged(beyond(share, 0.1, 5.0), evidence, "there is too little memory: stop what else runs")
+    let Some(share) = facts.pressure.memory else { return unknown("the kernel does not report it (PSI)") };
+    let evidence = format!("tasks waited for memory {} of the last 10 s", percent(share / 100.0));
+    judged(beyond(share, 0.1, 5.0), evidence, "too little memory: stop other programs")
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ fn processors(facts: &Facts) -> Judgement {
 }
 
 fn foreign_load(facts: &Facts) -> Judgement {
-    let Some(activity) = &facts.activity else { return unknown("what processes do can't be read") };
+    let Some(activity) = &facts.activity else { return unknown("the processes can't be read") };
     let cpus = f64::from(facts.environment.cpu.threads.or(facts.environment.cpus).unwrap_or(1));
     let share = activity.foreign_cpus / cpus;
     let busiest: Vec<String> = activity
@@ -51,15 +51,16 @@ fn foreign_load(facts: &Facts) -> Judgement {
         percent(share),
         activity.seconds
     );
-    judged(beyond(share, 0.02, 0.1), evidence, "stop what else runs, or wait until it has ended")
+    judged(beyond(share, 0.02, 0.1), evidence, "stop other programs, or wait until they end")
 }
 
 fn steal(facts: &Facts) -> Judgement {
     let Some(share) = facts.activity.as_ref().and_then(|activity| activity.steal_share) else {
-        return unknown("the kernel does not tell it");
+        return unknown("the kernel does not report it");
     };
     let evidence = format!("{} of the time", percent(share));
-    let advice = "the hypervisor gives this machine's time to others: use one with processors of its own";
+    let advice =
+        "the hypervisor gives this machine's CPU time to other guests: use a machine with dedicated CPUs";
     judged(beyond(share, 0.005, 0.02), evidence, advice)
 }
 
@@ -67,8 +68,8 @@ fn governor(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
     let Some(governor) = &environment.cpu_governor else {
         return unknown(match environment.virtualization {
-            Some(_) => "none is seen: the host decides",
-            None => "none is seen: the firmware decides, or the frequency is fixed",
+            Some(_) => "not visible: the host decides",
+            None => "not visible: the firmware decides, or the frequency is fixed",
         });
     };
     let cpu = &environment.cpu;
@@ -119,7 +120,7 @@ fn numa(facts: &Facts) -> Judgement {
     let nodes = facts.environment.numa_nodes.len();
     let balancing = super::sysctl_number(facts, "kernel.numa_balancing");
     match (nodes, balancing) {
-        (0, _) => unknown("the kernel does not tell its nodes"),
+        (0, _) => unknown("the kernel does not report its nodes"),
         (1, _) => ok("one node"),
         (_, Some(balancing)) if balancing != 0 => warn(
             format!(
@@ -139,8 +140,7 @@ fn virtualization(facts: &Facts) -> Judgement {
         None => ok("none is seen"),
         Some(kind) if kind.starts_with("virtual machine") => warn(
             kind,
-            "neighbours and the host's disks come into every figure: compare only what ran in one session, in random \
-             order",
+            "neighbours and the host's disks affect every result: compare only runs of one session, in random order",
         ),
         Some(kind) => ok(kind),
     }
@@ -149,7 +149,7 @@ fn virtualization(facts: &Facts) -> Judgement {
 fn mitigations(facts: &Facts) -> Judgement {
     let all = &facts.environment.cpu.vulnerabilities;
     if all.is_empty() {
-        return unknown("the kernel does not tell them");
+        return unknown("the kernel does not report them");
     }
     let count = |beginning: &str| all.values().filter(|state| state.starts_with(beginning)).count();
     let evidence = format!(
@@ -162,7 +162,7 @@ fn mitigations(facts: &Facts) -> Judgement {
     match command_line.split(' ').find(|word| *word == "mitigations=off") {
         Some(word) => warn(
             format!("{evidence}; the kernel was booted with {word}"),
-            "system calls are cheaper here than where it is left out: compare with machines booted alike only",
+            "system calls are cheaper than without it: compare only with machines booted the same way",
         ),
         None => Judgement { state: State::Ok, evidence, advice: None },
     }

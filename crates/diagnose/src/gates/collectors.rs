@@ -15,9 +15,9 @@ fn clock_stepped(observed: &Observation) -> Option<Found> {
     if step_us.abs() <= limit {
         return None;
     }
-    let evidence = format!("the wall clock was set by {:+.3} s during the load", step_us / 1e6);
+    let evidence = format!("the wall clock stepped by {:+.3} s during the load", step_us / 1e6);
     Some(suspect(evidence).beyond(format!("at most {} s", limit / 1e6)).so(
-        "what the server's log says may stand at a wrong time; let the clock be steered, not set, while it is measured",
+        "times in the server's log may be wrong; let the clock be slewed, not stepped, during measurements",
     ))
 }
 
@@ -46,11 +46,11 @@ fn window_mismatch(observed: &Observation) -> Option<Found> {
     if parts.is_empty() {
         return None;
     }
-    let evidence = format!("not all of the window was read; nothing {}", parts.join("; nothing "));
+    let evidence = format!("the readings do not cover the window; nothing {}", parts.join("; nothing "));
     Some(
         suspect(evidence)
             .beyond(format!("readings within {} ms of both ends", REACH_US / 1000))
-            .so("what these sources say is not of the window: see why they failed or were late"),
+            .so("these metrics are not of the whole window: find out why their sources failed or were late"),
     )
 }
 
@@ -62,7 +62,7 @@ fn span(series: &Series) -> Option<(i64, i64)> {
 
 fn collectors(observed: &Observation) -> Option<Found> {
     let mut parts = Vec::new();
-    for (metric, what) in [("collector.failed", "failed"), ("collector.late", "came too late")] {
+    for (metric, what) in [("collector.failed", "failed"), ("collector.late", "were late")] {
         for series in observed.metrics.all(metric) {
             let values = || series.points.iter().filter_map(|point| point.value);
             let times = values().next_back().unwrap_or_default() - values().next().unwrap_or_default();
@@ -108,7 +108,7 @@ mod tests {
         );
         assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["window-mismatch"]));
         let evidence = window_mismatch(&sound.observed()).unwrap().evidence;
-        assert_eq!(evidence, "not all of the window was read; nothing at its start: disk");
+        assert_eq!(evidence, "the readings do not cover the window; nothing at its start: disk");
         // Another disk that was there all along: this one came later.
         sound.readings(
             "disk.read_bytes",
@@ -129,6 +129,6 @@ mod tests {
         sound.counter("collector.failed", Some("pg.database"), 1.0);
         assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["collectors"]));
         let evidence = collectors(&sound.observed()).unwrap().evidence;
-        assert_eq!(evidence, "readings are missing: 4 of pg.database failed, 4 of cpu came too late");
+        assert_eq!(evidence, "readings are missing: 4 of pg.database failed, 4 of cpu were late");
     }
 }

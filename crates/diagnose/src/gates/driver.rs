@@ -6,7 +6,7 @@ pub(super) const GATES: [Gate; 3] =
     [("driver-saturated", saturated), ("driver-lag", lag), ("driver-starved", starved)];
 
 /// How the driver is given more to run on.
-const MORE_ROOM: &str = "raise run.threads, give driver and server processors of their own (pin), or run fewer clients: \
+const MORE_ROOM: &str = "raise run.threads, pin driver and server to CPUs of their own, or run fewer clients: \
                          as it is, this says little about the server";
 
 fn saturated(observed: &Observation) -> Option<Found> {
@@ -21,7 +21,8 @@ fn saturated(observed: &Observation) -> Option<Found> {
     if busy.is_nan() || busy <= limit {
         return None;
     }
-    let evidence = format!("the busiest driver thread worked {} of the window", percent(busy));
+    let evidence =
+        format!("the driver was saturated: its busiest thread worked {} of the window", percent(busy));
     Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
 }
 
@@ -40,10 +41,8 @@ fn lag(observed: &Observation) -> Option<Found> {
     if !(share > limit && lag_us > observed.thresholds.driver_lag_us) {
         return None;
     }
-    let evidence = format!(
-        "the driver handled a transaction's responses {lag_us:.0} µs late in the mean, {} of the latency",
-        percent(share)
-    );
+    let evidence =
+        format!("the driver handled responses {lag_us:.0} µs late on average, {} of latency", percent(share));
     let threshold = format!("{}, or {:.0} µs", at_most(limit), observed.thresholds.driver_lag_us);
     Some(suspect(evidence).beyond(threshold).so(MORE_ROOM))
 }
@@ -54,8 +53,10 @@ fn starved(observed: &Observation) -> Option<Found> {
     if waited <= limit {
         return None;
     }
-    let evidence =
-        format!("the busiest driver thread waited {} of the window for a processor", percent(waited));
+    let evidence = format!(
+        "the driver was starved: its busiest thread waited for a CPU {} of the window",
+        percent(waited)
+    );
     Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
 }
 
@@ -108,7 +109,10 @@ mod tests {
         sound.counter("role.busiest_wait_us", Some("driver"), 550_000.0);
         assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["driver-starved"]));
         let found = starved(&sound.observed()).unwrap();
-        assert_eq!(found.evidence, "the busiest driver thread waited 55% of the window for a processor");
+        assert_eq!(
+            found.evidence,
+            "the driver was starved: its busiest thread waited for a CPU 55% of the window"
+        );
         sound.metrics.0.clear();
         assert!(starved(&sound.observed()).is_none());
     }

@@ -17,7 +17,7 @@ pub(super) const OF_REAL_TIME: [&str; 6] =
 
 fn emulated(observed: &Observation) -> Option<Found> {
     (observed.acceleration == Acceleration::Tcg).then(|| {
-        suspect("emulated in real time: the figures depend on the emulating machine".to_owned()).so(
+        suspect("emulated in real time: the results depend on the host".to_owned()).so(
             "acceleration = \"icount\" counts instructions, \"kvm\" measures time where the machine has it",
         )
     })
@@ -31,7 +31,7 @@ fn disk_wait(observed: &Observation) -> Option<Found> {
     }
     let share = observed.share_of_window("cpu.iowait_us", Some("all")).filter(|share| *share > WAIT_SHARE)?;
     let evidence = format!(
-        "{} of the virtual time went by while the disk was waited for: throughput is not path length alone",
+        "{} of virtual time was spent waiting for the disk: throughput does not reflect path length alone",
         percent(share)
     );
     Some(suspect(evidence).beyond(at_most(WAIT_SHARE)).so(
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(on(Acceleration::Kvm, &sound), (Status::Valid, vec![]));
         let found =
             disk_wait(&Observation { acceleration: Acceleration::Icount, ..sound.observed() }).unwrap();
-        assert!(found.evidence.starts_with("35% of the virtual time"), "{}", found.evidence);
+        assert!(found.evidence.starts_with("35% of virtual time"), "{}", found.evidence);
     }
 
     #[test]

@@ -37,21 +37,21 @@ fn clients_died(observed: &Observation) -> Option<Found> {
     let first = observed.deaths.first()?;
     let state = first.sqlstate.as_ref().map(|state| format!(" (SQLSTATE {state})")).unwrap_or_default();
     let evidence = format!(
-        "{} of {} clients could not go on; client {} after {:.3} s: {}{state}",
+        "{} of {} clients failed; client {} after {:.3} s: {}{state}",
         observed.deaths.len(),
         observed.clients,
         first.client,
         first.at_us as f64 / 1e6,
         first.message
     );
-    Some(invalid(evidence).so("mend what the message says; the server's log may say more"))
+    Some(invalid(evidence).so("fix what the message says; the server's log may have more"))
 }
 
 fn nothing_done(observed: &Observation) -> Option<Found> {
     let summary = observed.summary.filter(|summary| summary.transactions == Some(0))?;
     let window_us = summary.window_us.unwrap_or_default();
     let evidence = format!("no transaction ended in the window of {:.1} s", window_us as f64 / 1e6);
-    Some(invalid(evidence).so("let it run longer, or look for what transactions wait for"))
+    Some(invalid(evidence).so("run longer, or find out what transactions wait for"))
 }
 
 /// The most commits that autovacuum's workers may add in one trial before they, too, must be explained: a fixed part
@@ -79,15 +79,18 @@ fn transaction_count(observed: &Observation) -> Option<Found> {
     match surplus {
         0 => None,
         _ if explained_by_autovacuum => {
-            Some(noted(format!("{counts}: {surplus} more, as autovacuum's workers add them")))
+            Some(noted(format!("{counts}: {surplus} more, which autovacuum workers can add")))
         }
         1.. if accounting.untold_commits => Some(noted(format!(
-            "{counts}: {surplus} more, which can't be compared: CALL, DO and parallel workers commit without telling"
+            "{counts}: {surplus} more, not comparable: CALL, DO and parallel workers commit without reporting it"
         ))),
-        ..0 => Some(invalid(format!("{counts}: {} fewer", -surplus)).so("report it: this is not to happen")),
+        ..0 => Some(
+            invalid(format!("{counts}: {} fewer", -surplus))
+                .so("this is a bug in pgdyno or the server: please report it"),
+        ),
         _ => Some(
-            suspect(format!("{counts}: {surplus} more; does someone else use this database?"))
-                .so("keep others away from the tested database"),
+            suspect(format!("{counts}: {surplus} more: does another client use this database?"))
+                .so("keep other clients off the tested database"),
         ),
     }
 }
@@ -105,7 +108,7 @@ fn transactions_failed(observed: &Observation) -> Option<Found> {
     Some(
         found(status, evidence)
             .beyond(at_most(limit))
-            .so("look in the server's log for the errors; throughput counts what succeeded only"),
+            .so("see the server's log for the errors; throughput counts successful transactions only"),
     )
 }
 
@@ -124,7 +127,7 @@ fn littles_law(observed: &Observation) -> Option<Found> {
         return None;
     }
     let evidence = format!(
-        "{:.0} transactions/s × {:.3} ms = {busy:.2} clients at work, where {clients} should be",
+        "{:.0} transactions/s × {:.3} ms = {busy:.2} busy clients instead of {clients}",
         summary.tps,
         mean_us / 1e3
     );
@@ -165,10 +168,7 @@ mod tests {
         let observed = Observation { summary: Some(&short), ..sound.observed() };
         assert_eq!(gates(&observed), (Status::Suspect, vec!["littles-law"]));
         let found = littles_law(&observed).unwrap();
-        assert_eq!(
-            found.evidence,
-            "10000 transactions/s × 0.300 ms = 3.00 clients at work, where 4 should be"
-        );
+        assert_eq!(found.evidence, "10000 transactions/s × 0.300 ms = 3.00 busy clients instead of 4");
         assert_eq!(found.threshold.as_deref(), Some("at most 10% of them off"));
         assert!(littles_law(&Observation { open_loop: true, ..observed }).is_none());
         assert!(littles_law(&Observation { idle_at_times: true, ..observed }).is_none());
@@ -198,10 +198,7 @@ mod tests {
         let died = Observation { deaths: &deaths, ..sound.observed() };
         assert_eq!(gates(&died), (Status::Invalid, vec!["client-died"]));
         let evidence = clients_died(&died).unwrap().evidence;
-        assert!(
-            evidence.starts_with("1 of 4 clients could not go on; client 3 after 1.500 s: "),
-            "{evidence}"
-        );
+        assert!(evidence.starts_with("1 of 4 clients failed; client 3 after 1.500 s: "), "{evidence}");
         let nothing = Observation { summary: Some(&empty), ..sound.observed() };
         assert_eq!(gates(&nothing), (Status::Invalid, vec!["nothing-done"]));
         let failed = Observation { load_failure: Some("no room"), ..Observation::default() };

@@ -16,15 +16,13 @@ pub(super) const GATES: [Gate; 6] = [
 ];
 
 fn out_of_memory(observed: &Observation) -> Option<Found> {
-    const ADVICE: &str = "give the server less memory to use, the machine (or the campaign's limit) more, or run less beside it";
+    const ADVICE: &str = "let the server use less memory, give the machine (or the campaign's limit) more, or stop other programs";
     let killed = observed.metrics.get("vm.oom_kill", None).and_then(grown).unwrap_or_default();
     if killed > 0.0 {
-        return Some(
-            invalid(format!("memory ran out: the kernel killed processes for it ({killed})")).so(ADVICE),
-        );
+        return Some(invalid(format!("out of memory: processes killed by the kernel: {killed}")).so(ADVICE));
     }
     let event = observed.happened(0).find(|event| event.message.contains("out of memory"))?;
-    Some(invalid(format!("memory ran out: {}", event.message)).so(ADVICE))
+    Some(invalid(format!("out of memory: {}", event.message)).so(ADVICE))
 }
 
 /// What a counter grew by from its first reading to its last.
@@ -46,11 +44,11 @@ fn cpu_steal(observed: &Observation) -> Option<Found> {
     if share.is_nan() || share <= limit {
         return None;
     }
-    let evidence = format!("the host kept {} of its CPU time from this machine", percent(share));
+    let evidence = format!("CPU steal {}", percent(share));
     Some(
         suspect(evidence)
             .beyond(at_most(limit))
-            .so("measure on a machine of its own, or when its neighbours rest"),
+            .so("measure on a dedicated machine, or when its neighbours are idle"),
     )
 }
 
@@ -61,9 +59,8 @@ fn foreign_cpu(observed: &Observation) -> Option<Found> {
     if share.is_nan() || share <= limit {
         return None;
     }
-    let evidence =
-        format!("{} of the machine's CPU time went to what is neither the server nor pgdyno", percent(share));
-    Some(suspect(evidence).beyond(at_most(limit)).so("stop what else runs there (top shows it)"))
+    let evidence = format!("other processes used {} of the CPU", percent(share));
+    Some(suspect(evidence).beyond(at_most(limit)).so("stop other programs (top shows them)"))
 }
 
 /// The mean over the processors in each third of the window: what one processor does from second to second is its own
@@ -84,25 +81,25 @@ fn cpu_frequency(observed: &Observation) -> Option<Found> {
     }
     let ghz = |hz: f64| format!("{:.2} GHz", hz / 1e9);
     let evidence = format!(
-        "the processors' mean frequency moved by {}: {}, {}, {} in the thirds of the window",
+        "the CPUs' mean frequency changed by {}: {}, {}, {} in the thirds of the window",
         percent(moved),
         ghz(first),
         ghz(second),
         ghz(last)
     );
     Some(suspect(evidence).beyond(at_most(limit)).so(
-        "set the governor to performance, turn turbo off, and see to the cooling (pgdyno doctor says how it is set)",
+        "set the governor to performance, turn turbo off, and check the cooling (pgdyno doctor says how it is set)",
     ))
 }
 
 fn memory_pressure(observed: &Observation) -> Option<Found> {
-    const ADVICE: &str = "give the server less memory to use, or the machine more";
+    const ADVICE: &str = "let the server use less memory, or give the machine more";
     let limit = observed.thresholds.memory_pressure_share;
     if let Some(waited) =
         observed.share_of_window("psi.memory_some_us", None).filter(|waited| *waited > limit)
         && !observed.memory_is_limited
     {
-        let evidence = format!("tasks waited for memory in {} of the window", percent(waited));
+        let evidence = format!("tasks waited for memory {} of the window", percent(waited));
         return Some(suspect(evidence).beyond(at_most(limit)).so(ADVICE));
     }
     let (from_us, to_us) = observed.window?;
@@ -112,7 +109,7 @@ fn memory_pressure(observed: &Observation) -> Option<Found> {
     if available.is_nan() || available >= limit {
         return None;
     }
-    let evidence = format!("at the worst, {} of the memory was available", percent(available));
+    let evidence = format!("available memory fell to {}", percent(available));
     Some(suspect(evidence).beyond(at_most(limit).replace("most", "least")).so(ADVICE))
 }
 
@@ -129,7 +126,7 @@ fn swap(observed: &Observation) -> Option<Found> {
     Some(
         suspect(evidence)
             .beyond(format!("at most {limit}"))
-            .so("turn swap off, give the server less memory to use, or run less beside it"),
+            .so("turn swap off, let the server use less memory, or stop other programs"),
     )
 }
 
@@ -157,7 +154,7 @@ mod tests {
         sound.events[1].message = "ERROR:  out of memory".to_owned();
         assert_eq!(gates(&sound.observed()), invalid);
         let found = out_of_memory(&sound.observed()).unwrap();
-        assert_eq!(found.evidence, "memory ran out: ERROR:  out of memory");
+        assert_eq!(found.evidence, "out of memory: ERROR:  out of memory");
         sound.events.remove(1);
         sound.event("error", None, -1_000_000);
         sound.events[1].message = "ERROR:  out of memory".to_owned();
@@ -170,7 +167,7 @@ mod tests {
         sound.counter("cpu.steal_us", Some("all"), 100_000.0);
         assert_eq!(gates(&sound.observed()), suspected("cpu-steal"));
         let found = cpu_steal(&sound.observed()).unwrap();
-        assert_eq!(found.evidence, "the host kept 4.8% of its CPU time from this machine");
+        assert_eq!(found.evidence, "CPU steal 4.8%");
         assert_eq!(found.threshold.as_deref(), Some("at most 2%"));
         let mut lenient = sound.observed();
         lenient.thresholds.steal_share = 0.05;
@@ -208,7 +205,7 @@ mod tests {
         sound.gauge("memory.available_bytes", None, &[1e8, 4e9, 3e8, 4e9, 4e9]);
         assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));
         let found = memory_pressure(&sound.observed()).unwrap();
-        assert_eq!(found.evidence, "at the worst, 3.8% of the memory was available");
+        assert_eq!(found.evidence, "available memory fell to 3.8%");
         assert_eq!(found.threshold.as_deref(), Some("at least 5%"));
     }
 

@@ -19,8 +19,8 @@ fn exited(observed: &Observation) -> Option<Found> {
 
 fn restarted(observed: &Observation) -> Option<Found> {
     let start = observed.happened(0).find(|event| event.kind == "server-started")?;
-    let evidence = format!("the server started again during the load: {}", start.message);
-    Some(invalid(evidence).so("its log says why; nobody may restart a server that is measured"))
+    let evidence = format!("the server restarted during the load: {}", start.message);
+    Some(invalid(evidence).so("its log says why; do not restart a server during a measurement"))
 }
 
 fn settings_changed(observed: &Observation) -> Option<Found> {
@@ -47,7 +47,7 @@ fn settings_changed(observed: &Observation) -> Option<Found> {
     };
     let shown = changed.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let evidence = format!("settings changed during the load: {shown}{more}");
-    Some(invalid(evidence).so("leave the server's configuration alone while it is measured"))
+    Some(invalid(evidence).so("do not change the server's configuration during a measurement"))
 }
 
 /// Tables that are the server's own.
@@ -66,8 +66,8 @@ fn autovacuum(observed: &Observation) -> Option<Found> {
         return None;
     }
     let tables: Vec<String> = tables.iter().map(|(table, times)| format!("{table} ({times}×)")).collect();
-    let evidence = format!("autovacuum worked on tested tables: {}", tables.join(", "));
-    Some(noted(evidence).so("compare with trials in which it worked as much, or vacuum before the load"))
+    let evidence = format!("autovacuum processed tested tables: {}", tables.join(", "));
+    Some(noted(evidence).so("compare with trials with as much autovacuum, or vacuum before the load"))
 }
 
 fn no_checkpoint(observed: &Observation) -> Option<Found> {
@@ -79,10 +79,10 @@ fn no_checkpoint(observed: &Observation) -> Option<Found> {
         return None;
     }
     let seconds = (to_us - from_us) as f64 / 1e6;
-    let evidence = format!("the load writes, and no checkpoint ended in its window of {seconds:.0} s");
+    let evidence = format!("the load writes, but no checkpoint ended in its window of {seconds:.0} s");
     Some(
         noted(evidence)
-            .so("throughput is without what checkpoints cost: let it run longer than checkpoint_timeout"),
+            .so("throughput does not include the cost of checkpoints: run longer than checkpoint_timeout"),
     )
 }
 
@@ -132,7 +132,7 @@ mod tests {
         sound.event("autovacuum", Some("pgbench.public.pgbench_branches"), 2_500_000);
         assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["autovacuum"]));
         let evidence = autovacuum(&sound.observed()).unwrap().evidence;
-        assert_eq!(evidence, "autovacuum worked on tested tables: pgbench.public.pgbench_branches (1×)");
+        assert_eq!(evidence, "autovacuum processed tested tables: pgbench.public.pgbench_branches (1×)");
     }
 
     #[test]

@@ -28,9 +28,11 @@ fn trend(observed: &Observation) -> Option<Found> {
         percent(drift.abs()),
         trend.p
     );
-    Some(suspect(evidence).beyond(format!("{}, or p above {}", at_most(thresholds.trend_share), thresholds.trend_p)).so(
-        "let it run longer before the window (run.warmup), or look what grows: tables, WAL, a cache that fills",
-    ))
+    Some(
+        suspect(evidence)
+            .beyond(format!("{}, or p above {}", at_most(thresholds.trend_share), thresholds.trend_p))
+            .so("use a longer warm-up (run.warmup), or find out what grows: tables, WAL, a filling cache"),
+    )
 }
 
 /// Transactions a second in each whole span of the window.

@@ -11,13 +11,13 @@ const LOST_SHARE: f64 = 0.01;
 pub fn reservations(profile: &Profiled) -> Vec<String> {
     let mut found = Vec::new();
     if profile.samples == 0 {
-        found.push("There is no sample: nothing ran while it was sampled.".to_owned());
+        found.push("There are no samples: nothing ran during the profile.".to_owned());
         return found;
     }
     let samples = profile.samples as f64;
     if !profile.has_kernel() {
         found.push(
-            "The kernel's side is left out, for this user may not see it: as root, sysctl \
+            "Kernel functions are missing, because this user may not see them: as root, sysctl \
              kernel.perf_event_paranoid=1."
                 .to_owned(),
         );
@@ -44,9 +44,7 @@ pub fn reservations(profile: &Profiled) -> Vec<String> {
             }
             "unknown" => match profile.callgraph {
                 Unwinding::FramePointers => "try callgraph = \"dwarf\"".to_owned(),
-                Unwinding::Dwarf => {
-                    "it is code that is in no file, such as what a JIT compiler makes".to_owned()
-                }
+                Unwinding::Dwarf => "its code is in no file, such as that of a JIT compiler".to_owned(),
             },
             library => format!(
                 "install the debug symbols of {library} (Debian: a package whose name ends in -dbgsym or -dbg)"
@@ -60,7 +58,7 @@ pub fn reservations(profile: &Profiled) -> Vec<String> {
     let lost = profile.lost as f64 / (samples + profile.lost as f64);
     if lost > LOST_SHARE {
         found.push(format!(
-            "{:.1}% of the samples were lost, for perf got no processor in time: a lower hz loses fewer.",
+            "{:.1}% of the samples were lost, because perf did not get a CPU in time: a lower hz loses fewer.",
             lost * 100.0
         ));
     }

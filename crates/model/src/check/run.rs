@@ -104,7 +104,7 @@ impl Checked<'_> {
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
                 return Err(SpecError::at(
                     given,
-                    format!("{asked} are to be profiled of a measured window of {shorter}"),
+                    format!("{asked} of profile do not fit a measured window of {shorter}"),
                     "expected no more than the shortest window; left out, it is all of it",
                 ));
             }
@@ -115,8 +115,8 @@ impl Checked<'_> {
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(too_short) {
                 return Err(SpecError::at(
                     given,
-                    format!("{asked} are to be recorded off CPU of a measured window of {shorter}"),
-                    "expected less than half of the shortest window, and a second less for getting ready",
+                    format!("{asked} of off-CPU profile do not fit a measured window of {shorter}"),
+                    "expected at most half of the shortest window, less a second for the start",
                 ));
             }
         }

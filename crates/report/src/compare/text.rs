@@ -233,7 +233,7 @@ fn unshared(compared: &Compared) -> Vec<String> {
 
 fn differences(compared: &Compared) -> Vec<String> {
     let lines = differing(compared, |differences| &differences.undeclared);
-    titled("what differs beside what the selectors name", lines)
+    titled("other differences than those of the selectors", lines)
 }
 
 /// What comes of other kernels, and a line on their configurations.

@@ -267,9 +267,7 @@ fn a_client_that_dies_makes_the_trial_invalid_and_the_server_doubtful() {
     );
     assert_eq!(
         ending.findings(),
-        [
-            "client-died: 1 of 1 clients could not go on; client 0 after 0.500 s: the server closed the connection"
-        ]
+        ["client-died: 1 of 1 clients failed; client 0 after 0.500 s: the server closed the connection"]
     );
     assert_eq!(ending.events("client-died"), ["client 0: the server closed the connection"]);
     assert_eq!(ending.end.map(|(altered, _)| altered), Some(true));
