@@ -1,5 +1,5 @@
 /**
- * What `pgdyno serve` answers beside the View, the Detail and the histories. Missing is null, never zero; `_us` is
+ * What `pgdyno serve` serves in addition to the View, the Detail and the histories. Missing is null, never zero; `_us` is
  * microseconds; times are RFC 3339 in UTC. Errors of api/… are `{ error: string }` with status 401, 403, 404, 405 or 500.
  */
 
@@ -135,7 +135,7 @@ export interface Interval {
   p95_us: number | null;
   p99_us: number | null;
   max_us: number | null;
-  /** What sessions were doing meanwhile; null where it was not looked. */
+  /** What sessions were doing meanwhile; null without a sample. */
   waits: LiveWait[] | null;
 }
 

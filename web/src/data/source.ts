@@ -26,7 +26,7 @@ export interface Source {
 export function source(): Source {
   if (document.getElementById('view')) return file();
   if (location.protocol === 'file:') {
-    throw new Error('this is the empty page; `pgdyno report -o report.html` puts the figures into it.');
+    throw new Error('this is the empty page; `pgdyno report -o report.html` writes one with results.');
   }
   return server();
 }
@@ -35,7 +35,7 @@ function file(): Source {
   return {
     serves: false,
     runs: () => Promise.resolve([]),
-    view: () => embedded<View>('view').then((view) => view ?? fail('the page has lost its figures')),
+    view: () => embedded<View>('view').then((view) => view ?? fail('the page has lost its data')),
     histories: () => embedded<History[]>('histories').then((histories) => histories ?? []),
     detail: (trial) => embedded<Detail>(`trial-${trial}`),
     has: (trial) => document.getElementById(`trial-${trial}`) !== null,
@@ -69,10 +69,10 @@ function hasTrials({ valid, suspect, invalid }: RunHead): boolean {
 }
 
 async function answer<T>(path: string): Promise<T> {
-  const response = await fetch(path).catch(() => fail('pgdyno serve does not answer: has it ended?'));
+  const response = await fetch(path).catch(() => fail('pgdyno serve does not respond: is it still running?'));
   if (response.ok) return (await response.json()) as T;
-  const said = (await response.json().catch(() => null)) as { error?: string } | null;
-  return fail(said?.error ?? `pgdyno serve answers ${response.status} to ${path}`);
+  const failure = (await response.json().catch(() => null)) as { error?: string } | null;
+  return fail(failure?.error ?? `pgdyno serve returned ${response.status} for ${path}`);
 }
 
 function fail(why: string): never {

@@ -53,7 +53,7 @@ export function title(panel: Panel): string {
 }
 
 /** What tells a panel from those of the same title: what not all of them have. */
-export function toldApart(panel: Panel, view: View): string[] {
+export function distinguishing(panel: Panel, view: View): string[] {
   const all = ({ protocol, transport, conditions }: Panel) => [protocol, transport, ...conditions].filter((one) => one !== null);
   const alike = view.panels.filter((other) => title(other) === title(panel)).map(all);
   return all(panel).filter((one) => !alike.every((other) => other.includes(one)));
@@ -67,7 +67,7 @@ export function allTrials(view: View): Placed[] {
 export function usualN(panel: Panel): number {
   const cells = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.n ?? [])).filter((n) => n > 0);
   const times = (n: number) => cells.filter((other) => other === n).length;
-  return cells.reduce((usual, n) => (times(n) > times(usual) ? n : usual), cells[0] ?? 0);
+  return cells.reduce((common, n) => (times(n) > times(common) ? n : common), cells[0] ?? 0);
 }
 
 /** Which way a verdict goes; what is not decided goes no way. */

@@ -22,19 +22,19 @@ export function difference(view: View, of: number, against: number): Differing[]
   const factors = COLUMN_FACTORS.flatMap((factor) =>
     row('factor', factor, was.levels[factor] ?? 'not known', now.levels[factor] ?? 'not known', true),
   );
-  const told = new Set(factors.map(({ what }) => what));
+  const varied = new Set(factors.map(({ what }) => what));
   return [
     ...factors,
-    ...row('server', 'version', was.versions.join(', '), now.versions.join(', '), told.has('server')),
+    ...row('server', 'version', was.versions.join(', '), now.versions.join(', '), varied.has('server')),
     ...row('server', 'build', build(was.banners), build(now.banners)),
     ...view.environment.facts.filter(({ name }) => !RUNNING.has(name)).flatMap((fact) => {
       const [before, after] = [valuesOf(fact, against), valuesOf(fact, of)];
-      // What a kernel is and decides comes with it; what it is told does not.
+      // Facts of a kernel follow from it; its command line does not.
       const declared =
-        told.has('host') ||
-        (told.has('kernel') && fact.of_kernel) ||
-        (told.has('kernel_args') && ['kernel command line', 'mitigations', 'preemption', 'clock source'].includes(fact.name)) ||
-        (told.has('sysctl') && fact.group === 'sysctl');
+        varied.has('host') ||
+        (varied.has('kernel') && fact.of_kernel) ||
+        (varied.has('kernel_args') && ['kernel command line', 'mitigations', 'preemption', 'clock source'].includes(fact.name)) ||
+        (varied.has('sysctl') && fact.group === 'sysctl');
       return LISTS.has(fact.name)
         ? row('machine', fact.name, wordsOnlyIn(before, after), wordsOnlyIn(after, before), declared)
         : row('machine', fact.name, before, after, declared);
@@ -46,7 +46,7 @@ export function difference(view: View, of: number, against: number): Differing[]
       };
       const isDefault = [values[of], values[against]].every((value) => !value || value.default);
       // What the settings' own factor sets is declared; another version's default is not.
-      return row('setting', name, text(against), text(of), told.has('settings') && !isDefault);
+      return row('setting', name, text(against), text(of), varied.has('settings') && !isDefault);
     }),
   ];
 }
@@ -66,7 +66,7 @@ export function changedOptions(view: View, of: number, against: number): Changed
   });
 }
 
-/** Facts that are lists of words: of these, only those are told that one side has. */
+/** Facts that are lists of words: only words of one side are shown. */
 const LISTS = new Set(['kernel command line', 'modules']);
 
 /** Without those that say which file the kernel was read from. */
@@ -78,7 +78,7 @@ function wordsOnlyIn(list: string, other: string): string {
 /** Facts that are another one in every trial by nature. */
 const RUNNING = new Set(['load average before a trial']);
 
-/** Without the version, which is told by itself: what it was built with, and for what. */
+/** Build and platform, without the version, which has a row of its own. */
 function build(banners: string[]): string {
   return banners.map((banner) => banner.replace(/^PostgreSQL \S+( \([^)]*\))? on /, '')).join('; ');
 }

@@ -28,8 +28,8 @@ export function cellTitle(cell: HistoryCell, all: HistoryCell[]): string {
   const varies = (factor: string) => all.some((other) => other.cell[factor] !== cell.cell[factor]);
   const place = (factor: string) => (FIRST.includes(factor) ? FIRST.indexOf(factor) : FIRST.length);
   const levels = Object.entries(cell.cell).toSorted(([a], [b]) => place(a) - place(b));
-  const told = levels.filter(([factor]) => varies(factor));
-  const named = (told.length > 0 ? told : levels).map(([factor, level]) => (factor === 'workload' ? level : `${factor} ${level}`));
+  const varying = levels.filter(([factor]) => varies(factor));
+  const named = (varying.length > 0 ? varying : levels).map(([factor, level]) => (factor === 'workload' ? level : `${factor} ${level}`));
   return named.join(', ') || 'the one cell';
 }
 

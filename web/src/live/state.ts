@@ -1,4 +1,4 @@
-/** What is known of the campaigns that run now, told by one message after the other. */
+/** State of the running campaigns, from the messages so far. */
 
 import type { Ended, Interval, LiveWait, Message, Notice, Preparing, Run, TrialBegins, TrialEnded } from '../data/live';
 
@@ -71,11 +71,11 @@ export function remainingUs({ trial }: RunState, now: number): number | null {
 
 /** What sessions of the load did over the last seconds, the most frequent first: mean numbers of sessions. */
 export function waiting(intervals: Interval[], seconds: number): LiveWait[] {
-  const looked = intervals.slice(-seconds).flatMap(({ waits }) => (waits === null ? [] : [waits]));
+  const sampled = intervals.slice(-seconds).flatMap(({ waits }) => (waits === null ? [] : [waits]));
   const sums = new Map<string, LiveWait>();
-  for (const wait of looked.flat().filter(({ session }) => session === 'load' || session === 'beside')) {
+  for (const wait of sampled.flat().filter(({ session }) => session === 'load' || session === 'beside')) {
     const key = JSON.stringify([wait.session, wait.type, wait.event]);
-    const sessions = (sums.get(key)?.sessions ?? 0) + wait.sessions / looked.length;
+    const sessions = (sums.get(key)?.sessions ?? 0) + wait.sessions / sampled.length;
     sums.set(key, { ...wait, sessions });
   }
   return [...sums.values()].toSorted((a, b) => b.sessions - a.sessions);

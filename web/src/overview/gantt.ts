@@ -16,7 +16,7 @@ const MOST_CLIENTS = 60;
 /** Room for the figure behind a bar, in pixels. */
 const LABEL = 64;
 
-/** How long it took beside a lone one: `6.34×`. */
+/** Duration relative to a lone transaction: `6.34×`. */
 export function multiple(us: number | null, lone_us: number | null): string {
   return us === null || lone_us === null || lone_us <= 0 ? MISSING : `${fixed(us / lone_us, 2)}×`;
 }
@@ -68,7 +68,7 @@ export function gantt(spans: Spans, at: number, until_us: number, width: number)
         : [Plot.ruleX([seconds(spans.lone_us)], { stroke: 'var(--axis)', strokeDasharray: '3 3' })]),
       Plot.barX(
         drawn.filter((one) => !one.failed),
-        // Neighbours are told apart.
+        // Neighbours differ.
         { ...bar, fill: colour(at), fillOpacity: (one: Span) => (one.iteration % 2 === 1 ? 1 : 0.55) },
       ),
       Plot.barX(

@@ -188,7 +188,7 @@ function pixels(channel: unknown): number[] {
   return Array.from((channel ?? []) as ArrayLike<number>);
 }
 
-/** The `x` at which points of the same `x` and about the same `y` stand beside each other, at most `room` away. */
+/** The `x` at which points of the same `x` and about the same `y` are next to each other, at most `room` away. */
 function aside(x: number[], y: number[], room: number): number[] {
   const step = Math.min(ASIDE, room);
   const places = [0, step, -step, 2 * step, -2 * step].filter((place) => Math.abs(place) <= room);

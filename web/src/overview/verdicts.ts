@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, from what matters most to what does not. */
 
 import { counted } from '../data/format';
-import { tendency, title, toldApart } from '../data/trials';
+import { tendency, title, distinguishing } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
@@ -24,7 +24,7 @@ export interface Judged {
 export const KINDS = ['regression', 'improvement', 'unstable', 'inconclusive', 'insufficient', 'no verdict', 'equivalent'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What the rows can be ordered by; what matters is the order where nothing is said. */
+/** Orders of the rows; by importance is the default. */
 export const ORDERS = ['cell', 'server', 'change', 'p', 'n'] as const;
 
 export function verdictsOf(view: View): Judged[] {
@@ -41,9 +41,9 @@ export function verdictsOf(view: View): Judged[] {
   );
 }
 
-/** A cell without its column, in words, as far as cells have to be told apart. */
+/** A cell without its column, in words, as far as it distinguishes cells. */
 function cellOf(view: View, panel: Panel, clients: number | null): string {
-  return [title(panel), clients === null ? '' : counted(clients, 'client'), ...toldApart(panel, view)].filter(Boolean).join(', ');
+  return [title(panel), clients === null ? '' : counted(clients, 'client'), ...distinguishing(panel, view)].filter(Boolean).join(', ');
 }
 
 function kindOf(verdict: Verdict): Kind {

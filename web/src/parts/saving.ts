@@ -23,7 +23,7 @@ export function save(name: string, type: string, content: BlobPart) {
 /** Saves the charts that are drawn in a place. One drawn on a canvas is the same picture in both kinds. */
 export async function savePicture(place: HTMLElement, name: string, kind: Kind): Promise<void> {
   const svg = svgOf(place);
-  if (svg === null) throw new Error('there is nothing drawn yet');
+  if (svg === null) throw new Error('nothing is drawn yet');
   if (kind === 'svg') {
     save(`${name}.svg`, 'image/svg+xml', svg.text);
     return;
@@ -34,7 +34,7 @@ export async function savePicture(place: HTMLElement, name: string, kind: Kind):
   const canvas = document.createElement('canvas');
   [canvas.width, canvas.height] = [svg.width * DENSITY, svg.height * DENSITY];
   const context = canvas.getContext('2d');
-  if (!context) throw new Error('this browser has no canvas to make a PNG with');
+  if (!context) throw new Error('this browser has no canvas for a PNG');
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
   const blob = await new Promise<Blob | null>((done) => { canvas.toBlob(done, 'image/png'); });
   if (!blob) throw new Error(`a picture of ${svg.width} × ${svg.height} pixels is too large for this browser`);
@@ -94,7 +94,7 @@ function styled(svg: Element): Element {
   return copy;
 }
 
-/** Pixels of a letter in a box, about, and beside the text. */
+/** Pixels of a letter in a box, roughly, and of its margin. */
 const LETTER = 6.4;
 const PADDING = 4;
 

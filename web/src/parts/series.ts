@@ -9,7 +9,7 @@ export function colour(at: number): string {
   return `var(--series-${at % COLOURS})`;
 }
 
-/** Beyond the colours there are, marks and lines tell columns of one colour apart. */
+/** Marks and lines distinguish columns of the same colour. */
 export function symbol(at: number): Symbol {
   return SYMBOLS[at % SYMBOLS.length] ?? 'circle';
 }

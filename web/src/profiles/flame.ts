@@ -60,7 +60,7 @@ export function scaleOf(profile: Profile): number | null {
   return profile.transactions ? profile.us_per_sample / profile.transactions : null;
 }
 
-/** A role's tree, with that of another profile beside it. */
+/** A role's tree, next to that of another profile. */
 export function calls(now: Frame | null, before: Frame | null, parent: Call | null = null): Call {
   const name = now?.name ?? before?.name ?? '';
   const call: Call = {

@@ -1,7 +1,7 @@
 /** Which trial is shown, and against which other one. */
 
 import { counted } from '../data/format';
-import { allTrials, title, toldApart, type Placed } from '../data/trials';
+import { allTrials, title, distinguishing, type Placed } from '../data/trials';
 import { formatSelection, type Selection } from '../data/url';
 import type { Point, View } from '../data/generated/view';
 
@@ -15,7 +15,7 @@ export function cells(view: View): Cell[] {
   const found = new Map<string, Cell>();
   for (const placed of allTrials(view)) {
     const key = JSON.stringify([view.panels.indexOf(placed.panel), placed.at, placed.clients]);
-    const cell = found.get(key) ?? { name: [placed.column.label, title(placed.panel), ...toldApart(placed.panel, view), placed.clients === null ? '' : counted(placed.clients, 'client')].filter(Boolean).join(', '), trials: [] };
+    const cell = found.get(key) ?? { name: [placed.column.label, title(placed.panel), ...distinguishing(placed.panel, view), placed.clients === null ? '' : counted(placed.clients, 'client')].filter(Boolean).join(', '), trials: [] };
     cell.trials.push(placed);
     found.set(key, cell);
   }
@@ -43,7 +43,7 @@ export function placedOf(view: View, id: string | null): Placed | null {
   return allTrials(view).find(({ trial }) => trial.id === id) ?? null;
 }
 
-/** Where the flame graph of its cell is, beside that of the other's where there is one; null where it was not profiled. */
+/** Where the flame graph of its cell is, next to the other's if there is one; null where it was not profiled. */
 export function flamesOf(view: View, selection: Selection, placed: Placed, against: Placed | null): string | null {
   const of = (one: Placed | null) => view.profiles.findIndex(({ panel, clients, column }) => one !== null && view.panels[panel] === one.panel && clients === one.clients && column === one.at);
   const [profile, other] = [of(placed), of(against)];

@@ -1,4 +1,4 @@
-/** What happened beside the load, in lanes. */
+/** Events during the load, in lanes. */
 
 import { seconds, type Side } from './sides';
 import type { Range } from './timeline';

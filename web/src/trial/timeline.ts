@@ -13,7 +13,7 @@ const FANOUT = 4;
 
 const NONE = new Float64Array(0);
 
-/** The least and greatest of any part of a series, without a look at all of it. NaN is what is missing. */
+/** The least and greatest of any part of a series, without reading all of it. NaN is what is missing. */
 class Extremes {
   private readonly levels: [low: Float64Array, high: Float64Array][];
 
@@ -65,7 +65,7 @@ export class Track {
   readonly y: Float64Array;
   readonly low: Float64Array | null;
   readonly high: Float64Array | null;
-  /** The usual time from one value to the next. */
+  /** The typical time from one value to the next. */
   readonly step: number;
   private readonly values: Extremes;
   private readonly envelope: Extremes | null;
@@ -85,7 +85,7 @@ export class Track {
     return firstAtOrAfter(this.x, time);
   }
 
-  /** The value nearest to a time; null where the next one is too far away to tell of it, or is missing. */
+  /** The value nearest to a time; null where the next one is too far away, or is missing. */
   nearest(time: number): number | null {
     const after = this.from(time);
     const before = after - 1;

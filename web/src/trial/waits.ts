@@ -15,11 +15,11 @@ export interface State {
 }
 
 /** Sessions over time that can be asked for the mean of any part of it. */
-export class Looked {
+export class SessionSamples {
   readonly keys: string[];
   private readonly starts: number[];
   private readonly ends: number[];
-  /** Seconds of which something is known, up to the start of each span. */
+  /** Seconds with samples, up to the start of each span. */
   private readonly known: number[];
   /** By state, what its sessions come to in seconds, up to the start of each span. */
   private readonly sums: number[][];
@@ -39,18 +39,18 @@ export class Looked {
     this.sums = waits.series.map(({ sessions }) => summed((n) => sessions[n] ?? 0));
   }
 
-  /** Mean sessions in a state in a part of the time; null where it was never looked. A state that it never was in is 0. */
+  /** Mean sessions in a state in a part of the time; null without samples. A state that was never seen is 0. */
   mean(key: string, { from, to }: Range): number | null {
-    const looked = this.upTo(this.known, () => 1, to) - this.upTo(this.known, () => 1, from);
-    if (!(looked > 0)) return null;
+    const sampled = this.upTo(this.known, () => 1, to) - this.upTo(this.known, () => 1, from);
+    if (!(sampled > 0)) return null;
     const at = this.keys.indexOf(key);
     const [sums, sessions] = [this.sums[at], this.series[at]?.sessions];
     if (!sums || !sessions) return 0;
     const of = (n: number) => sessions[n] ?? 0;
-    return Math.max(0, this.upTo(sums, of, to) - this.upTo(sums, of, from)) / looked;
+    return Math.max(0, this.upTo(sums, of, to) - this.upTo(sums, of, from)) / sampled;
   }
 
-  /** Mean sessions in each of some states in each of so many equal parts of the time; NaN where it was not looked. */
+  /** Mean sessions in each of some states in each of so many equal parts of the time; NaN without samples. */
   columns(keys: string[], { from, to }: Range, parts: number): number[][] {
     const times = Array.from({ length: parts + 1 }, (_, n) => from + (n * (to - from)) / parts);
     // The span that has begun last at each time, and how much of it is over.
@@ -62,13 +62,13 @@ export class Looked {
       const [sums, sessions] = [this.sums[at] ?? [], this.series[at]?.sessions ?? []];
       const upTo = times.map((_, n) => (sums[spans[n] ?? -1] ?? 0) + (over[n] ?? 0) * (sessions[spans[n] ?? -1] ?? 0));
       return Array.from({ length: parts }, (_, n) => {
-        const looked = (known[n + 1] ?? 0) - (known[n] ?? 0);
-        return looked > 0 ? Math.max(0, (upTo[n + 1] ?? 0) - (upTo[n] ?? 0)) / looked : NaN;
+        const sampled = (known[n + 1] ?? 0) - (known[n] ?? 0);
+        return sampled > 0 ? Math.max(0, (upTo[n + 1] ?? 0) - (upTo[n] ?? 0)) / sampled : NaN;
       });
     });
   }
 
-  /** Sessions in a state at a moment; null where it was not looked then. */
+  /** Sessions in a state at a moment; null without a sample then. */
   at(key: string, moment: number): number | null {
     const span = firstAtOrAfter(this.starts, moment + 1e-9) - 1;
     if (span < 0 || moment > (this.ends[span] ?? -Infinity)) return null;
@@ -87,22 +87,22 @@ export class Looked {
 const CLIENTS = ['load', 'beside'];
 /** What a process of the server does that has nothing to do. */
 const FOR_WORK = 'Activity';
-/** States that are told one by one in a chart. */
-const TOLD = 9;
+/** States that are named in a chart. */
+const NAMED = 9;
 export const REST: State = { key: 'rest', name: 'other states', clients: true, colour: 'color-mix(in oklab, var(--axis) 45%, var(--paper))' };
 
-export function looked(all: Side[]): (Looked | null)[] {
-  return all.map(({ detail, offset }) => detail.waits && new Looked(detail.waits, offset));
+export function sessionSamples(all: Side[]): (SessionSamples | null)[] {
+  return all.map(({ detail, offset }) => detail.waits && new SessionSamples(detail.waits, offset));
 }
 
 /** Every state but waiting for work: the most frequent first, what is idle at the end. */
-export function states(all: Side[], looks: (Looked | null)[], window: Range): State[] {
+export function states(all: Side[], samples: (SessionSamples | null)[], window: Range): State[] {
   const found = new Map<string, { series: WaitSeries; weight: number }>();
   for (const [nth, { detail }] of all.entries()) {
     for (const series of detail.waits?.series ?? []) {
       if (series.type === FOR_WORK) continue;
       const key = keyOf(series);
-      const weight = Math.max(found.get(key)?.weight ?? 0, looks[nth]?.mean(key, window) ?? 0);
+      const weight = Math.max(found.get(key)?.weight ?? 0, samples[nth]?.mean(key, window) ?? 0);
       found.set(key, { series, weight });
     }
   }
@@ -123,10 +123,10 @@ export function states(all: Side[], looks: (Looked | null)[], window: Range): St
 }
 
 /** The states of clients that a chart tells one by one, and which others are together. */
-export function layers(states: State[]): { told: State[]; rest: State[] } {
+export function layers(states: State[]): { named: State[]; rest: State[] } {
   const clients = states.filter((state) => state.clients);
-  if (clients.length <= TOLD + 1) return { told: clients, rest: [] };
-  return { told: clients.slice(0, TOLD), rest: clients.slice(TOLD) };
+  if (clients.length <= NAMED + 1) return { named: clients, rest: [] };
+  return { named: clients.slice(0, NAMED), rest: clients.slice(NAMED) };
 }
 
 /** The same of a type in every trial. */

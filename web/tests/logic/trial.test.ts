@@ -9,7 +9,7 @@ import { defaults, listed, loadLanes, metricLanes, wholeOf } from '../../src/tri
 import { tableOf, valueAt } from '../../src/trial/reading';
 import { sides, type Side } from '../../src/trial/sides';
 import { rows, transactionsOf } from '../../src/trial/statements';
-import { looked, states } from '../../src/trial/waits';
+import { sessionSamples, states } from '../../src/trial/waits';
 import { details } from '../../test-results/details';
 import { view } from '../../test-results/view';
 
@@ -107,7 +107,7 @@ describe('lanes', () => {
 describe('waits', () => {
   test('their means over any part are those of the looks', () => {
     const both = shown(first, second);
-    const [look] = looked(both);
+    const [look] = sessionSamples(both);
     const { waits } = first;
     if (!look || !waits) throw new Error('the fixture has no waits');
     for (const [nth, series] of waits.series.entries()) {
@@ -124,7 +124,7 @@ describe('waits', () => {
 
   test('are ranked by time, without what waits for work, what is idle at the end', () => {
     const one = shown(first);
-    const names = states(one, looked(one), { from: 5, to: 65 }).map(({ name }) => name);
+    const names = states(one, sessionSamples(one), { from: 5, to: 65 }).map(({ name }) => name);
     expect(names.some((name) => name.includes('WalWriterMain'))).toBe(false);
     expect(names.at(-1)).toBe('idle');
   });

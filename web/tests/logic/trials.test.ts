@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allTrials, toldApart, usualN } from '../../src/data/trials';
+import { allTrials, distinguishing, usualN } from '../../src/data/trials';
 import { view } from '../../test-results/view';
 
 test('every trial is there once', () => {
@@ -19,6 +19,6 @@ test('panels of one title are told apart by what not all of them have', () => {
     { ...first, protocol: 'simple', conditions: ['pin apart', 'threads 2'] },
     { ...first, protocol: 'prepared', conditions: ['threads 2'] },
   ];
-  expect(panels.map((panel) => toldApart(panel, { ...view, panels }))).toEqual([['simple', 'pin apart'], ['prepared']]);
-  expect(panels.map((panel) => toldApart(panel, { ...view, panels: [panel] }))).toEqual([[], []]);
+  expect(panels.map((panel) => distinguishing(panel, { ...view, panels }))).toEqual([['simple', 'pin apart'], ['prepared']]);
+  expect(panels.map((panel) => distinguishing(panel, { ...view, panels: [panel] }))).toEqual([[], []]);
 });

@@ -65,7 +65,7 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   const page = await browser.context.newPage();
   onTestFinished(() => page.close());
   await page.goto(`${first.address}#page=live`);
-  await page.getByText('No campaign runs now').waitFor();
+  await page.getByText('No campaign is running').waitFor();
 
   const run = spawn(PGDYNO, ['run', 'live.toml', '--store', store()], { cwd: directory, stdio: 'ignore' });
   children.push(run);
