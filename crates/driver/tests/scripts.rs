@@ -53,7 +53,7 @@ struct Told {
 }
 
 impl Observer for Told {
-    fn connected(&mut self, _took: Duration, _beside: &[i32]) {}
+    fn connected(&mut self, _took: Duration, _background: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
 

@@ -125,11 +125,12 @@ impl Launch<'_> {
             .stdout(log.try_clone().doing("write", self.log)?)
             .stderr(log);
         enter(&mut postgres, self.group.map_or_else(|| Ok(Vec::new()), Group::entrances)?);
-        let child = match self.detached {
-            true => spawn_detached(postgres),
+        let child = if self.detached {
+            spawn_detached(postgres)
+        } else {
             // The postmaster takes SIGQUIT as the order to end all its children at once; after SIGKILL they would
             // stay until they next look for it.
-            false => spawn(postgres, Signal::QUIT),
+            spawn(postgres, Signal::QUIT)
         };
         let child = child.doing("run", &self.installation.program("postgres"))?;
         let mut launched = Launched { child, port, log_from };

@@ -126,12 +126,11 @@ impl Budget {
             None => active_us,
         };
         let mut in_transaction_us = case.load_us(is_idle_in_transaction);
-        let mut between_us = match open_loop {
-            false => case.load_us(is_idle),
+        let mut between_us = if open_loop {
             // Sessions also idle while no transaction is due.
-            true => {
-                (service_us - worked_us.max(active_us) - named_us - in_transaction_us + hidden_us).max(0.0)
-            }
+            (service_us - worked_us.max(active_us) - named_us - in_transaction_us + hidden_us).max(0.0)
+        } else {
+            case.load_us(is_idle)
         };
         let client_us = in_transaction_us + between_us;
         let in_system_us: f64 = named

@@ -14,13 +14,13 @@ const ROOM_BYTES: u64 = 2 << 30;
 /// What makes it, and the package that has it.
 const MKE2FS: &str = "mke2fs";
 
-/// An ext4 file system with what is in a directory of so many bytes, in a file without a name among the files of `beside`.
+/// An ext4 file system with what is in a directory of so many bytes, in an unnamed file in `directory`.
 /// Blocks that nothing was written to take no room. Owners and modes are those of the directory.
 ///
 /// # Errors
 /// No mke2fs, or it fails.
-pub fn image(from: &Path, bytes: u64, beside: &Path) -> Result<File, Error> {
-    let file = tempfile::tempfile_in(beside).doing("make a file in", beside)?;
+pub fn image(from: &Path, bytes: u64, directory: &Path) -> Result<File, Error> {
+    let file = tempfile::tempfile_in(directory).doing("make a file in", directory)?;
     file.set_len(2 * bytes + ROOM_BYTES).doing("make a disk for", from)?;
     let mut command = Command::new(MKE2FS);
     command.args(["-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", "-d"]).arg(from);

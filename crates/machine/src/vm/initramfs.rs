@@ -26,13 +26,12 @@ pub struct Root {
 const ROOT: (u32, u32) = (0, 0);
 
 impl Root {
-    /// An empty one. It is kept in a file without a name among the files of `beside`, which goes when the last who has it
-    /// open does.
+    /// An empty one. It is kept in an unnamed file in `directory`, which is removed when it is closed.
     ///
     /// # Errors
     /// No file can be made there.
-    pub fn new(beside: &Path) -> Result<Self, Error> {
-        let file = tempfile::tempfile_in(beside).doing("make a file in", beside)?;
+    pub fn new(directory: &Path) -> Result<Self, Error> {
+        let file = tempfile::tempfile_in(directory).doing("make a file in", directory)?;
         Ok(Self { out: BufWriter::with_capacity(1 << 20, file), bytes: 0, inode: 0, has: BTreeSet::new() })
     }
 
