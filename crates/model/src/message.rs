@@ -169,7 +169,9 @@ pub struct Interval {
     pub phase: Phase,
     /// One entry a script, in the load's order.
     pub scripts: Vec<ScriptInterval>,
-    /// The same of the workloads beside it, each script named [`BackgroundWorkload::script`](crate::workload::BackgroundWorkload::script).
+    /// The same of background workloads, each script named [`BackgroundWorkload::script`](crate::workload::BackgroundWorkload::script).
+    /// Documents for other programs have it by its former name.
+    #[serde(rename = "beside")]
     pub background: Vec<ScriptInterval>,
     /// Transactions that ended, of workloads whose spans are asked for; in no order.
     pub spans: Vec<TransactionSpan>,

@@ -50,3 +50,18 @@ fn what_is_not_there_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(error.contains("no trial of run") && error.contains("clients: 1"), "{error}");
 }
+
+#[test]
+fn intervals_in_documents_keep_their_keys() {
+    let bundles = cells();
+    let stored = said(Command::new(PROGRAM).args(["store", "list", "--format", "json"]), &bundles);
+    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let id = stored["trials"][0]["id"].as_str().unwrap();
+    let shown = said(Command::new(PROGRAM).args(["store", "show", id, "--format", "json"]), &bundles);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let mut keys: Vec<&String> = shown["intervals"][0].as_object().unwrap().keys().collect();
+    keys.sort();
+    let expected =
+        "beside busy lag_max_us lag_mean_us phase responses scripts send_lag_max_us spans start_us width_us";
+    assert_eq!(keys, expected.split(' ').collect::<Vec<_>>());
+}
