@@ -116,7 +116,7 @@ fn database_size(record: &TrialRecord) -> Option<String> {
     let bytes = record.trial.database_bytes?;
     let share = |total: Option<u64>, what: &str| {
         let total = total.filter(|total| *total > 0)?;
-        Some(format!("{:.1}% total {what}", bytes as f64 / total as f64 * 100.0))
+        Some(format!("{:.1}% of {what}", bytes as f64 / total as f64 * 100.0))
     };
     let shared_buffers = || {
         let setting = record.settings.iter().find(|setting| setting.name == "shared_buffers")?;

@@ -192,7 +192,7 @@ fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
             let Some(ratio) = first_run_apart(&runs.values) else { continue };
             let change = figures::change(ratio - 1.0);
             let cell = format!("{} at {} ({change})", compared.sides[side].name, cell_of(row, pair));
-            // The baseline is beside each variant.
+            // The baseline is next to each variant.
             if !cells.contains(&cell) {
                 cells.push(cell);
             }
@@ -233,7 +233,7 @@ fn unshared(compared: &Compared) -> Vec<String> {
 
 fn differences(compared: &Compared) -> Vec<String> {
     let lines = differing(compared, |differences| &differences.undeclared);
-    titled("other differences than those of the selectors", lines)
+    titled("other differences between the sides", lines)
 }
 
 /// What comes of other kernels, and a line on their configurations.

@@ -76,7 +76,7 @@ pub fn function_text(
                 Kind::OffCpu => format!("{} ms", amount(profile.kind, total)),
             };
             format!(
-                "{}\n\n{function} in {sum} sum {}\n{}",
+                "{}\n\n{function} in {sum} of {}\n{}",
                 heading(profile),
                 stacks.role,
                 table.render(format)

@@ -22,8 +22,8 @@ pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
     }
     for lines in cells.lines.chunk_by(|a, b| a.panel == b.panel) {
         let median = match lines.iter().all(|line| line.n == lines[0].n) {
-            true => format!(", median median {}", counted(lines[0].n, "run")),
-            false => ", median median n runs".to_owned(),
+            true => format!(", median of {}", counted(lines[0].n, "run")),
+            false => ", median of n runs".to_owned(),
         };
         out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &median), width));
         out += &panel(cells, lines, terminal);
