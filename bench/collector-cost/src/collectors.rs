@@ -37,7 +37,7 @@ pub(crate) struct Collector {
 
 impl Collectors {
     /// Of a trial whose collectors were switched so.
-    pub(crate) fn of(record: &TrialRecord, switched: &[Switch]) -> Self {
+    pub(crate) fn new(record: &TrialRecord, switched: &[Switch]) -> Self {
         let us = |length: Level<Span>| length.known().map_or(0.0, |length| length.us() as f64);
         let (warmup_us, window_us) = (us(record.trial.cell.warmup), us(record.trial.cell.duration));
         let off_us: i64 =

@@ -1,4 +1,4 @@
-//! What pgdyno's collectors cost the load beside which they read.
+//! What pgdyno's collectors cost the load during which they read.
 //!
 //! `cargo build --release -p pgdyno -p collector-cost`, then `collector-cost --help`, which says what is measured and
 //! how; `bench/README.md` says how to read it.
@@ -29,7 +29,7 @@ use blocks::{Switch, pairs};
 use collectors::Collectors;
 use trial::Load;
 
-/// Compares a load with pgdyno's collectors at work beside it to the same load without
+/// Compares a load with pgdyno's collectors to the same load without them
 ///
 /// One long trial is run by pgdyno itself, with its collectors. They are in pgdyno's own process, while clients and server
 /// are in others: that process is stopped and continued by signals, block by block. Blocks with and without collectors
@@ -49,7 +49,7 @@ struct Options {
     /// The server: a major or full PostgreSQL version, downloaded where it is not cached
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
-    /// The pgdyno to measure; the one beside this program if not given
+    /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
     /// What the clients do
@@ -103,7 +103,7 @@ fn main() -> Result<()> {
     let (record, switched) = trial::run(&pgdyno, directory.path(), &store, &load, &switches, &interrupted)?;
     let pairs = pairs(&record, &switched)?;
     table::pairs(&mut out, &pairs)?;
-    table::summary(&mut out, &pairs, &Collectors::of(&record, &switched))?;
+    table::summary(&mut out, &pairs, &Collectors::new(&record, &switched))?;
     Ok(())
 }
 

@@ -18,10 +18,10 @@ pub(crate) fn pairs(out: &mut impl Write, pairs: &[Pair]) -> io::Result<()> {
 pub(crate) fn summary(out: &mut impl Write, pairs: &[Pair], collectors: &Collectors) -> io::Result<()> {
     writeln!(out, "\nTPS on/off, geometric mean and 95 % confidence interval of {} pairs", pairs.len())?;
     let ratios = || pairs.iter().map(|pair| pair.on / pair.off);
-    match (Ratio::of(ratios()), collectors.times()) {
+    match (Ratio::new(ratios()), collectors.times()) {
         (Some(measured), Some(times)) => {
             writeln!(out, "  {times:4.1} times the default rates   {measured}")?;
-            if let Some(ratio) = Ratio::of(ratios().map(|ratio| ratio.powf(1.0 / times))) {
+            if let Some(ratio) = Ratio::new(ratios().map(|ratio| ratio.powf(1.0 / times))) {
                 writeln!(out, "  at the default rates           {ratio}   within 1 %: {}", ratio.verdict())?;
             }
         }

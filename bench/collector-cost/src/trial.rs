@@ -24,7 +24,7 @@ const MORE_SECONDS: u32 = 8;
 pub(crate) const METRICS_HZ: f64 = 1.0;
 pub(crate) const WAITS_HZ: f64 = 20.0;
 
-/// What the clients do, and beside what.
+/// What the clients do, and what else runs.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) server: String,

@@ -16,7 +16,7 @@ pub(crate) struct Ratio {
 
 impl Ratio {
     /// None of fewer than two ratios, or where one is not positive.
-    pub(crate) fn of(ratios: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn new(ratios: impl IntoIterator<Item = f64>) -> Option<Self> {
         let logs = Logs::new(ratios)?;
         Some(Self { mean: logs.mean().exp(), interval: logs.confidence_interval(0.95)?, logs })
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn verdict(ratios: &[f64]) -> Verdict {
-        Ratio::of(ratios.iter().copied()).unwrap().verdict()
+        Ratio::new(ratios.iter().copied()).unwrap().verdict()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What filling a data set and copying one take, beside `pgbench -i` on the same machine in the same run.
+//! What filling a data set and copying one take, compared with `pgbench -i` on the same machine in the same run.
 //!
 //! `cargo build --release -p dataset-cost`, then `dataset-cost --help`, which says what is measured and how;
 //! `bench/README.md` says how to read it.
@@ -31,7 +31,7 @@ use round::{Round, Setup};
 /// peer is the same with pgbench -i; and the template is copied, and put back after a load that has written to the copy.
 ///
 /// All is wall time. A ratio says how many times as fast pgdyno's way is, of one round; shown are the median of the
-/// rounds and their range, and beside it what pgdyno wants to reach. "met" and "missed" are the median's, with a
+/// rounds and their range, and next to it what pgdyno wants to reach. "met" and "missed" are the median's, with a
 /// question mark where the range has both.
 #[derive(Parser)]
 struct Options {

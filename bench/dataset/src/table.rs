@@ -13,9 +13,9 @@ pub(crate) fn print(out: &mut impl Write, rounds: &[Round]) -> io::Result<()> {
     writeln!(out, "\n{:42} {:>20} {:>20} {:>18}  target", "wall time in seconds", "A", "B", "A/B")?;
     let mut row = |what: &str, target: Option<f64>, pair: fn(&Round) -> (f64, f64)| {
         let pairs: Vec<(f64, f64)> = rounds.iter().map(pair).collect();
-        let a = Range::of(pairs.iter().map(|(a, _)| *a));
-        let b = Range::of(pairs.iter().map(|(_, b)| *b));
-        let ratio = Range::of(pairs.iter().map(|(a, b)| a / b));
+        let a = Range::new(pairs.iter().map(|(a, _)| *a));
+        let b = Range::new(pairs.iter().map(|(_, b)| *b));
+        let ratio = Range::new(pairs.iter().map(|(a, b)| a / b));
         let verdict = target.map_or_else(String::new, |least| ratio.verdict(least));
         let line = format!("{what:42} {:>20} {:>20} {:>18}  {verdict}", a.text(), b.text(), ratio.text());
         writeln!(out, "{}", line.trim_end())
@@ -54,7 +54,7 @@ struct Range {
 }
 
 impl Range {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    fn new(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_the_medians_and_in_doubt_where_the_range_has_both() {
-        let of = |values: &[f64]| Range::of(values.iter().copied()).verdict(1.5);
+        let of = |values: &[f64]| Range::new(values.iter().copied()).verdict(1.5);
         assert_eq!(of(&[1.7, 1.6, 1.5]), ">= 1.50 met");
         assert_eq!(of(&[1.7, 1.6, 1.4]), ">= 1.50 met?");
         assert_eq!(of(&[1.4, 1.6]), ">= 1.50 met?");
@@ -90,6 +90,6 @@ mod tests {
 
     #[test]
     fn medians_and_ranges() {
-        assert_eq!(Range::of([3.0, 1.0, 2.0, 10.0].into_iter()).text(), "2.50 (1.00-10.00)");
+        assert_eq!(Range::new([3.0, 1.0, 2.0, 10.0].into_iter()).text(), "2.50 (1.00-10.00)");
     }
 }

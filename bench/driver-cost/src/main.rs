@@ -1,4 +1,4 @@
-//! What a transaction costs the load driver, beside pgbench on the same server in the same run.
+//! What a transaction costs the load driver, compared with pgbench on the same server in the same run.
 //!
 //! `cargo build --release -p pgdyno -p null-server -p driver-cost`, then `driver-cost --help`, which says what is
 //! measured and how; `bench/README.md` says how to read it.
@@ -33,7 +33,7 @@ use servers::{Kind, Loaded};
 ///
 /// Both are run as a user would: pgbench -n -S -M prepared -j 1 -c CLIENTS -T SECONDS, and pgdyno pgbench with the same
 /// words. They take turns on the same server, and the one that goes first changes from round to round. A ratio is
-/// pgdyno's figure over pgbench's of the same round; shown are the median of the rounds and their range, and beside it
+/// pgdyno's figure over pgbench's of the same round; shown are the median of the rounds and their range, and next to it
 /// what pgdyno wants to reach. "met" and "missed" are the median's, with a question mark where the range has both.
 ///
 /// Every run is paired with one of a single transaction for each client (-t 1), and what that took is subtracted: a
@@ -54,7 +54,7 @@ struct Options {
     /// The pgbench to compare with; the first in PATH if not given
     #[arg(long, value_name = "PATH", default_value = "pgbench")]
     pgbench: PathBuf,
-    /// The pgdyno to measure; the one beside this program if not given
+    /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
     /// pgdyno's event loop, if not the one it takes by itself

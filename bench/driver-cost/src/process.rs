@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 
 /// How often a running command is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a command may take at most, beside what it is asked for.
+/// How long a command may take at most, in addition to what it is asked for.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The kernel's event at each system call, and the program that counts it.
 const SYSCALLS: &str = "raw_syscalls:sys_enter";

@@ -68,7 +68,7 @@ fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> 
     let template = server::template(&cache, &installation, &[], &scale.into(), &progress)?;
     let settings = [
         ("max_connections", (most_clients + 20).to_string()),
-        // The data set of the default scale fits, and nothing is done beside the load.
+        // The data set of the default scale fits, and nothing is done during the load.
         ("shared_buffers", "256MB".to_owned()),
         ("autovacuum", "off".to_owned()),
         ("fsync", "off".to_owned()),

@@ -20,8 +20,8 @@ pub(crate) fn rows(
 ) -> io::Result<()> {
     let place = &cell.place;
     let mut write = |figure: &str, values: &[[f64; 2]], digits, target: Option<Target>| {
-        let side = |which: usize| Range::of(values.iter().map(|value| value[which]));
-        let ratio = Range::of(values.iter().map(|[theirs, ours]| ours / theirs));
+        let side = |which: usize| Range::new(values.iter().map(|value| value[which]));
+        let ratio = Range::new(values.iter().map(|[theirs, ours]| ours / theirs));
         row(
             out,
             [
@@ -92,7 +92,7 @@ struct Range {
 
 impl Range {
     /// None of none, nor where there is one that is no number.
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    fn new(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         if values.iter().any(|value| !value.is_finite()) {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_in_doubt_where_the_range_has_both() {
-        let of = |target, values: [f64; 3]| verdict(target, Range::of(values.into_iter()).unwrap());
+        let of = |target, values: [f64; 3]| verdict(target, Range::new(values.into_iter()).unwrap());
         assert_eq!(of(Target::AtMost(0.7), [0.69, 0.6, 0.65]), "<= 0.70 met");
         assert_eq!(of(Target::AtMost(0.7), [0.71, 0.6, 0.65]), "<= 0.70 met?");
         assert_eq!(of(Target::AtMost(0.7), [0.71, 0.6, 0.72]), "<= 0.70 missed?");
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn medians_and_ranges() {
-        let range = Range::of([3.0, 1.0, 2.0, 10.0].into_iter()).unwrap();
+        let range = Range::new([3.0, 1.0, 2.0, 10.0].into_iter()).unwrap();
         assert_eq!(format!("{range:.1}"), "2.5 (1.0-10.0)");
-        assert!(Range::of([1.0, f64::NAN].into_iter()).is_none());
-        assert!(Range::of([].into_iter()).is_none());
+        assert!(Range::new([1.0, f64::NAN].into_iter()).is_none());
+        assert!(Range::new([].into_iter()).is_none());
     }
 }

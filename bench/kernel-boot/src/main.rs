@@ -39,7 +39,7 @@ struct Options {
         default_values = ["shared_preload_libraries=pg_stat_statements", "track_activities=off"]
     )]
     change: Vec<String>,
-    /// The program; the one beside this if not given
+    /// The program; the one next to this if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
 }
@@ -82,7 +82,7 @@ impl Bench<'_> {
                 up.push(machine.up_after_us.context("it did not come up")? as f64 / 1e6);
                 ready.push(machine.ready_after_us.context("PostgreSQL did not come up")? as f64 / 1e6);
             }
-            let (up, ready) = (Range::of(up), Range::of(ready));
+            let (up, ready) = (Range::new(up), Range::new(ready));
             let met = if ready.median < READY_WITHIN_S { "met" } else { "missed" };
             writeln!(out, "  {kernel}: up {up}, ready {ready}; goal: {READY_WITHIN_S} s, {met}")?;
         }
@@ -97,12 +97,12 @@ impl Bench<'_> {
         for kernel in &self.options.kernels {
             let trials = of_kernel(&store, kernel)?;
             let tps =
-                Range::of(trials.iter().filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect());
+                Range::new(trials.iter().filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect());
             let spread = tps.high / tps.low - 1.0;
             let met = if spread <= SPREAD_AT_MOST { "met" } else { "missed" };
             let instructions =
                 trials.iter().filter_map(|trial| trial.summary.as_ref()?.instructions_per_transaction);
-            let instructions = Range::of(instructions.collect());
+            let instructions = Range::new(instructions.collect());
             writeln!(
                 out,
                 "  {kernel}: {} runs, {tps} TPS, {instructions} instructions a transaction; spread {:.3} %; goal: {:.1} %, {met}",
@@ -180,7 +180,7 @@ struct Range {
 }
 
 impl Range {
-    fn of(mut values: Vec<f64>) -> Self {
+    fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
         let last = values.len().saturating_sub(1);

@@ -47,7 +47,7 @@ struct Options {
     /// Where the random numbers begin
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The pgdyno that is measured; the one beside this program if not given
+    /// The pgdyno that is measured; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
     /// The browser

@@ -131,7 +131,7 @@ impl CompareError {
 pub struct Compared {
     /// The baseline, then its variants.
     pub sides: Vec<Side>,
-    /// One for each variant: its cells beside those of the baseline.
+    /// One for each variant: its cells, each with that of the baseline.
     pub pairs: Vec<Pair>,
     /// One for each metric.
     pub metrics: Vec<MetricRows>,
@@ -156,7 +156,7 @@ pub struct Side {
     pub suspect: Vec<(String, usize)>,
 }
 
-/// The cells of a variant beside those of the baseline.
+/// The cells of a variant with those of the baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// The variant's place among the sides.

@@ -31,10 +31,10 @@ pub struct TrialContext {
 /// The store can't be read.
 pub fn contexts(store: &Store, trials: &[&Trial]) -> Result<BTreeMap<String, TrialContext>, StoreError> {
     let mut contexts = BTreeMap::new();
-    let mut reader = store.trial_contexts();
+    let mut reader = store.contexts();
     // Of an imported trial's contexts nothing is known.
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
-        let store::TrialContext { environment, settings, has_spans } = reader.read(&trial.id)?;
+        let store::StoredContext { environment, settings, has_spans } = reader.read(&trial.id)?;
         let mut of_trial = TrialContext { environment, settings, ..TrialContext::default() };
         // Bundles are large, and most have neither.
         if has_spans {

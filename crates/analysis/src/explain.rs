@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use diagnose::{Budget, Cause, Confidence, Explanation, explain};
+use diagnose::{Budget, Cause, Confidence, Explanation, NotExplained, explain};
 use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
 use store::{Store, StoreError};
@@ -110,9 +110,9 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplan
 ///
 /// # Errors
 /// Nothing to explain, and why.
-pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, String> {
-    let explanation = explain(record).map_err(|why| why.to_string())?;
-    together(std::slice::from_ref(&record.trial), &[explanation]).ok_or_else(|| "there is nothing".to_owned())
+pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, NotExplained> {
+    let explanation = explain(record)?;
+    together(std::slice::from_ref(&record.trial), &[explanation]).ok_or(NotExplained::NoLoad)
 }
 
 /// One trial, or those of one cell, explained.

@@ -290,7 +290,7 @@ fn controls<'a>(request: &Request<'_>, all: &'a [Trial], selected: &[&Trial]) ->
     all.iter().filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str())).collect()
 }
 
-/// What trials have to say, as far as it is needed, and the names of all that was collected beside them. Bundles are read
+/// Values of the trials, and the names of all metrics that were collected. Bundles are read
 /// whole only where heads do not say it.
 fn read<'a>(
     store: &Store,

@@ -24,8 +24,8 @@ pub enum Metric {
     CpuPerTransaction,
     /// WAL that was inserted, in bytes for each transaction.
     WalBytesPerTransaction,
-    /// Of a workload that ran beside the measured one.
-    Beside {
+    /// Of a background workload.
+    Background {
         /// The workload's name.
         workload: String,
         /// A latency; none for its transactions per second.
@@ -83,7 +83,7 @@ const NAMED: [(&str, Metric); 13] = [
     ("blocks.visited", Metric::Blocks(BlockFigure::Visited)),
 ];
 
-/// What figures of a workload beside the measured one begin with.
+/// Prefix of the metrics of background workloads.
 const BESIDE: &str = "beside.";
 
 impl FromStr for Metric {
@@ -101,9 +101,9 @@ impl FromStr for Metric {
         if let Some(figure) = name.strip_prefix(BESIDE) {
             let figure = NAMED.into_iter().find(|(known, _)| *known == figure).map(|(_, metric)| metric);
             return match (figure, of) {
-                (Some(Self::Tps), Some(workload)) => Ok(Self::Beside { workload, latency: None }),
+                (Some(Self::Tps), Some(workload)) => Ok(Self::Background { workload, latency: None }),
                 (Some(Self::Latency(latency)), Some(workload)) => {
-                    Ok(Self::Beside { workload, latency: Some(latency) })
+                    Ok(Self::Background { workload, latency: Some(latency) })
                 }
                 _ => Err(MetricError(text.to_owned())),
             };
@@ -126,7 +126,7 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, NAMED.into_iter().find(|(_, metric)| metric == self)) {
             (_, Some((name, _))) => f.pad(name),
-            (Self::Beside { workload, latency }, _) => {
+            (Self::Background { workload, latency }, _) => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
                 f.pad(&format!("{BESIDE}{figure}{{{workload}}}"))
             }
@@ -141,13 +141,13 @@ impl Metric {
     /// Direction in which it improves; of a collected one, as the catalogue has it.
     pub fn better(&self) -> Better {
         match self {
-            Self::Tps | Self::Beside { latency: None, .. } => Better::Higher,
+            Self::Tps | Self::Background { latency: None, .. } => Better::Higher,
             Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
                 Better::Higher
             }
             Self::Blocks(BlockFigure::PhysicalReads | BlockFigure::Writes) => Better::Neither,
             Self::Latency(_)
-            | Self::Beside { .. }
+            | Self::Background { .. }
             | Self::Instructions
             | Self::CpuPerTransaction
             | Self::WalBytesPerTransaction => Better::Lower,
@@ -166,7 +166,7 @@ impl Metric {
             Self::Instructions => "instructions per transaction".to_owned(),
             Self::CpuPerTransaction => "server CPU time per transaction, µs".to_owned(),
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
-            Self::Beside { workload, latency } => {
+            Self::Background { workload, latency } => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
                 format!("{} of {workload}, beside it", figure.in_words(None))
             }
@@ -190,7 +190,7 @@ impl Metric {
 
     /// Whether a trial's head does not have it.
     pub(crate) const fn needs_record(&self) -> bool {
-        !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. })
+        !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. })
     }
 
     /// Figure in the head of a trial; none where it does not have it.
@@ -200,7 +200,7 @@ impl Metric {
             Self::Tps => Some(summary.tps),
             Self::Instructions => summary.instructions_per_transaction,
             Self::Latency(figure) => figure.value(summary.latency.as_ref()?),
-            Self::Beside { workload, latency } => {
+            Self::Background { workload, latency } => {
                 let beside = summary.background.iter().find(|beside| beside.workload == *workload)?;
                 match latency {
                     None => Some(beside.tps),
@@ -215,7 +215,7 @@ impl Metric {
     pub fn value(&self, record: &TrialRecord) -> Option<f64> {
         let window = Window::from_record(record)?;
         match self {
-            Self::Tps | Self::Latency(_) | Self::Instructions | Self::Beside { .. } => {
+            Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. } => {
                 self.head_value(&record.trial)
             }
             Self::CpuPerTransaction => window.for_each_transaction(server_cpu_us(record, &window)?),

@@ -330,7 +330,7 @@ fn trial(trial: &Trial) -> view::Trial {
         failed: summary.and_then(|summary| summary.failed),
         latency: summary.and_then(|summary| summary.latency.as_ref()).map(view::Latency::new),
         beside: summary
-            .map(|summary| summary.background.iter().map(view::Beside::new).collect())
+            .map(|summary| summary.background.iter().map(view::Background::new).collect())
             .unwrap_or_default(),
         commit_surplus: trial.accounting.surplus(),
         raw_read: trial.raw_read.as_ref().map(view::RawRead::new),

@@ -1,4 +1,4 @@
-//! A trial's transactions one by one: how long each took beside a lone one, which ended together, and what was read from
+//! A trial's transactions one by one: how long each took against a lone one, which ended together, what was read from
 //! disk meanwhile.
 
 use std::collections::BTreeMap;

@@ -51,7 +51,7 @@ pub struct Detail {
     pub service: Option<Curve>,
     /// Times at which metrics are given, shared by those that were read together.
     pub clocks: Vec<Vec<i64>>,
-    /// What was read beside the load, the driver's own figures first.
+    /// Metrics read during the load, the driver's own figures first.
     pub metrics: Vec<Metric>,
     /// How many metrics are not here, for they were nothing but zero or null. Always 0 of a document that is not thinned.
     pub left_out: usize,
@@ -243,7 +243,7 @@ pub fn detail(record: &TrialRecord, most: Points) -> Detail {
     let metrics = metrics::metrics(record, most);
     let (explained, unexplained) = match explain_trial(record) {
         Ok(explanation) => (Some(ExplanationView::new(&explanation)), None),
-        Err(why) => (None, Some(why)),
+        Err(why) => (None, Some(why.to_string())),
     };
     Detail {
         schema: SCHEMA,

@@ -28,7 +28,7 @@ enum Part {
 
 impl Version {
     /// None where it does not begin with a number; `Linux` may stand before it, and in a package's name `linux-image`.
-    pub(crate) fn of(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let before = ["Linux ", "linux-image-unsigned-", "linux-image-"];
         let text = before.into_iter().find_map(|before| text.strip_prefix(before)).unwrap_or(text);
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -79,13 +79,13 @@ fn parts(mut text: &str) -> Vec<Part> {
 /// Where a level of `server` or `kernel` stands among others: versions first, in their order; then what is none, such as a
 /// path, by the release that it turned out to be, where that is known; then by name.
 pub(crate) fn place(level: &str, release: Option<&str>) -> impl Ord + use<> {
-    let version = Version::of(level);
+    let version = Version::parse(level);
     let class = match (&version, release) {
         (Some(_), _) => 0,
         (None, Some(_)) => 1,
         (None, None) => 2,
     };
-    (class, version.or_else(|| Version::of(release?)), level.to_owned())
+    (class, version.or_else(|| Version::parse(release?)), level.to_owned())
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
                 "6.12.1-1000.fc41.x86_64",
             ],
         ] {
-            let versions: Vec<Option<Version>> = ordered.iter().map(|text| Version::of(text)).collect();
+            let versions: Vec<Option<Version>> = ordered.iter().map(|text| Version::parse(text)).collect();
             assert!(versions.iter().all(Option::is_some), "{ordered:?}");
             assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
         }
@@ -129,12 +129,12 @@ mod tests {
             "linux-image-6.12.48+deb13-amd64",
             "6.13",
         ];
-        let versions: Vec<Option<Version>> = kernels.iter().map(|text| Version::of(text)).collect();
+        let versions: Vec<Option<Version>> = kernels.iter().map(|text| Version::parse(text)).collect();
         assert!(versions.iter().all(Option::is_some) && versions.is_sorted(), "{versions:?}");
         for text in
             ["", "patched", "linux-image-cloud-amd64", "./bzImage", "host", "v18", "99999999999999999999"]
         {
-            assert_eq!(Version::of(text), None, "{text}");
+            assert_eq!(Version::parse(text), None, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is read beside a trial: the machine it runs on, and the server.
+//! Metrics read during a trial: the machine it runs on, and the server.
 //!
 //! [`Host`] looks at the machine once and then, before each trial, at what may have changed: it gives a
 //! [`model::record::Environment`] and logs. [`fitness()`] watches the machine for a few seconds, for `pgdyno doctor`.

@@ -1,4 +1,4 @@
-//! What a PostgreSQL server is asked beside a load, from 9.6 to 18, each with what it has.
+//! Queries to a PostgreSQL server during a load, from 9.6 to 18, each with what it has.
 //!
 //! [`Session`] is the way to the server: it marks statements, bounds their time and counts the commits that they cost.
 //! [`Statistics`] and [`Tables`] are read again and again; [`WaitSampler`] looks at the sessions many times a second and

@@ -190,7 +190,7 @@ fn unwinding(profile: Profile, postmaster: Option<u32>) -> (Unwinding, String) {
     }
 }
 
-/// What it takes to record beside a load that has begun.
+/// Requirements of a recording during a load.
 struct Recorder {
     profile: Profile,
     perf: Perf,

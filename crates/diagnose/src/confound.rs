@@ -1,4 +1,4 @@
-//! The confound guard: what differs between cells that are to be compared, beside the factor that they are compared by.
+//! The confound guard: what differs between cells that are to be compared, other than the factors that they are compared by.
 
 use std::collections::BTreeMap;
 
@@ -167,7 +167,7 @@ pub struct Undeclared {
     pub after: String,
 }
 
-/// What differs between two cells beside the factors in which they do. Facts that only one side has are left out.
+/// Differences between two cells other than their factors. Facts that only one side has are left out.
 pub fn undeclared(
     (before, known): (&RecordedCell, &Facts),
     (after, other): (&RecordedCell, &Facts),

@@ -1,7 +1,7 @@
 //! Where the time of a transaction goes, and why: a pure function of a trial's record.
 //!
 //! [`Budget`] takes the mean latency apart into parts that add up to it; [`causes`](causes::CAUSES) name what the parts,
-//! the events and the machine's figures point to; [`Difference`] says where one budget's time went beside another's.
+//! the events and the machine's figures point to; [`Difference`] says where one budget's time went, compared with another's.
 
 mod budget;
 mod case;

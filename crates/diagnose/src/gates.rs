@@ -58,7 +58,7 @@ pub struct Observation<'a> {
     pub window: Option<(i64, i64)>,
     /// The two clocks at both ends of the load.
     pub clocks: Option<Clocks>,
-    /// What happened beside the load.
+    /// Events during the load.
     pub events: &'a [Event],
     /// Whether the server's log of the load is among the events: then a checkpoint that is not there did not happen.
     pub log_was_read: bool,

@@ -115,7 +115,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         let (mut random, threads) = (seeds.throttle, load.threads as usize);
         let mut slots = Vec::with_capacity(clients.len());
         for (group, numbers) in load.groups().zip(&clients) {
-            // Those beside draw numbers of their own, too.
+            // Background workloads draw their own numbers, too.
             let theirs = RandomState::from_seed(random.clone().next_u64());
             let own = mem::replace(&mut random, theirs);
             slots.push(Slots::new(&group.arrivals, numbers.clone(), group.clients, thread, threads, own));
@@ -222,7 +222,7 @@ struct Engine<'a> {
     intervals: Intervals,
     progress: Progress,
     engine_used: Option<EngineUsed>,
-    /// Process ids of the backends of clients beside the main group.
+    /// Process ids of the backends of clients outside the main group.
     background: Vec<i32>,
     window_start_ns: u64,
     window_end_ns: u64,

@@ -451,7 +451,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         self.active -= 1;
     }
 
-    /// The load is over: clients that wait for the time of their next transaction need not, and what runs beside the load is
+    /// The load is over: clients that wait for the time of their next transaction need not, and background work is
     /// cut short, for it may run for hours.
     fn release_waiting(&mut self) {
         for at in 0..self.clients.len() {

@@ -74,7 +74,7 @@ impl Load {
         }
     }
 
-    /// All groups: the one that is measured, then those beside it.
+    /// All groups: the one that is measured, then the background ones.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         iter::once(&self.main).chain(&self.background)
     }

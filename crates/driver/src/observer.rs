@@ -6,10 +6,10 @@ use model::record::ClockReading;
 
 use crate::record::Record;
 
-/// Is told of a load as it runs, on the thread that called [`run`](crate::run).
+/// Observes a load as it runs, on the thread that called [`run`](crate::run).
 pub trait Observer {
-    /// Every client is connected; it took so long. `background` has the process ids of the backends of clients beside the main
-    /// group.
+    /// Every client is connected, after this time; `background`: process ids of the backends of clients outside the
+    /// main group.
     fn connected(&mut self, took: Duration, background: &[i32]);
     /// The load begins, now.
     fn started(&mut self, at: ClockReading);

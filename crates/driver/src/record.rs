@@ -22,7 +22,7 @@ pub struct Record {
     pub start_ns: u64,
     /// End, in nanoseconds after the load's start.
     pub end_ns: u64,
-    /// By script, in the load's order: those of its main group, then those beside it.
+    /// By script, in the load's order: those of its main group, then the background ones.
     pub scripts: Vec<ScriptRecord>,
     /// Transactions that ended, of groups whose spans are asked for; in no order.
     pub spans: Vec<TransactionSpan>,

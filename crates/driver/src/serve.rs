@@ -27,7 +27,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// What the load's sessions call themselves in `pg_stat_activity`: there they are told from others by it.
 pub const APPLICATION_NAME: &str = "pgdyno";
-/// The same of sessions of workloads beside it.
+/// The same for sessions of background workloads.
 pub const BACKGROUND_APPLICATION_NAME: &str = "pgdyno-beside";
 
 /// How [`serve`] ended.
@@ -162,7 +162,7 @@ fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     })
 }
 
-/// What runs beside a workload.
+/// Background workloads of a workload.
 fn background(workload: &Workload) -> impl Iterator<Item = &BackgroundWorkload> {
     workload.custom().into_iter().flat_map(|custom| &custom.background)
 }

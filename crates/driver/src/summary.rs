@@ -35,7 +35,7 @@ pub(crate) struct Summary {
     serialized: Vec<u8>,
 }
 
-/// What is counted of a group beside the main one.
+/// Counts of a background group.
 struct Background {
     /// Its scripts' numbers.
     scripts: Range<usize>,
@@ -44,7 +44,7 @@ struct Background {
 }
 
 impl Summary {
-    /// `names` are those of the groups beside the main one.
+    /// `names` are those of the background groups.
     pub(crate) fn new(load: &Load, names: Vec<String>) -> Result<Self, LoadError> {
         let scripts = load.groups().flat_map(|group| &group.scripts);
         let main = load.main.scripts.len();

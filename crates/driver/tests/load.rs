@@ -27,14 +27,14 @@ fn counts_the_same_transactions(major: &'static str) {
         for workload in Workload::BUILTIN {
             let mut load = load(bench.unix());
             (load.workload, load.protocol) = (workload.clone(), protocol);
-            let told = Driver::run(&load);
-            let outcome = &told.outcome;
+            let recorded = Driver::run(&load);
+            let outcome = &recorded.outcome;
             let what = format!("{major} {} {}", workload.name(), protocol.as_str());
-            assert!(told.transactions() > 0, "{what}: {outcome:?}");
+            assert!(recorded.transactions() > 0, "{what}: {outcome:?}");
             assert_eq!((outcome.failed_transactions, outcome.stopped_early), (0, false), "{what}");
             assert_eq!(outcome.window_us, load.duration_us, "{what}");
             assert_eq!(outcome.connections, u64::from(load.clients), "{what}");
-            bench.assert_commits(told.transactions() + outcome.other_commits, &what);
+            bench.assert_commits(recorded.transactions() + outcome.other_commits, &what);
         }
     }
 }
@@ -45,9 +45,13 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
     let bench = Bench::shared();
     let mut load = load(bench.tcp());
     (load.warmup_us, load.duration_us, load.interval_us) = (250_000, 450_000, 100_000);
-    let told = Driver::run(&load);
-    let planned: Vec<_> =
-        told.intervals.iter().filter(|i| i.phase != Phase::Drain).map(|i| (i.start_us, i.width_us)).collect();
+    let recorded = Driver::run(&load);
+    let planned: Vec<_> = recorded
+        .intervals
+        .iter()
+        .filter(|i| i.phase != Phase::Drain)
+        .map(|i| (i.start_us, i.width_us))
+        .collect();
     assert_eq!(
         planned,
         [
@@ -61,7 +65,7 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
             (650_000, 50_000),
         ]
     );
-    for interval in &told.intervals {
+    for interval in &recorded.intervals {
         assert!((0.0..=1.0).contains(&interval.busy.unwrap()), "{interval:?}");
         let handled = interval.scripts[0].transactions > 0;
         assert!(
@@ -69,11 +73,12 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
             "{interval:?}"
         );
     }
-    let latency = told.outcome.latency.as_ref().unwrap();
+    let latency = recorded.outcome.latency.as_ref().unwrap();
     assert!(latency.min_us > 0.0 && latency.min_us <= latency.p50_us && latency.p50_us <= latency.p99_us);
     // Little's law: each client is always in a transaction. Those that began in the warm-up count whole, which is much
     // of so short a window where the machine is busy.
-    let clients = told.outcome.window_transactions as f64 * latency.mean_us / told.outcome.window_us as f64;
+    let clients =
+        recorded.outcome.window_transactions as f64 * latency.mean_us / recorded.outcome.window_us as f64;
     assert!((clients / f64::from(load.clients) - 1.0).abs() < 0.3, "{clients} of {} clients", load.clients);
 }
 
@@ -84,11 +89,15 @@ fn a_stop_ends_the_load_early_and_loses_nothing() {
     driver.send(&Request::Run(Box::new(unlimited(bench.unix()))));
     driver.until(|reply| matches!(reply, Reply::Interval(interval) if interval.phase == Phase::Measure));
     driver.send(&Request::Stop);
-    let told = driver.told();
-    assert!(told.outcome.stopped_early);
-    assert!(told.outcome.window_us > 0 && told.outcome.window_us < 60_000_000, "{:?}", told.outcome);
-    assert_eq!(told.outcome.failed_transactions, 0);
-    bench.assert_commits(told.transactions() + told.outcome.other_commits, "stopped");
+    let recorded = driver.recorded();
+    assert!(recorded.outcome.stopped_early);
+    assert!(
+        recorded.outcome.window_us > 0 && recorded.outcome.window_us < 60_000_000,
+        "{:?}",
+        recorded.outcome
+    );
+    assert_eq!(recorded.outcome.failed_transactions, 0);
+    bench.assert_commits(recorded.transactions() + recorded.outcome.other_commits, "stopped");
 }
 
 #[test]
@@ -109,10 +118,10 @@ fn a_transaction_that_does_not_end_is_cut_off() {
     // The lock would keep statements from being prepared, too.
     (load.warmup_us, load.workload, load.protocol) = (0, Workload::TpcbLike, Protocol::Simple);
     locker.execute("BEGIN; LOCK pgbench_branches").unwrap();
-    let told = Driver::run(&load);
-    assert_eq!((told.outcome.stopped_early, told.outcome.window_transactions), (false, 0));
-    assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
-    for death in &told.deaths {
+    let recorded = Driver::run(&load);
+    assert_eq!((recorded.outcome.stopped_early, recorded.outcome.window_transactions), (false, 0));
+    assert_eq!(recorded.outcome.failed_transactions, u64::from(load.clients));
+    for death in &recorded.deaths {
         assert!(
             death.message.contains("still ran 5 s after the end")
                 && death.message.contains("line 9 of script tpcb-like"),
@@ -141,13 +150,13 @@ fn every_client_tells_that_its_server_has_died() {
             driver.send(&Request::Run(Box::new(load.clone())));
             driver.until(|reply| matches!(reply, Reply::Interval(_)));
             bench.signal(signal);
-            let told = driver.told();
-            assert!(told.outcome.stopped_early);
-            assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
-            let mut dead: Vec<u32> = told.deaths.iter().map(|death| death.client).collect();
+            let recorded = driver.recorded();
+            assert!(recorded.outcome.stopped_early);
+            assert_eq!(recorded.outcome.failed_transactions, u64::from(load.clients));
+            let mut dead: Vec<u32> = recorded.deaths.iter().map(|death| death.client).collect();
             dead.sort_unstable();
             assert_eq!(dead, (0..load.clients).collect::<Vec<_>>());
-            for death in &told.deaths {
+            for death in &recorded.deaths {
                 assert!(death.message.contains("connection"), "{death:?}");
             }
             cluster = bench.into_cluster();
@@ -163,15 +172,15 @@ fn a_client_dies_of_an_error_and_the_others_go_on() {
         bench.sql("UPDATE pgbench_tellers SET tbalance = 2147483647 - 100 WHERE tid % 10 = 0");
         let mut load = load(bench.unix());
         (load.workload, load.clients) = (Workload::TpcbLike, 8);
-        let told = Driver::run(&load);
-        assert!(!told.deaths.is_empty(), "{:?}", told.outcome);
-        assert_eq!(told.outcome.failed_transactions, told.deaths.len() as u64);
-        for death in &told.deaths {
+        let recorded = Driver::run(&load);
+        assert!(!recorded.deaths.is_empty(), "{:?}", recorded.outcome);
+        assert_eq!(recorded.outcome.failed_transactions, recorded.deaths.len() as u64);
+        for death in &recorded.deaths {
             assert_eq!(death.sqlstate.as_deref(), Some("22003"), "{death:?}");
             assert!(death.message.contains("line 8 of script tpcb-like"), "{death:?}");
         }
         bench.assert_commits(
-            told.transactions() + told.outcome.other_commits,
+            recorded.transactions() + recorded.outcome.other_commits,
             &format!("with errors, {major}"),
         );
     }
@@ -184,12 +193,12 @@ fn without_the_tables_the_reason_is_told() {
     load.connection.database = "postgres".to_owned();
     for &protocol in Protocol::VARIANTS {
         load.protocol = protocol;
-        let told = Driver::run(&load);
-        assert!(told.outcome.stopped_early);
-        assert_eq!(told.outcome.failed_transactions, u64::from(load.clients));
-        assert_eq!(told.deaths.len(), load.clients as usize);
-        assert_eq!(told.deaths[0].sqlstate.as_deref(), Some("42P01"));
-        assert!(told.deaths[0].message.contains("pgbench_accounts"), "{:?}", told.deaths[0]);
+        let recorded = Driver::run(&load);
+        assert!(recorded.outcome.stopped_early);
+        assert_eq!(recorded.outcome.failed_transactions, u64::from(load.clients));
+        assert_eq!(recorded.deaths.len(), load.clients as usize);
+        assert_eq!(recorded.deaths[0].sqlstate.as_deref(), Some("42P01"));
+        assert!(recorded.deaths[0].message.contains("pgbench_accounts"), "{:?}", recorded.deaths[0]);
     }
 }
 
@@ -228,9 +237,9 @@ fn a_connection_string_leads_to_the_server() {
         "host={host} port={port} user=nobody dbname=nowhere sslmode=prefer options='-c work_mem=7MB'"
     );
     load.connection.endpoint = Endpoint::Conninfo { conninfo };
-    let told = Driver::run(&load);
-    assert!(told.outcome.window_transactions > 0, "{:?}", told.outcome);
-    bench.assert_commits(told.transactions() + told.outcome.other_commits, "by a connection string");
+    let recorded = Driver::run(&load);
+    assert!(recorded.outcome.window_transactions > 0, "{:?}", recorded.outcome);
+    bench.assert_commits(recorded.transactions() + recorded.outcome.other_commits, "by a connection string");
 
     load.connection.endpoint = Endpoint::Conninfo { conninfo: "sslmode=maybe".to_owned() };
     let message = Driver::refused(&load);
@@ -268,8 +277,8 @@ fn many_clients_connect_through_a_short_backlog() {
     for connection in [bench.unix(), bench.tcp()] {
         let mut load = load(connection);
         load.clients = 300;
-        let told = Driver::run(&load);
-        assert_eq!((told.outcome.connections, told.deaths.len()), (300, 0));
+        let recorded = Driver::run(&load);
+        assert_eq!((recorded.outcome.connections, recorded.deaths.len()), (300, 0));
         bench.wait_for_sessions_to_end();
     }
 }
@@ -281,10 +290,10 @@ fn answers_may_come_byte_by_byte() {
     for &protocol in Protocol::VARIANTS {
         let mut load = load(bench.byte_by_byte());
         (load.workload, load.protocol, load.clients, load.threads) = (Workload::TpcbLike, protocol, 2, 1);
-        let told = Driver::run(&load);
-        assert!(told.outcome.window_transactions > 0);
-        assert_eq!(told.outcome.failed_transactions, 0, "{:?}", told.deaths);
-        bench.assert_commits(told.transactions() + told.outcome.other_commits, protocol.as_str());
+        let recorded = Driver::run(&load);
+        assert!(recorded.outcome.window_transactions > 0);
+        assert_eq!(recorded.outcome.failed_transactions, 0, "{:?}", recorded.deaths);
+        bench.assert_commits(recorded.transactions() + recorded.outcome.other_commits, protocol.as_str());
     }
 }
 
@@ -306,8 +315,8 @@ fn a_transaction_allocates_nothing() {
         (load.warmup_us, load.interval_us) = (0, 10_000_000);
         let mut counts = [200_000, 1_000_000].map(|duration_us| {
             load.duration_us = duration_us;
-            let told = Driver::run(&load);
-            (told.transactions(), allocations(&told.stderr))
+            let recorded = Driver::run(&load);
+            (recorded.transactions(), allocations(&recorded.stderr))
         });
         counts.sort_unstable();
         let [(few, allocations_of_few), (many, allocations_of_many)] = counts;

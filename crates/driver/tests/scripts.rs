@@ -45,14 +45,14 @@ fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
 
 /// What a load tells, added up.
 #[derive(Default)]
-struct Told {
+struct Recorded {
     total: Option<Record>,
     drained: u64,
     messages: Vec<DriverMessage>,
     outcome: Option<Outcome>,
 }
 
-impl Observer for Told {
+impl Observer for Recorded {
     fn connected(&mut self, _took: Duration, _background: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
@@ -72,9 +72,9 @@ impl Observer for Told {
     }
 }
 
-impl Told {
+impl Recorded {
     fn total(&self) -> &Record {
-        self.total.as_ref().unwrap_or_else(|| panic!("nothing was told but {:?}", self.messages))
+        self.total.as_ref().unwrap_or_else(|| panic!("nothing was recorded but {:?}", self.messages))
     }
 
     fn transactions(&self) -> u64 {
@@ -85,7 +85,7 @@ impl Told {
         self.messages.iter().map(|message| message.text.as_str()).collect()
     }
 
-    /// Asserts that something was said that contains this.
+    /// Asserts that a message contains this.
     fn assert_said(&self, text: &str) {
         assert!(
             self.messages.iter().any(|message| message.text.contains(text)),
@@ -95,19 +95,19 @@ impl Told {
     }
 }
 
-fn run(load: Load) -> Told {
-    let mut told = Told::default();
-    told.outcome = Some(driver::run(load, Control::default(), &mut told).unwrap());
-    told
+fn run(load: Load) -> Recorded {
+    let mut recorded = Recorded::default();
+    recorded.outcome = Some(driver::run(load, Control::default(), &mut recorded).unwrap());
+    recorded
 }
 
 /// Runs a load on each event loop.
-fn on_each_engine(load: &Load, mut check: impl FnMut(Told)) {
+fn on_each_engine(load: &Load, mut check: impl FnMut(Recorded)) {
     for engine in ENGINES {
-        let told = run(Load { engine, ..load.clone() });
-        let used = &told.outcome.as_ref().unwrap().engine;
+        let recorded = run(Load { engine, ..load.clone() });
+        let used = &recorded.outcome.as_ref().unwrap().engine;
         assert_eq!(used.name, if engine == Engine::Uring { "io_uring" } else { "epoll" });
-        check(told);
+        check(recorded);
     }
 }
 
@@ -141,8 +141,8 @@ select 1 as one \\; select 2 as two, :c as three \\aset
                 "select 1 as one, 2 as two, :c as three",
             ),
         };
-        on_each_engine(&Load { protocol, ..load(&bench.unix(), &[&script], 3) }, |told| {
-            assert_eq!((told.transactions(), told.texts()), (6, vec![]), "{protocol:?}");
+        on_each_engine(&Load { protocol, ..load(&bench.unix(), &[&script], 3) }, |recorded| {
+            assert_eq!((recorded.transactions(), recorded.texts()), (6, vec![]), "{protocol:?}");
         });
     }
 }
@@ -180,9 +180,9 @@ fn a_result_of_no_or_many_rows_is_no_variable() {
             "client 0 aborted in command 0 (set) of script 0; evaluation of meta-command failed",
         ),
     ] {
-        on_each_engine(&load(&bench.unix(), &[script], 1), |told| {
-            told.assert_said(text);
-            assert_eq!(told.outcome.as_ref().unwrap().aborted, 2);
+        on_each_engine(&load(&bench.unix(), &[script], 1), |recorded| {
+            recorded.assert_said(text);
+            assert_eq!(recorded.outcome.as_ref().unwrap().aborted, 2);
         });
     }
 }
@@ -204,9 +204,9 @@ select 1;
         let mut load = load(&bench.unix(), &[script], 20);
         load.protocol = protocol;
         load.per_command = true;
-        on_each_engine(&load, |told| {
-            assert_eq!((told.transactions(), told.texts()), (40, vec![]));
-            let script = &told.total().scripts[0];
+        on_each_engine(&load, |recorded| {
+            assert_eq!((recorded.transactions(), recorded.texts()), (40, vec![]));
+            let script = &recorded.total().scripts[0];
             assert_eq!(script.rows, 40 * 1002);
             assert!(script.commands.iter().all(|command| command.moments.count == 40));
         });
@@ -228,7 +228,7 @@ fn errors_in_pipelines_end_their_clients() {
     ] {
         let mut load = load(&bench.unix(), &[script], 1);
         load.protocol = Protocol::Extended;
-        on_each_engine(&load, |told| told.assert_said(text));
+        on_each_engine(&load, |recorded| recorded.assert_said(text));
     }
 }
 
@@ -259,18 +259,18 @@ fn failing(bench: &Bench, errors: ErrorPolicy) -> Load {
 fn a_serialization_failure_is_repeated_while_there_are_tries() {
     let bench = Bench::shared();
     // The variable keeps its value, so that the second try goes well.
-    on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(3))), |told| {
-        let script = &told.total().scripts[0];
-        assert_eq!((script.moments.count, script.failures.sum()), (8, 0), "{:?}", told.texts());
+    on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(3))), |recorded| {
+        let script = &recorded.total().scripts[0];
+        assert_eq!((script.moments.count, script.failures.sum()), (8, 0), "{:?}", recorded.texts());
         assert_eq!((script.retried, script.retries), (8, 8));
-        told.assert_said("got an error in command 3 (SQL) of script 0; ERROR:  again");
-        told.assert_said("client 0 repeats the transaction after the error (try 1/3)");
+        recorded.assert_said("got an error in command 3 (SQL) of script 0; ERROR:  again");
+        recorded.assert_said("client 0 repeats the transaction after the error (try 1/3)");
     });
-    on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(1))), |told| {
-        let script = &told.total().scripts[0];
+    on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(1))), |recorded| {
+        let script = &recorded.total().scripts[0];
         assert_eq!((script.moments.count, script.failures.serialization), (4, 4));
-        assert_eq!((script.retried, told.outcome.as_ref().unwrap().aborted), (0, 0));
-        told.assert_said("client 1 ends the failed transaction (try 1/1)");
+        assert_eq!((script.retried, recorded.outcome.as_ref().unwrap().aborted), (0, 0));
+        recorded.assert_said("client 1 ends the failed transaction (try 1/1)");
     });
 }
 
@@ -279,18 +279,18 @@ fn errors_are_counted_or_end_the_connection_as_the_policy_says() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select 1 / 0;"], 5);
     load.errors.rules.push(("22".to_owned(), OnError::Count));
-    on_each_engine(&load, |told| {
-        assert_eq!((told.transactions(), told.total().scripts[0].failures.other), (0, 10));
-        assert_eq!(told.outcome.as_ref().unwrap().connections, 2);
+    on_each_engine(&load, |recorded| {
+        assert_eq!((recorded.transactions(), recorded.total().scripts[0].failures.other), (0, 10));
+        assert_eq!(recorded.outcome.as_ref().unwrap().connections, 2);
     });
     load.errors.rules.push(("22012".to_owned(), OnError::Reconnect));
-    on_each_engine(&load, |told| {
-        assert_eq!(told.total().scripts[0].failures.other, 10);
-        assert!(told.outcome.as_ref().unwrap().connections >= 10, "{:?}", told.outcome);
+    on_each_engine(&load, |recorded| {
+        assert_eq!(recorded.total().scripts[0].failures.other, 10);
+        assert!(recorded.outcome.as_ref().unwrap().connections >= 10, "{:?}", recorded.outcome);
     });
     load.errors.rules.clear();
     load.errors.exit_on_abort = true;
-    let aborted = driver::run(load, Control::default(), &mut Told::default());
+    let aborted = driver::run(load, Control::default(), &mut Recorded::default());
     assert!(aborted.unwrap_err().to_string().contains("aborted"));
 }
 
@@ -300,15 +300,15 @@ fn a_lost_connection_is_replaced_where_that_is_asked_for() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_terminate_backend(pg_backend_pid());"], 3);
     load.errors.reconnect = true;
-    on_each_engine(&load, |told| {
-        let outcome = told.outcome.as_ref().unwrap();
-        assert_eq!((told.total().scripts[0].failures.other, outcome.aborted), (6, 0));
+    on_each_engine(&load, |recorded| {
+        let outcome = recorded.outcome.as_ref().unwrap();
+        assert_eq!((recorded.total().scripts[0].failures.other, outcome.aborted), (6, 0));
         assert!(outcome.connections >= 6, "{outcome:?}");
     });
     load.errors.reconnect = false;
-    on_each_engine(&load, |told| {
-        assert_eq!(told.outcome.as_ref().unwrap().aborted, 2);
-        told.assert_said("FATAL:  terminating connection due to administrator command");
+    on_each_engine(&load, |recorded| {
+        assert_eq!(recorded.outcome.as_ref().unwrap().aborted, 2);
+        recorded.assert_said("FATAL:  terminating connection due to administrator command");
     });
 }
 
@@ -318,11 +318,11 @@ fn each_transaction_may_have_a_connection_of_its_own() {
     for (connection, protocol) in [(bench.unix(), Protocol::Simple), (bench.tcp(), Protocol::Prepared)] {
         let mut load = load(&connection, &["select :client_id;"], 20);
         (load.main.reconnect, load.protocol) = (true, protocol);
-        on_each_engine(&load, |told| {
-            assert_eq!((told.transactions(), told.texts()), (40, vec![]));
+        on_each_engine(&load, |recorded| {
+            assert_eq!((recorded.transactions(), recorded.texts()), (40, vec![]));
             // The first of each client was opened before the load.
-            assert_eq!(told.total().connects.count, 38);
-            assert_eq!(told.outcome.as_ref().unwrap().connections, 40);
+            assert_eq!(recorded.total().connects.count, 38);
+            assert_eq!(recorded.outcome.as_ref().unwrap().connections, 40);
         });
     }
 }
@@ -335,10 +335,10 @@ fn nobody_waits_for_another_clients_pause() {
         let script = format!("\\if :client_id = 0\n{pause}\n\\endif\nselect 1;\n");
         let mut load = load(&bench.unix(), &[&script], 0);
         (load.length, load.main.transactions) = (Some(Duration::from_millis(300)), None);
-        on_each_engine(&load, |told| {
-            assert_eq!(told.texts(), Vec::<&str>::new());
-            assert!(told.transactions() > 50, "{} transactions", told.transactions());
-            assert!(told.drained >= 1, "the transaction that slept");
+        on_each_engine(&load, |recorded| {
+            assert_eq!(recorded.texts(), Vec::<&str>::new());
+            assert!(recorded.transactions() > 50, "{} transactions", recorded.transactions());
+            assert!(recorded.drained >= 1, "the transaction that slept");
         });
     }
 }
@@ -348,12 +348,12 @@ fn a_shell_command_gives_a_variable() {
     let bench = Bench::shared();
     let script =
         "\\setshell x expr 40 + :client_id\n\\if :x <> 40 + :client_id\nselect 1 / 0;\n\\endif\nselect 1;\n";
-    on_each_engine(&load(&bench.unix(), &[script], 2), |told| {
-        assert_eq!((told.transactions(), told.texts()), (4, vec![]));
+    on_each_engine(&load(&bench.unix(), &[script], 2), |recorded| {
+        assert_eq!((recorded.transactions(), recorded.texts()), (4, vec![]));
     });
-    on_each_engine(&load(&bench.unix(), &["\\shell false\nselect 1;\n"], 1), |told| {
-        told.assert_said("false: could not launch shell command");
-        told.assert_said(
+    on_each_engine(&load(&bench.unix(), &["\\shell false\nselect 1;\n"], 1), |recorded| {
+        recorded.assert_said("false: could not launch shell command");
+        recorded.assert_said(
             "client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed",
         );
     });
@@ -365,11 +365,11 @@ fn an_open_loop_keeps_its_schedule() {
     let mut load = load(&bench.unix(), &["select 1;"], 0);
     (load.length, load.main.transactions) = (Some(Duration::from_millis(1_000)), None);
     load.main.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
-    on_each_engine(&load, |told| {
-        let transactions = told.transactions();
+    on_each_engine(&load, |recorded| {
+        let transactions = recorded.transactions();
         // What is due just before the end is not begun by a machine that is busy otherwise.
         assert!((150..=200).contains(&transactions), "{transactions}");
-        let script = &told.total().scripts[0];
+        let script = &recorded.total().scripts[0];
         assert_eq!(script.service.as_ref().unwrap().len(), transactions);
         assert_eq!(script.start_lag.count, transactions);
     });
@@ -383,8 +383,8 @@ fn what_is_late_already_is_skipped() {
     (load.length, load.main.transactions) = (Some(Duration::from_millis(1_000)), None);
     load.main.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
     load.latency_limit = Some(Duration::from_millis(100));
-    on_each_engine(&load, |told| {
-        let script = &told.total().scripts[0];
+    on_each_engine(&load, |recorded| {
+        let script = &recorded.total().scripts[0];
         assert!(script.skipped > 50, "{}", script.skipped);
         assert!(script.moments.max < 1_000_000_000, "{:?}", script.moments);
     });
@@ -396,7 +396,7 @@ fn a_script_without_statements_ends_with_the_load() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["\\set a 1\n"], 0);
     (load.length, load.main.transactions) = (Some(Duration::from_millis(100)), None);
-    on_each_engine(&load, |told| assert!(told.transactions() > 1_000));
+    on_each_engine(&load, |recorded| assert!(recorded.transactions() > 1_000));
 }
 
 #[test]
@@ -404,8 +404,9 @@ fn notices_are_told_to_who_wants_them() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["do $$ begin raise notice 'hello'; end $$;"], 1);
     load.verbosity.notices = true;
-    on_each_engine(&load, |told| {
-        let plain: Vec<_> = told.messages.iter().filter(|message| message.level == Level::Plain).collect();
+    on_each_engine(&load, |recorded| {
+        let plain: Vec<_> =
+            recorded.messages.iter().filter(|message| message.level == Level::Plain).collect();
         assert_eq!(plain.len(), 2);
         assert_eq!(plain[0].text, "NOTICE:  hello\n");
     });
@@ -417,9 +418,9 @@ fn size_does_not_matter() {
     let bench = Bench::shared();
     let text = "x".repeat(3_000_000);
     let script = format!("select repeat('y', 5000000) || '{text}';\n");
-    on_each_engine(&load(&bench.tcp(), &[&script], 2), |told| {
-        assert_eq!((told.transactions(), told.texts()), (4, vec![]));
-        assert!(told.total().bytes > 4 * 8_000_000);
+    on_each_engine(&load(&bench.tcp(), &[&script], 2), |recorded| {
+        assert_eq!((recorded.transactions(), recorded.texts()), (4, vec![]));
+        assert!(recorded.total().bytes > 4 * 8_000_000);
     });
 }
 
@@ -444,12 +445,13 @@ fn groups_have_scripts_numbers_and_an_end_of_their_own() {
     load.seeds = Seeds::draw(7, 4, 3, false);
     for threads in [1, 3] {
         load.threads = threads;
-        on_each_engine(&load, |told| {
-            assert_eq!(told.texts(), Vec::<&str>::new());
-            let scripts: Vec<u64> = told.total().scripts.iter().map(|script| script.moments.count).collect();
+        on_each_engine(&load, |recorded| {
+            assert_eq!(recorded.texts(), Vec::<&str>::new());
+            let scripts: Vec<u64> =
+                recorded.total().scripts.iter().map(|script| script.moments.count).collect();
             assert_eq!((scripts[0] + scripts[1], scripts[2]), (12, 6));
             // Spans of those who have them: three each, one after the other, at the end of the numbers.
-            let spans = &told.total().spans;
+            let spans = &recorded.total().spans;
             for client in [2, 3] {
                 let mut own: Vec<_> = spans.iter().filter(|span| span.client == client).collect();
                 own.sort_by_key(|span| span.start_ns);
@@ -479,13 +481,13 @@ fn clients_begin_one_after_the_other_and_failures_have_spans() {
     load.background = vec![late, never];
     load.errors.otherwise = OnError::Count;
     load.seeds = Seeds::draw(7, 6, 1, false);
-    on_each_engine(&load, |told| {
-        let mut spans = told.total().spans.clone();
+    on_each_engine(&load, |recorded| {
+        let mut spans = recorded.total().spans.clone();
         spans.sort_by_key(|span| span.client);
         let seen: Vec<_> = spans.iter().map(|span| (span.client, span.failed)).collect();
         assert_eq!(seen, [(2, false), (3, true)]);
         assert!(spans[0].start_ns >= 100_000_000 && spans[1].start_ns >= 250_000_000, "{spans:?}");
-        assert!(told.transactions() > 50 && !told.outcome.as_ref().unwrap().stopped_early);
+        assert!(recorded.transactions() > 50 && !recorded.outcome.as_ref().unwrap().stopped_early);
     });
 }
 
@@ -494,13 +496,13 @@ fn a_time_limit_ends_those_who_have_not_done_their_transactions() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 1_000);
     load.length = Some(Duration::from_millis(300));
-    on_each_engine(&load, |told| {
-        assert!(told.outcome.as_ref().unwrap().stopped_early);
-        assert!((2..=14).contains(&told.transactions()), "{}", told.transactions());
+    on_each_engine(&load, |recorded| {
+        assert!(recorded.outcome.as_ref().unwrap().stopped_early);
+        assert!((2..=14).contains(&recorded.transactions()), "{}", recorded.transactions());
     });
     load.main.transactions = Some(2);
-    on_each_engine(&load, |told| {
-        let outcome = told.outcome.as_ref().unwrap();
+    on_each_engine(&load, |recorded| {
+        let outcome = recorded.outcome.as_ref().unwrap();
         assert!(!outcome.stopped_early && outcome.window_ns < 290_000_000, "{outcome:?}");
     });
 }
@@ -519,12 +521,12 @@ fn what_runs_beside_a_load_is_cut_short_at_its_end_and_has_not_failed() {
         load.background.truncate(if protocol == Protocol::Simple { 2 } else { 3 });
         load.protocol = protocol;
         load.seeds = Seeds::draw(7, load.clients() as usize, 1, false);
-        on_each_engine(&load, |told| {
-            let outcome = told.outcome.as_ref().unwrap();
-            assert_eq!((told.texts(), outcome.aborted), (Vec::<&str>::new(), 0));
+        on_each_engine(&load, |recorded| {
+            let outcome = recorded.outcome.as_ref().unwrap();
+            assert_eq!((recorded.texts(), outcome.aborted), (Vec::<&str>::new(), 0));
             assert!(!outcome.stopped_early && outcome.elapsed_ns < 60_000_000_000, "{outcome:?}");
             let ended: Vec<_> =
-                told.total().scripts[1..].iter().map(|script| script.transactions()).collect();
+                recorded.total().scripts[1..].iter().map(|script| script.transactions()).collect();
             assert!(ended.iter().all(|ended| *ended == 0), "{ended:?}");
         });
     }

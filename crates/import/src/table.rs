@@ -90,7 +90,7 @@ impl Table {
         if self.heads.iter().any(|head| head == name) { self.column(name).map(Some) } else { Ok(None) }
     }
 
-    /// Makes something of each row. Where some are bad: nothing, or what the others are beside the bad ones.
+    /// Makes something of each row. Where some are bad: nothing, or what the others are next to the bad ones.
     pub(crate) fn each<T>(
         &self,
         skip_bad: bool,

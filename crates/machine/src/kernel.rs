@@ -37,7 +37,7 @@ pub struct Kernel {
     pub image: PathBuf,
     /// The directory of its modules: `.../lib/modules/RELEASE`, or its tree. None where there are none.
     pub modules: Option<PathBuf>,
-    /// What it was configured with; none where that is not beside it.
+    /// What it was configured with; none where that is not next to it.
     pub config: Option<PathBuf>,
     /// Where it comes from: a package with its version, or a path.
     pub origin: String,

@@ -35,7 +35,7 @@ pub struct Load {
     pub scale: u32,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// Number of clients, at least 1; those beside them not counted.
+    /// Number of clients, at least 1; without background clients.
     pub clients: u32,
     /// Number of event-loop threads, at least 1 and at most `clients`.
     pub threads: u32,
@@ -104,7 +104,7 @@ pub enum Reply {
     Connected {
         /// Time it took to connect all clients, in microseconds.
         connect_us: u64,
-        /// Process ids of the backends that serve workloads beside the one that is measured.
+        /// Process ids of the backends that serve background workloads.
         background: Vec<i32>,
     },
     /// The load begins now.
@@ -217,7 +217,7 @@ pub struct ScriptInterval {
 pub struct TransactionSpan {
     /// The script's name, as in intervals.
     pub script: String,
-    /// Number of its client in the whole load, from 0; those beside come last.
+    /// Number of its client in the whole load, from 0; background clients come last.
     pub client: u32,
     /// Start as it was, in microseconds after the load's start.
     pub start_us: u64,
@@ -247,7 +247,7 @@ pub struct Outcome {
     pub latency: Option<Latency>,
     /// The same from the start as it was: service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
-    /// What came of each workload beside it, in their order.
+    /// Results of each background workload, in their order.
     pub background: Vec<BackgroundOutcome>,
     /// Connections that were opened.
     pub connections: u64,
@@ -266,7 +266,7 @@ pub struct Outcome {
     pub engine_reason: Option<String>,
 }
 
-/// Totals of a workload beside the one that is measured.
+/// Totals of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundOutcome {
     /// The workload's name.

@@ -29,9 +29,9 @@ pub struct Plan {
     pub notes: Option<String>,
     /// How each trial runs.
     pub run: RunSettings,
-    /// What is collected beside each load.
+    /// Metrics collected during each load.
     pub collect: Collect,
-    /// What is profiled beside each load; none for nothing.
+    /// CPU profile of each load; none for nothing.
     pub profile: Option<Profile>,
     /// Up to where a trial is sound.
     pub validity: Thresholds,
@@ -69,7 +69,7 @@ impl Plan {
         Self::with(campaign, drawn_seed, &Workloads::default())
     }
 
-    /// As [`Plan::new`], with the workloads beside pgbench's that the campaign can name.
+    /// As [`Plan::new`], with the workloads in addition to pgbench's that the campaign can name.
     ///
     /// # Errors
     /// As [`Plan::new`].

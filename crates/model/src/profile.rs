@@ -7,7 +7,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::units::Span;
 
-/// What is to be profiled beside each load.
+/// CPU profile of each load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Profile {
     /// Samples a second of each processor that is busy.

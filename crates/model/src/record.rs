@@ -41,7 +41,7 @@ pub struct TrialRecord {
     pub stacks: Vec<Stacks>,
     /// How long threads waited, in microseconds, by role and by where; as [`crate::profile::OffCpu`] says.
     pub off_cpu: Vec<Stacks>,
-    /// What happened beside the load, in order of time.
+    /// Events during the load, in order of time.
     pub events: Vec<Event>,
     /// Texts kept whole: the server's log, the driver's standard error.
     pub logs: Vec<Log>,
@@ -206,7 +206,7 @@ pub struct ImportedFile {
     pub sha256: String,
 }
 
-/// The wall clock beside the monotonic one (`CLOCK_REALTIME` and `CLOCK_MONOTONIC`), at both ends of a load. Everything
+/// The wall clock and the monotonic clock (`CLOCK_REALTIME` and `CLOCK_MONOTONIC`), at both ends of a load. Everything
 /// that is measured is stamped by the monotonic one; logs have the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
@@ -260,7 +260,7 @@ pub struct Summary {
     pub latency: Option<Latency>,
     /// Their service time; none in a closed loop, where it is no other.
     pub service: Option<Latency>,
-    /// What came of each workload beside it, in the workload's order.
+    /// Results of each background workload, in the workload's order.
     pub background: Vec<BackgroundSummary>,
     /// Time it took to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
@@ -279,7 +279,7 @@ pub struct Summary {
     pub statistics: Option<Statistics>,
 }
 
-/// What a workload brought that ran beside the one that is measured.
+/// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BackgroundSummary {
     /// Its name.
@@ -412,7 +412,7 @@ impl Finding {
     }
 }
 
-/// Something that happened beside the load.
+/// An event during the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event {
     /// When, wall clock.

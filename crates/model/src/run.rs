@@ -31,7 +31,7 @@ pub struct RunSettings {
     pub settle: Span,
 }
 
-/// What is collected beside each load.
+/// Metrics collected during each load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Collect {
     /// How often a second figures of the machine and of the server are read; 0 for never.

@@ -16,7 +16,7 @@ pub struct ServerSpec {
     pub name: String,
     /// Where it comes from.
     pub source: Source,
-    /// Options for `initdb` beside pgdyno's own; empty for a server that pgdyno does not own.
+    /// Options for `initdb`, in addition to pgdyno's; empty for a server that pgdyno does not own.
     pub initdb: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Build {
     pub git_ref: Option<String>,
     /// What configures it; where none is given, `configure`, which every major has, so that all are built alike.
     pub system: Option<BuildSystem>,
-    /// Options for `configure` or `meson setup`, beside pgdyno's own.
+    /// Options for `configure` or `meson setup`, in addition to pgdyno's.
     pub options: Vec<String>,
     /// `CFLAGS`, where they are not to be pgdyno's own (`-O2 -g -fno-omit-frame-pointer`).
     pub cflags: Option<String>,

@@ -22,7 +22,7 @@ pub struct Statistics {
     pub drift_share: Option<f64>,
     /// How likely a drift like this is of what does not drift: Mann and Kendall's p.
     pub trend_p: Option<f64>,
-    /// How much of the load's beginning MSER-5 would leave out, in microseconds after the load's start: to be seen beside the
+    /// How much of the load's beginning MSER-5 would leave out, in microseconds after the load's start: to be compared with the
     /// warm-up that was asked for. None where it would be half of the load or more, for then it has not settled.
     pub warmup_cut_us: Option<u64>,
     /// Seconds in which next to nothing was done; none where there are too few to tell.

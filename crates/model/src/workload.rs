@@ -113,7 +113,7 @@ pub struct Statement {
     pub sql: String,
 }
 
-/// The workloads beside pgbench's that a campaign can name.
+/// The workloads in addition to pgbench's that a campaign can name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workloads(pub BTreeMap<String, Workload>);
 

@@ -92,7 +92,7 @@ impl Bench {
     }
 
     fn run(&self, args: &str) -> Ended {
-        Ended::of(self.command(args))
+        Ended::new(self.command(args))
     }
 
     /// Runs it with `--format json`, and returns the report.
@@ -114,7 +114,7 @@ impl Bench {
 }
 
 impl Ended {
-    fn of(mut command: Command) -> Self {
+    fn new(mut command: Command) -> Self {
         let output = command.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
@@ -422,7 +422,7 @@ fn the_highest_rate_is_found() {
     let bench = Bench::new();
     bench.script("sleep.sql", "SELECT pg_sleep(0.1);\n");
     let mut command = bench.command("sleep.sql -c 10 -T 1s --warmup 200ms --arrivals uniform --format json");
-    let ended = Ended::of({
+    let ended = Ended::new({
         command.args(["--find-max", "p50 < 150ms", "--find-max", "errors < 1%"]);
         command
     });
@@ -444,7 +444,7 @@ fn the_highest_rate_is_found() {
     assert_eq!(ended.code, Some(if search["confirmed"] == true { 0 } else { 5 }), "{}", ended.all());
 
     let mut command = bench.command("sleep.sql -c 2 -T 300ms --warmup 0");
-    let ended = Ended::of({
+    let ended = Ended::new({
         command.args(["--find-max", "max < 50ms"]);
         command
     });

@@ -161,12 +161,12 @@ fn the_program_answers_to_the_name_of_pgbench() {
     let directory = tempfile::tempdir().unwrap();
     let name = directory.path().join("pgbench");
     symlink(env!("CARGO_BIN_EXE_pgdyno"), &name).unwrap();
-    let ended = Ended::of(Command::new(name).arg("--version").output().unwrap());
+    let ended = Ended::new(Command::new(name).arg("--version").output().unwrap());
     assert!(ended.out.starts_with("pgbench (PostgreSQL) "), "{}", ended.all());
 }
 
 fn run(pgbench: Pgbench, line: &str) -> Ended {
-    Ended::of(pgbench.command().args(line.split(' ')).output().unwrap())
+    Ended::new(pgbench.command().args(line.split(' ')).output().unwrap())
 }
 
 /// `/…/pgbench:` in a message, or what is nowhere in it.

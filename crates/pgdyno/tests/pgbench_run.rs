@@ -167,7 +167,7 @@ fn an_interrupted_run_reports_what_ran() {
     signal(child.id() as i32, libc::SIGINT);
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
-    let ended = Ended::of(child.wait_with_output().unwrap());
+    let ended = Ended::new(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.all());
     assert!(rest.contains("Run was interrupted"), "{rest}");
     assert!(ended.out.contains("\ntps = "), "{}", ended.out);
@@ -188,7 +188,7 @@ fn what_waits_for_a_lock_does_not_hold_up_the_end() {
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
     wait_until("all wait", || client.query_one::<u64>(waiting).unwrap() == 3);
     signal(child.id() as i32, libc::SIGINT);
-    let ended = Ended::of(child.wait_with_output().unwrap());
+    let ended = Ended::new(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.all());
     assert!(ended.out.contains("number of transactions actually processed: 0\n"), "{}", ended.out);
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);

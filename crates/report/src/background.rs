@@ -1,9 +1,9 @@
-//! Workloads that ran beside the measured one, as a table: what each of them came to, trial by trial.
+//! Background workloads as a table, trial by trial.
 
 use analysis::overview::view::{Column, Latency, Panel};
 use plaintext::table::{GAP, Table};
 
-/// One row for each workload beside each trial of a panel; none where nothing ran beside any of them.
+/// One row for each background workload of each trial of a panel; none without any.
 pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
     let mut table = Table::new([
         "beside it",

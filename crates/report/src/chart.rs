@@ -1,4 +1,4 @@
-//! Charts of text: bars, sparklines, a plot over time. What they show stands beside them in figures, so that a terminal
+//! Charts of text: bars, sparklines, a plot over time. What they show stands next to them in figures, so that a terminal
 //! that is too narrow, or a file, loses nothing without them.
 
 mod bar;
@@ -20,7 +20,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// The columns that are left beside so many; none where a chart would say nothing in them.
+    /// The columns that are left next to so many; none where a chart would say nothing in them.
     pub(crate) fn beside(self, used: usize) -> Option<usize> {
         const LEAST: usize = 8;
         const MOST: usize = 60;

@@ -1,4 +1,4 @@
-//! A trial second by second: what clients got beside what the server and the machine did.
+//! A trial second by second: throughput and latency next to what the server and the machine did.
 
 use analysis::spans::data_disks;
 use diagnose::CpuTime;

@@ -191,7 +191,7 @@ pub enum Error {
     Initdb {
         /// Which version.
         version: String,
-        /// The options that it was given beside pgdyno's own.
+        /// The options that it was given, in addition to pgdyno's.
         options: String,
         /// The data directory to be.
         directory: PathBuf,

@@ -133,7 +133,7 @@ fn move_in(disk: &Path, data: &Path) -> io::Result<()> {
     chown(data, Some(owner.uid()), Some(owner.gid()))
 }
 
-/// Directories beside the programs that a server reads while it runs: of loadable libraries, and of what it shares.
+/// Directories next to the programs that a server reads while it runs: of loadable libraries, and of what it shares.
 fn runtime_directories(installation: &Installation, template: &Template) -> Vec<PathBuf> {
     let told = |name: &str| Some(PathBuf::from(template.facts()?.pg_config.get(name)?));
     [("PKGLIBDIR", "lib"), ("SHAREDIR", "share")]

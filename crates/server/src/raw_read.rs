@@ -1,4 +1,4 @@
-//! What the disk gives of a relation's files when nothing but a disk is in the way: the control beside scans.
+//! What the disk gives of a relation's files when nothing but a disk is in the way: the control for scans.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

@@ -20,7 +20,7 @@ pub struct ChangePoint {
     /// The first point with the level after. With points missing between, the change is anywhere between the two.
     pub after: usize,
     /// The latest point that has the level before, with 95% confidence, and the earliest that has the level after: the
-    /// change lies between these. Where the change is large beside the noise, they are `before` and `after`.
+    /// change lies between these. Where the change is large compared with the noise, they are `before` and `after`.
     ///
     /// Source: Hansen, "Sample Splitting and Threshold Estimation", Econometrica 68 (2000): the places where the sum of
     /// squares about the two levels is not much larger than at the best of them.
@@ -28,7 +28,7 @@ pub struct ChangePoint {
     /// The p-value of the hypothesis that the order of the points in the segment that was split here is chance, by
     /// permutations: at most 0.01, at least 0.001, and of more than 200 points at least 0.0033.
     pub p: f64,
-    /// The points of the segment after, up to the next change point, beside those of the segment before: the ratio of
+    /// The points of the segment after, up to the next change point, next to those of the segment before: the ratio of
     /// their geometric means, with its interval.
     pub effect: Welch,
 }

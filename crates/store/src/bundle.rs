@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::record::{Environment, Setting, Trial, TrialRecord};
 
-use crate::content::{self, CAMPAIGN, TrialContext};
+use crate::content::{self, CAMPAIGN, StoredContext};
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
 use crate::format::{self, environment, setting};
@@ -87,7 +87,7 @@ pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defe
 pub(crate) fn read_context(
     bundle: &Path,
     known: &mut HashMap<String, Arc<Vec<Setting>>>,
-) -> Result<TrialContext, Defect> {
+) -> Result<StoredContext, Defect> {
     let listed = list_of_files(bundle)?;
     let mut needed = Files::new();
     let environment_sum = listed.get(environment::FILE).map_or("", String::as_str);
@@ -103,7 +103,7 @@ pub(crate) fn read_context(
             }
         },
     };
-    Ok(TrialContext {
+    Ok(StoredContext {
         environment: content::environment(&mut needed)?,
         settings,
         has_spans: listed.contains_key(spans::FILE),

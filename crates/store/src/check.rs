@@ -83,8 +83,8 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     defects
 }
 
-/// How many transactions the interval's histograms hold, of its workload and of those beside it, which must be as many as the series says. An imported series may
-/// have none, and its totals are not its own.
+/// Transactions in the interval's histograms, of its workload and of background workloads, which must be those of the
+/// series. An imported series may have none, and its totals are not its own.
 fn check_interval(interval: &Interval, imported: bool) -> Result<(u64, u64), Defect> {
     let count = |scripts| check_scripts(scripts, interval.start_us, imported);
     Ok((count(&interval.scripts)?, count(&interval.background)?))

@@ -17,7 +17,7 @@ pub(crate) const CAMPAIGN: &str = "campaign.toml";
 
 /// Where a trial ran, and with which settings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrialContext {
+pub struct StoredContext {
     /// The machine.
     pub environment: Environment,
     /// The server's settings, one value for all trials in whose bundles they are the same.
@@ -170,7 +170,7 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
 
 const LOGS: &str = "logs/";
 const LOG_ENDING: &str = ".log.zst";
-/// zstd's own default: logs are small and written beside the next trial's preparation.
+/// zstd's own default: logs are small and written during the next trial's preparation.
 const LOG_LEVEL: i32 = 3;
 
 /// Where the log of this name is kept.

@@ -3,7 +3,7 @@
 //! The bundles are the truth; the index is a cache of their heads that is made anew whenever it is missing, damaged
 //! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
 //! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series`,
-//! `spans`, `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and beside it
+//! `spans`, `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and next to it
 //! `index` and `check`; `acceptances` are what people made of shifts in histories; `live` is what runs tell while they
 //! go on.
 
@@ -12,6 +12,7 @@ mod bundle;
 mod check;
 pub mod columns;
 mod content;
+mod context;
 mod error;
 mod files;
 pub mod format;
@@ -26,14 +27,13 @@ mod stacks;
 mod statements;
 mod store;
 mod sums;
-mod trial_context;
 mod waits;
 
 pub use check::Check;
-pub use content::TrialContext;
+pub use content::StoredContext;
+pub use context::{ContextReader, Part};
 pub use error::{Problem, StoreError};
 pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
 pub use live::{LiveReader, LiveWriter, News};
 pub use store::{Claim, Stamp, Store};
-pub use trial_context::{Part, TrialContextReader};

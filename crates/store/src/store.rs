@@ -89,8 +89,8 @@ impl Store {
         &self.root
     }
 
-    /// Claims a run for this process, as long as the claim lives: two that ran one campaign would run its trials twice,
-    /// and each beside the other's load.
+    /// Claims a run for this process, as long as the claim lives: two processes would run its trials twice, each
+    /// during the other's load.
     ///
     /// # Errors
     /// Another process has it; the store can't be written.

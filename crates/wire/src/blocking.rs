@@ -1,5 +1,5 @@
-//! A session that waits for its server: for what is done before and after a load, such as making tables, and for what
-//! is asked beside one.
+//! A session that waits for its server: for control queries before and after a load, such as creating tables, and for
+//! collectors during one.
 //!
 //! It is the only part of this crate that has sockets. Everything that it knows of the protocol it has from the state
 //! machines around it.

@@ -371,7 +371,7 @@ mod tests {
         message
     }
 
-    /// What a server says when it has let in, with these parameters beside its version.
+    /// What a server says when it has let in, with these parameters next to its version.
     fn welcome(parameters: &[&[u8]]) -> Vec<u8> {
         let mut welcome = message(b'R', &[0; 4]);
         welcome.extend(message(b'S', b"server_version\x0018.1\0"));

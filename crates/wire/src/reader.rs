@@ -480,37 +480,37 @@ mod tests {
 
     use super::*;
 
-    /// Everything that a reader tells of some bytes.
+    /// Everything that a reader finds in some bytes.
     #[derive(Debug, Default, PartialEq)]
-    struct Told {
+    struct Found {
         answers: Vec<Answer>,
         errors: Vec<ServerError>,
         end: Option<ProtocolError>,
     }
 
-    fn told<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
+    fn read_all<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Found {
         let mut reader = Reader::default();
-        let mut told = Told::default();
+        let mut found = Found::default();
         for mut piece in pieces {
             while !piece.is_empty() {
                 match reader.feed(piece) {
                     Ok((taken, answer)) => {
                         assert!(answer.is_some() || taken == piece.len(), "bytes left without an answer");
-                        told.answers.extend(answer);
+                        found.answers.extend(answer);
                         if answer.is_some() {
-                            told.errors.extend(reader.take_error());
+                            found.errors.extend(reader.take_error());
                         }
                         piece = &piece[taken..];
                     }
                     Err(error) => {
-                        told.end = Some(error);
-                        return told;
+                        found.end = Some(error);
+                        return found;
                     }
                 }
             }
         }
-        told.errors.extend(reader.take_error());
-        told
+        found.errors.extend(reader.take_error());
+        found
     }
 
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -546,7 +546,7 @@ mod tests {
         }
         let (bytes, all) = (all.len() as u64, all);
         let answer = Answer { rows: 2, commands: 3, bytes, ..answer(TransactionStatus::InBlock) };
-        assert_eq!(told([all.as_slice()]), Told { answers: vec![answer], ..Told::default() });
+        assert_eq!(read_all([all.as_slice()]), Found { answers: vec![answer], ..Found::default() });
     }
 
     #[test]
@@ -556,9 +556,9 @@ mod tests {
         bytes.extend(message(b'Z', b"I"));
         bytes.extend(message(b'C', b"OK\0"));
         bytes.extend(message(b'Z', b"I"));
-        let told = told([bytes.as_slice()]);
-        assert_eq!(told.answers.iter().map(|answer| answer.failed).collect::<Vec<_>>(), [true, false]);
-        let error = &told.errors[0];
+        let found = read_all([bytes.as_slice()]);
+        assert_eq!(found.answers.iter().map(|answer| answer.failed).collect::<Vec<_>>(), [true, false]);
+        let error = &found.errors[0];
         assert_eq!(error.to_string(), "ERROR: no such table (SQLSTATE 42P01); detail: more; hint: create it");
         assert_eq!(error.code(), Some("42P01"));
     }
@@ -575,22 +575,22 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_refused() {
-        assert_eq!(told([message(b'G', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
-        assert_eq!(told([message(b'H', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
+        assert_eq!(read_all([message(b'G', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
+        assert_eq!(read_all([message(b'H', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
         let http = ProtocolError::ImpossibleLength { kind: b'H', length: u32::from_be_bytes(*b"TTP/") };
-        assert_eq!(told([&b"HTTP/1.1 400"[..]]).end, Some(http));
+        assert_eq!(read_all([&b"HTTP/1.1 400"[..]]).end, Some(http));
         let ssh = ProtocolError::ImpossibleLength { kind: b'S', length: u32::from_be_bytes(*b"SH-2") };
-        assert_eq!(told([&b"SSH-2.0"[..]]).end, Some(ssh));
+        assert_eq!(read_all([&b"SSH-2.0"[..]]).end, Some(ssh));
         assert_eq!(
-            told([&b"D\0\0\0\x03"[..]]).end,
+            read_all([&b"D\0\0\0\x03"[..]]).end,
             Some(ProtocolError::ImpossibleLength { kind: b'D', length: 3 })
         );
         assert_eq!(
-            told([&b"Z\0\0\0\x04"[..]]).end,
+            read_all([&b"Z\0\0\0\x04"[..]]).end,
             Some(ProtocolError::ImpossibleLength { kind: b'Z', length: 4 })
         );
-        assert_eq!(told([&b"Z\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnknownStatus(b'?')));
-        assert_eq!(told([&b"~\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnexpectedMessage(b'~')));
+        assert_eq!(read_all([&b"Z\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnknownStatus(b'?')));
+        assert_eq!(read_all([&b"~\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnexpectedMessage(b'~')));
     }
 
     /// Columns with these names, each of them a text.
@@ -732,7 +732,7 @@ mod tests {
         for size in [1, 7, 1000] {
             let mut reader = Reader::default();
             reader.pipeline(true);
-            let told = events(&mut reader, &bytes.concat(), size);
+            let found = events(&mut reader, &bytes.concat(), size);
             let expected = [
                 result(ResultKind::Rows, 1),
                 result(ResultKind::Command, 0),
@@ -742,7 +742,7 @@ mod tests {
                 ready(true, 1, 3, first),
                 ready(false, 0, 0, 6),
             ];
-            assert_eq!(told, expected);
+            assert_eq!(found, expected);
             assert!(reader.take_error().is_some());
         }
     }
@@ -815,8 +815,8 @@ mod tests {
                 from = cut;
             }
             pieces.push(&bytes[from..]);
-            prop_assert_eq!(told(pieces), told([bytes.as_slice()]));
-            prop_assert_eq!(told(bytes.chunks(1)), told([bytes.as_slice()]));
+            prop_assert_eq!(read_all(pieces), read_all([bytes.as_slice()]));
+            prop_assert_eq!(read_all(bytes.chunks(1)), read_all([bytes.as_slice()]));
         }
 
         #[test]
@@ -826,29 +826,29 @@ mod tests {
                 reader.pipeline(true);
                 reader.collect_all_rows(true);
                 reader.keep_notices(true);
-                let mut told = Vec::new();
+                let mut found = Vec::new();
                 for mut piece in bytes.chunks(size) {
                     while !piece.is_empty() {
                         match reader.next(piece) {
                             Ok((taken, event)) => {
-                                told.extend(event.map(Ok));
+                                found.extend(event.map(Ok));
                                 piece = &piece[taken..];
                             }
                             Err(error) => {
-                                told.push(Err(error));
-                                return (told, reader.results().iter().map(shown).collect::<Vec<_>>());
+                                found.push(Err(error));
+                                return (found, reader.results().iter().map(shown).collect::<Vec<_>>());
                             }
                         }
                     }
                 }
-                (told, reader.results().iter().map(shown).collect())
+                (found, reader.results().iter().map(shown).collect())
             };
             prop_assert_eq!(all(size), all(bytes.len().max(1)));
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            told([bytes.as_slice()]);
+            read_all([bytes.as_slice()]);
         }
     }
 }

@@ -20,7 +20,7 @@ pub use error::TlsError;
 /// The room for what has been received and is no whole record yet that a connection keeps, in bytes.
 const KEPT_ROOM: usize = 4 * 1024;
 
-/// More than a record of any version and cipher takes beside its content, in bytes.
+/// More than a record of any version and cipher takes in addition to its content, in bytes.
 const RECORD_OVERHEAD: usize = 64;
 
 /// The most that a record holds, in bytes.

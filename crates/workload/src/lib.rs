@@ -1,4 +1,4 @@
-//! What clients do beside pgbench's built-in scripts.
+//! What clients do in addition to pgbench's built-in scripts.
 //!
 //! [`workloads`] gives the workloads that a campaign can name, with their texts: those of its tables and files, and
 //! those that pgdyno brings along ([`shipped`]). Every script is parsed, so that what is wrong with one is known before

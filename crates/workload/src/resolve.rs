@@ -25,7 +25,7 @@ const ELSEWHERE: [&str; 3] = ["parameters", "script", "scripts"];
 /// How a level ends that names a file of SQL.
 const SQL_FILE: &str = ".sql";
 
-/// The workloads beside pgbench's that a campaign can name: those of its tables, the files that are levels themselves,
+/// The workloads in addition to pgbench's that a campaign can name: those of its tables, the files that are levels themselves,
 /// and those that pgdyno brings along. Relative paths are relative to `directory`. What is in `known` is taken from there,
 /// and its files are not read.
 ///
@@ -300,7 +300,7 @@ impl Reading<'_> {
         })
     }
 
-    /// What runs beside a workload, of the workloads that are found.
+    /// Background workloads of a workload, among those found.
     fn background(
         &self,
         custom: &Custom,

@@ -1,4 +1,4 @@
-//! What else differs between two sides, beside the factors by which they are compared.
+//! What else differs between two sides, other than the factors by which they are compared.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +38,7 @@ impl Place {
     }
 }
 
-/// What differs between two sides beside the factors by which they are compared.
+/// What differs between two sides other than the factors by which they are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Differences {
     /// What no factor asks for.
@@ -84,7 +84,7 @@ impl KnownFacts {
     fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
         let place = Place::from_trial(trial);
         if !self.facts.contains_key(&place) {
-            let store::TrialContext { environment, settings, .. } = store.trial_contexts().read(&trial.id)?;
+            let store::StoredContext { environment, settings, .. } = store.contexts().read(&trial.id)?;
             let mut facts = facts_of_machine(&environment);
             facts.extend(of_trial(trial));
             let contexts = TrialContext { environment, settings, ..TrialContext::default() };

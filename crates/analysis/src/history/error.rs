@@ -69,7 +69,7 @@ pub enum HistoryError {
         /// What there is.
         known: String,
     },
-    /// The control was not measured beside any trial.
+    /// No trial has a control measured with it.
     #[error(
         "no trial has a control {control} in its run: it is the cell that is like the trial's in all other factors. \
          Measure it in the same campaign, or name more of its levels"
@@ -78,7 +78,7 @@ pub enum HistoryError {
         /// The selector.
         control: String,
     },
-    /// Nothing is left beside the control.
+    /// Nothing but the control is left.
     #[error("all trials are of the control {control}: there is nothing to measure against it")]
     OnlyControl {
         /// The selector.

@@ -173,11 +173,11 @@ impl Keys {
         match self.over {
             Over::Version | Over::Kernel => {
                 let versions: Option<Vec<Version>> =
-                    steps.iter().map(|step| Version::of(&step.key)).collect();
+                    steps.iter().map(|step| Version::parse(&step.key)).collect();
                 if versions.is_none() {
                     return (steps, Order::FirstSeen);
                 }
-                steps.sort_by_cached_key(|step| Version::of(&step.key));
+                steps.sort_by_cached_key(|step| Version::parse(&step.key));
                 if self.over == Over::Kernel {
                     label_kernels(&mut steps, trials);
                 }

@@ -288,18 +288,18 @@ pub struct Trial {
     pub latency: Option<Latency>,
     /// Commits that the server counted beyond what the driver can explain; 0 where both agree.
     pub commit_surplus: Option<i64>,
-    /// What came of each workload beside it.
-    pub beside: Vec<Beside>,
+    /// Results of each background workload.
+    pub beside: Vec<Background>,
     /// What the disk gave of a table before the load, past the server; null where it was not read so.
     pub raw_read: Option<RawRead>,
     /// Its transactions one by one; null where the workload does not keep them.
     pub spans: Option<Spans>,
 }
 
-/// What a workload brought that ran beside the measured one.
+/// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
-pub struct Beside {
+pub struct Background {
     /// Its name.
     pub workload: String,
     /// Its transactions that ended in the window.
@@ -312,7 +312,7 @@ pub struct Beside {
     pub latency: Option<Latency>,
 }
 
-impl Beside {
+impl Background {
     pub(super) fn new(summary: &model::record::BackgroundSummary) -> Self {
         Self {
             workload: summary.workload.clone(),

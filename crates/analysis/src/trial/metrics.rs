@@ -1,4 +1,4 @@
-//! What was read beside the load, as it is drawn: counters as rates, gauges as they are.
+//! Metrics read during the load, as it is drawn: counters as rates, gauges as they are.
 
 use std::collections::HashMap;
 
@@ -105,7 +105,7 @@ fn rates(series: &Series) -> Vec<Weighed> {
     series.points.iter().map(rate).collect()
 }
 
-/// What the driver tells of itself, and what ran beside, by interval; the names are those of `series.parquet`.
+/// What the driver tells of itself, and of background workloads, by interval; the names are those of `series.parquet`.
 fn driver(intervals: &[Interval]) -> Vec<Track<'_>> {
     let track = |metric, of, rate, values: Vec<Weighed>| {
         let at_us = intervals.iter().map(end_us).collect();

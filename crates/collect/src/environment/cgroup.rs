@@ -123,7 +123,7 @@ impl Groups {
         Self { ours: ours.collect(), mounts }
     }
 
-    /// `v2`, `v1`, or `hybrid` where controllers are v1's and v2 is there beside them.
+    /// `v2`, `v1`, or `hybrid` where controllers are v1's and v2 is there next to them.
     fn version_and_path(&self) -> Option<(&'static str, String)> {
         let has = |kind: &str| self.mounts.iter().any(|mount| mount.filesystem == kind);
         let version = match (has("cgroup"), has("cgroup2")) {

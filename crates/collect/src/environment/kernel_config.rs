@@ -1,4 +1,4 @@
-//! How the kernel was configured. Sources: proc(5), `/proc/config.gz`; `/boot/config-RELEASE` of distributions; beside
+//! How the kernel was configured. Sources: proc(5), `/proc/config.gz`; `/boot/config-RELEASE` of distributions; next to
 //! the modules, `/lib/modules/RELEASE/config`, and `build/.config` of a kernel that was built here.
 
 use std::fmt::Write as _;

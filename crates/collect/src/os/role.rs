@@ -12,7 +12,7 @@ pub(super) enum Role {
     Pgdyno,
     /// Client backends of the server, but for the two kinds below.
     Load,
-    /// Backends of workloads that run beside the load.
+    /// Backends of background workloads.
     #[strum(serialize = "beside")]
     Background,
     /// Backends of the server that answer pgdyno's collectors.

@@ -12,7 +12,7 @@ pub struct Watched {
     pub driver: Option<u32>,
     /// Process id of the server's first process; none where it runs elsewhere.
     pub postmaster: Option<u32>,
-    /// Process ids of the programs that profile beside the load; they count as pgdyno.
+    /// Process ids of the profilers; they count as pgdyno.
     pub profilers: Arc<Mutex<Vec<u32>>>,
     /// Which of the server's backends are none of the load's. They may come and go.
     pub backends: Arc<Mutex<Backends>>,

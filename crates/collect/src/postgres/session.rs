@@ -1,4 +1,4 @@
-//! One session of pgdyno's own with the server, for what is asked of it beside a load.
+//! pgdyno's session for queries during a load.
 //!
 //! Each question is one round trip and exactly one transaction, however many statements are in it: one message of the
 //! simple protocol, or prepared statements up to one Sync. Source: PostgreSQL manual, "Message Flow".
@@ -44,7 +44,7 @@ impl Commits {
     }
 }
 
-/// A session for questions beside a load.
+/// A session for queries during a load.
 pub struct Session {
     session: blocking::Session,
     major: u32,

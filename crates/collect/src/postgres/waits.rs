@@ -26,7 +26,7 @@ pub struct LoadSessions {
     /// Their `application_name`. None where that can't be known, such as where scripts set it: then every client in
     /// that database counts that is not one of pgdyno's own [`Session`]s.
     pub application_name: Option<String>,
-    /// The `application_name` of sessions of workloads beside the load, where there may be some.
+    /// The `application_name` of sessions of background workloads, if any.
     pub background: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! What `perf script` prints, line by line. Source: perf-script(1), with the fields that [`FIELDS`] asks for.
 
-/// Fields to be asked for with `-F`; a sample's period may be beside them.
+/// Fields to be asked for with `-F`; a sample's period may be next to them.
 pub(super) const FIELDS: &str = "comm,pid,tid,time,event,ip,sym,dso";
 
 /// One line.

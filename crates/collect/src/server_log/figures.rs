@@ -12,7 +12,7 @@ pub(super) struct Figure {
     unit: Unit,
 }
 
-/// What stands beside a number.
+/// What stands next to a number.
 enum Place {
     After(&'static str),
     Before(&'static str),

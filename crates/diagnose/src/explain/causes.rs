@@ -193,7 +193,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     })
 }
 
-/// The least share of the machine's CPU time, and of what was read, at which a workload beside the measured one counts.
+/// The least share of the machine's CPU time, and of what was read, at which a background workload counts.
 const FELT: f64 = 0.10;
 
 fn background(case: &Case, budget: &Budget) -> Option<Cause> {
@@ -472,7 +472,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     })
 }
 
-/// Autovacuum at work, beside what its launcher does.
+/// Autovacuum at work, apart from its launcher's work.
 fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
     let at_work = case.sessions(|waits| waits.session == SessionKind::Server("autovacuum worker".to_owned()));
     let tables: Vec<String> = ["autovacuum", "autoanalyze"]

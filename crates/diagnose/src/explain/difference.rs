@@ -1,4 +1,4 @@
-//! Where the time of one budget went beside that of another.
+//! Where the time of one budget went, compared with another.
 
 use super::budget::{Budget, Component, ComponentTime};
 

@@ -1,4 +1,4 @@
-//! Was it one server all along, and what did it do beside the load?
+//! Was it one server all along, and what did it do during the load?
 
 use std::collections::BTreeMap;
 

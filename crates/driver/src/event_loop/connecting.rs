@@ -36,7 +36,7 @@ pub(super) struct Progress {
     last_ns: u64,
     /// What the server said last about why it has no room.
     last_reason: String,
-    /// Process ids of the backends of clients beside the main group.
+    /// Process ids of the backends of clients outside the main group.
     background: Vec<i32>,
 }
 
@@ -81,7 +81,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(true)
     }
 
-    /// Process ids of the backends of clients beside the main group, once all are connected.
+    /// Process ids of the backends of clients outside the main group, once all are connected.
     pub(crate) fn background(&mut self) -> Vec<i32> {
         mem::take(&mut self.connecting.background)
     }

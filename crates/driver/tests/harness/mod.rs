@@ -235,14 +235,14 @@ pub(crate) fn unlimited(connection: Connection) -> Load {
     Load { duration_us: 60_000_000, ..load(connection) }
 }
 
-/// A driver process, and what it said so far.
+/// A driver process, and its replies so far.
 pub(crate) struct Driver {
     process: Process,
-    said: Vec<Reply>,
+    replies: Vec<Reply>,
 }
 
 /// All that a driver tells of a load that has ended.
-pub(crate) struct Told {
+pub(crate) struct Recorded {
     pub(crate) intervals: Vec<Interval>,
     pub(crate) deaths: Vec<ClientDeath>,
     pub(crate) outcome: Outcome,
@@ -252,7 +252,7 @@ pub(crate) struct Told {
 impl Driver {
     pub(crate) fn spawn() -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_driver-child"));
-        Self { process: Process::spawn(program, &[]).unwrap(), said: Vec::new() }
+        Self { process: Process::spawn(program, &[]).unwrap(), replies: Vec::new() }
     }
 
     pub(crate) fn send(&mut self, request: &Request) {
@@ -260,10 +260,10 @@ impl Driver {
     }
 
     /// A load that runs to its outcome.
-    pub(crate) fn run(load: &Load) -> Told {
+    pub(crate) fn run(load: &Load) -> Recorded {
         let mut driver = Self::spawn();
         driver.send(&Request::Run(Box::new(load.clone())));
-        driver.told()
+        driver.recorded()
     }
 
     /// The reason for which a load cannot be run.
@@ -271,7 +271,7 @@ impl Driver {
         let mut driver = Self::spawn();
         driver.send(&Request::Run(Box::new(load.clone())));
         driver.listen_to_the_end();
-        match driver.said.pop() {
+        match driver.replies.pop() {
             Some(Reply::Failed { message }) => message,
             last => panic!("the load was to fail, and the driver's last word is {last:?}"),
         }
@@ -280,18 +280,18 @@ impl Driver {
     /// The outcome of a load that never began.
     pub(crate) fn outcome_without_load(mut self) -> Outcome {
         self.listen_to_the_end();
-        match self.said.as_slice() {
+        match self.replies.as_slice() {
             [Reply::Hello { .. }, Reply::Finished(outcome)] => (**outcome).clone(),
-            said => panic!("{said:?}"),
+            replies => panic!("{replies:?}"),
         }
     }
 
     /// Listens until it says this.
     pub(crate) fn until(&mut self, so: impl Fn(&Reply) -> bool) {
-        while !self.said.last().is_some_and(&so) {
+        while !self.replies.last().is_some_and(&so) {
             match self.process.next(PATIENCE).unwrap() {
-                Next::Reply(reply) => self.said.push(reply),
-                other => panic!("{other:?} after {:?}", self.said),
+                Next::Reply(reply) => self.replies.push(reply),
+                other => panic!("{other:?} after {:?}", self.replies),
             }
         }
     }
@@ -299,22 +299,22 @@ impl Driver {
     fn listen_to_the_end(&mut self) -> String {
         loop {
             match self.process.next(PATIENCE).unwrap() {
-                Next::Reply(reply) => self.said.push(reply),
-                Next::TimedOut => panic!("silence after {:?}", self.said),
+                Next::Reply(reply) => self.replies.push(reply),
+                Next::TimedOut => panic!("silence after {:?}", self.replies),
                 Next::Exited { stderr, .. } => return stderr,
             }
         }
     }
 
-    /// Listens to the end of a load, and checks that all is said in its order, and adds up.
-    pub(crate) fn told(mut self) -> Told {
+    /// Listens to the end of a load, and checks that its replies are in order and add up.
+    pub(crate) fn recorded(mut self) -> Recorded {
         let stderr = self.listen_to_the_end();
-        let mut said = self.said.into_iter();
-        assert_eq!(said.next(), Some(Reply::Hello { version: VERSION }));
-        assert!(matches!(said.next(), Some(Reply::Connected { .. })));
-        assert!(matches!(said.next(), Some(Reply::Started { .. })));
+        let mut replies = self.replies.into_iter();
+        assert_eq!(replies.next(), Some(Reply::Hello { version: VERSION }));
+        assert!(matches!(replies.next(), Some(Reply::Connected { .. })));
+        assert!(matches!(replies.next(), Some(Reply::Started { .. })));
         let (mut intervals, mut deaths, mut outcome) = (Vec::new(), Vec::new(), None);
-        for reply in said {
+        for reply in replies {
             match reply {
                 _ if outcome.is_some() => panic!("{reply:?} after the end"),
                 Reply::Interval(interval) => intervals.push(interval),
@@ -323,13 +323,13 @@ impl Driver {
                 reply => panic!("{reply:?} in the course of a load"),
             }
         }
-        let told = Told { intervals, deaths, outcome: *outcome.expect("an outcome"), stderr };
-        told.check();
-        told
+        let recorded = Recorded { intervals, deaths, outcome: *outcome.expect("an outcome"), stderr };
+        recorded.check();
+        recorded
     }
 }
 
-impl Told {
+impl Recorded {
     /// Transactions that succeeded, in any phase.
     pub(crate) fn transactions(&self) -> u64 {
         let Outcome { warmup_transactions, window_transactions, drain_transactions, .. } = self.outcome;

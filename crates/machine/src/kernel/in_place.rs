@@ -57,7 +57,7 @@ fn modules_of_tree(tree: &Path) -> Option<PathBuf> {
     (has("modules.order") || has("modules.builtin")).then(|| tree.to_owned())
 }
 
-/// `lib/modules/RELEASE` and `modules` beside the image; for an image in `/boot`, those of the system.
+/// `lib/modules/RELEASE` and `modules` next to the image; for an image in `/boot`, those of the system.
 fn modules_beside(place: &Path, release: &str) -> Option<PathBuf> {
     let installed =
         |root: &Path| [root.join("lib/modules").join(release), root.join("usr/lib/modules").join(release)];

@@ -20,7 +20,7 @@ use host::files::{entries, remove_tree};
 use host::sha256;
 use host::{Progress, unless_interrupted};
 
-/// The record beside what was unpacked. It is written before the directory gets its name, so what has a name is whole.
+/// The record next to what was unpacked. It is written before the directory gets its name, so what has a name is whole.
 const RECORD: &str = "kernel.json";
 /// How images are called in a package: this and the release.
 const IMAGE: &str = "vmlinuz-";
@@ -110,7 +110,7 @@ pub(crate) fn get(
     }
 }
 
-/// Downloads and unpacks beside the final place, and renames. The caller holds the lock.
+/// Downloads and unpacks next to the final place, and renames. The caller holds the lock.
 fn fetch(
     cache: &Cache,
     wanted: &Wanted,

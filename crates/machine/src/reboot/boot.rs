@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Boot {
     /// Its release, such as `6.1.0-37-amd64`.
     pub release: String,
-    /// Arguments beside the machine's own; empty for none.
+    /// Arguments in addition to the machine's own; empty for none.
     pub args: String,
     /// Parameters that are set when it is up.
     pub sysctl: Sysctl,

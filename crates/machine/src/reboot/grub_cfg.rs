@@ -3,7 +3,7 @@
 /// The name of our entry.
 pub(super) const ENTRY: &str = "pgdyno-kernel";
 
-/// Whether the configuration can boot an entry once, and reads `custom.cfg` beside it.
+/// Whether the configuration can boot an entry once, and reads `custom.cfg` next to it.
 pub(super) fn boots_once(text: &str) -> bool {
     ["${next_entry}", "save_env next_entry", "custom.cfg"].iter().all(|words| text.contains(words))
 }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::vm::descriptor::by_descriptor;
 use host::Doing;
 
-/// Room beside what is copied: for WAL, tables that grow, and the file system's own.
+/// Room in addition to what is copied: for WAL, tables that grow, and the file system's own.
 const ROOM_BYTES: u64 = 2 << 30;
 /// What makes it, and the package that has it.
 const MKE2FS: &str = "mke2fs";

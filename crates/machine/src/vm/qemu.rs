@@ -31,7 +31,7 @@ const CONSOLE_LINES: usize = 25;
 /// How far a guest has come of which nothing was heard.
 const BEFORE: &str = "before its first process ran";
 
-/// Without so much beside its file system a guest does not come up.
+/// Without so much in addition to its file system a guest does not come up.
 const LEAST_MEMORY_BYTES: u64 = 192 << 20;
 
 /// What a guest is made of.

@@ -6,7 +6,7 @@ use crate::units::Size;
 /// What a server that has no `shared_buffers` among its settings takes. Source: PostgreSQL manual, "Resource
 /// Consumption".
 const DEFAULT_SHARED_BUFFERS: Size = Size::from_bytes(128 << 20);
-/// What a server needs beside its shared buffers, about: its other shared memory and its processes.
+/// Memory that a server needs in addition to its shared buffers, roughly: its other shared memory and its processes.
 const OTHER_MEMORY_BYTES: u64 = 32 << 20;
 /// What each session needs of its own, about.
 const SESSION_BYTES: u64 = 2 << 20;

@@ -1,4 +1,4 @@
-//! How trials are run, and what is taken beside them.
+//! How trials are run, and what is collected during them.
 
 use strum::VariantArray;
 
@@ -75,7 +75,7 @@ impl Checked<'_> {
         })
     }
 
-    /// What is collected beside each load.
+    /// Metrics collected during each load.
     pub(crate) fn collect(&self) -> Result<Collect, SpecError> {
         let spec::Collect { metrics_hz, waits_hz, statements, buffers } = &self.campaign.collect;
         let rate = |name: &str, given: &Option<Spanned<f64>>, default: f64, most: f64| match given {
@@ -95,7 +95,7 @@ impl Checked<'_> {
         })
     }
 
-    /// What is profiled beside each load of these cells.
+    /// CPU profile of each load of these cells.
     pub(crate) fn profile(&self, cells: &[Cell]) -> Result<Option<Profile>, SpecError> {
         let Some(table) = &self.campaign.profile else { return Ok(None) };
         let spec::Profile { hz, callgraph, window, off_cpu } = table.get_ref();

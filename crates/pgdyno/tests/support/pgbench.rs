@@ -100,7 +100,7 @@ impl Bench {
 
     /// Runs it to its end.
     pub(crate) fn run(&self, pgbench: Pgbench, args: &[&str]) -> Ended {
-        Ended::of(self.command(pgbench).args(args).output().unwrap())
+        Ended::new(self.command(pgbench).args(args).output().unwrap())
     }
 
     pub(crate) fn client(&self) -> Session {
@@ -188,7 +188,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    pub(crate) fn of(output: Output) -> Self {
+    pub(crate) fn new(output: Output) -> Self {
         Self {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),

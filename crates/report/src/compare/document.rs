@@ -57,7 +57,7 @@ struct PairDocument {
     shared: usize,
     only_baseline: Vec<LevelsByName>,
     only_variant: Vec<LevelsByName>,
-    /// What differs beside the factors by which the two are compared.
+    /// What differs other than the factors by which the two are compared.
     differences: Vec<DifferenceDocument>,
     /// What the other kernel brings, where the kernels are what is compared.
     of_kernel: Vec<DifferenceDocument>,

@@ -106,7 +106,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The table as text, with a line above each group of cells that differ in one factor only. On a terminal the
-    /// changes stand beside it as a chart where there is room, and below it, with the verdicts, where there is not.
+    /// changes stand next to it as a chart where there is room, and below it, with the verdicts, where there is not.
     pub(super) fn aligned(&self, better: Better, terminal: Option<Terminal>) -> String {
         let mut table = self.table(better, false);
         let Some(terminal) = terminal else { return self.grouped(&table, |line, _| line.to_owned()) };

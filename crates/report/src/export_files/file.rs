@@ -1,4 +1,4 @@
-//! Files that are there when they are whole: written under a temporary name beside theirs, and renamed.
+//! Files that are there when they are whole: written under a temporary name next to theirs, and renamed.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};

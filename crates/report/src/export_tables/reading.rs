@@ -1,4 +1,4 @@
-//! What was read beside a load: metrics, waits, events, statements.
+//! Metrics read during a load: metrics, waits, events, statements.
 
 use model::metrics::{Point, Series};
 use model::record::{Event, Trial, TrialRecord};

@@ -61,7 +61,7 @@ pub struct TrialReport {
     pub latency: Option<Latency>,
     /// Their service time; null in a closed loop, where it is no other.
     pub service: Option<Latency>,
-    /// What came of each workload beside it.
+    /// Results of each background workload.
     pub beside: Vec<BackgroundSummary>,
     /// What the clients' sessions were doing, the most frequent first.
     pub waits: Vec<Wait>,

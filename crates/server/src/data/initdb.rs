@@ -38,7 +38,7 @@ const OWN_SHORT: &str = "?ADSUVWXs";
 const WITH_VALUE: &str = "ADELTUXc";
 
 /// Makes the data directory `data`: UTF-8, locale C, superuser [`crate::USER`], no passwords, and what `options` say
-/// beside that or otherwise. What it says goes to the file `log`.
+/// next to that or otherwise. What it says goes to the file `log`.
 pub(crate) fn initdb(
     installation: &Installation,
     options: &[String],

@@ -74,7 +74,7 @@ impl Route {
         })
     }
 
-    /// How clients connect to the tested database. The password, which goes to the driver alone, is beside the
+    /// How clients connect to the tested database. The password, which goes to the driver alone, is next to the
     /// connection string.
     pub(super) fn connection(&self, transport: Transport) -> Result<Connection, Error> {
         if transport != self.transport {
@@ -93,7 +93,7 @@ impl Route {
         Ok(self.own_connection(crate::DATABASE))
     }
 
-    /// How to connect to a database as the connection string says, with the password beside it.
+    /// How to connect to a database as the connection string says, with the password next to it.
     pub(super) fn own_connection(&self, database: &str) -> Connection {
         Connection {
             endpoint: Endpoint::Conninfo { conninfo: self.conninfo.clone() },

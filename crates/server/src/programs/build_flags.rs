@@ -18,7 +18,7 @@ pub struct BuildFlags {
 }
 
 impl Installation {
-    /// What its programs were built with: as `pg_config` says it where there is one beside them, else as it stands in
+    /// What its programs were built with: as `pg_config` says it where there is one next to them, else as it stands in
     /// `postgres` itself, whose SQL function `pg_config()` knows it too. The compiler is always from `postgres`.
     pub fn build_flags(&self) -> BuildFlags {
         let postgres = fs::read(self.program("postgres")).unwrap_or_default();

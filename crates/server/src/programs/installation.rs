@@ -18,7 +18,7 @@ use host::Lock;
 use host::ServerUser;
 use host::files::{entries, remove_tree};
 
-/// The record beside the binaries. It is written before the directory gets its name, so what has a name is whole.
+/// The record next to the binaries. It is written before the directory gets its name, so what has a name is whole.
 const RECORD: &str = "installation.json";
 /// Log of a build from source.
 pub(crate) const BUILD_LOG: &str = "build.log";
@@ -216,7 +216,7 @@ pub fn installed(cache: &Cache) -> Result<Vec<Installation>, Error> {
 }
 
 /// Makes an installation of the cache: `make` puts its files into a new directory, or gives why it can't. That is done
-/// beside the final place and then renamed, so that an interrupted installation has no name. The caller holds the
+/// next to the final place and then renamed, so that an interrupted installation has no name. The caller holds the
 /// identity's lock.
 pub(crate) fn put_in_place(
     cache: &Cache,

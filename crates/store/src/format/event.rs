@@ -1,4 +1,4 @@
-//! `events.jsonl`: what happened beside the load, one JSON object a line, in order of time.
+//! `events.jsonl`: events during the load, one JSON object a line, in order of time.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use super::cell::Cell;
 use super::{IMPORTED, MEASURED, Profile, Statistics, TRIAL, from_json, known, to_json};
 use crate::error::Defect;
 
-/// The document in `trial.json`; the campaign's text is in `campaign.toml` beside it.
+/// The document in `trial.json`; the campaign's text is in `campaign.toml` next to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Format of the whole bundle: [`MEASURED`], or [`IMPORTED`] where it was imported.
@@ -106,7 +106,7 @@ pub struct ImportedFile {
     pub sha256: String,
 }
 
-/// The wall clock beside the monotonic one.
+/// The wall clock and the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
     /// When the load began.
@@ -213,7 +213,7 @@ pub struct Summary {
     /// Service time of the window's transactions; null in a closed loop, where it is no other.
     #[serde(default)]
     pub service: Option<Latency>,
-    /// What came of each workload beside it.
+    /// Results of each background workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundSummary>,
@@ -237,7 +237,7 @@ pub struct Summary {
     pub statistics: Option<Statistics>,
 }
 
-/// What a workload brought that ran beside the one that is measured.
+/// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundSummary {
     /// Its name.

@@ -65,7 +65,7 @@ service: Curve | null,
  */
 clocks: Array<Array<number>>, 
 /**
- * What was read beside the load, the driver's own figures first.
+ * Metrics read during the load, the driver's own figures first.
  */
 metrics: Array<Metric>, 
 /**

@@ -21,8 +21,8 @@ fn equal_settings_are_read_once_and_environments_are_each_trial_s_own() {
     for record in &written {
         store.write(record).unwrap();
     }
-    let mut reader = store.trial_contexts();
-    let read: Vec<store::TrialContext> =
+    let mut reader = store.contexts();
+    let read: Vec<store::StoredContext> =
         written.iter().map(|one| reader.read(&one.trial.id).unwrap()).collect();
     for (written, read) in written.iter().zip(&read) {
         assert_eq!((&written.environment, &written.settings), (&read.environment, &*read.settings));
@@ -68,7 +68,7 @@ fn a_trial_that_is_not_there_is_not_looked_for_elsewhere() {
     let store = Store::open(&root.path().join("store")).unwrap();
     store.write(&record(&new_id())).unwrap();
     for id in ["../trials", "..", &new_id()] {
-        let error = store.trial_contexts().read(id).unwrap_err();
+        let error = store.contexts().read(id).unwrap_err();
         assert!(matches!(error, StoreError::NotFound { .. } | StoreError::Unreadable(_)), "{id}: {error}");
     }
 }

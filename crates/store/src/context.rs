@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use model::record::{Setting, TrialRecord};
 
-use crate::content::TrialContext;
+use crate::content::StoredContext;
 use crate::store::Store;
 use crate::{StoreError, bundle, id, metrics, series, spans, stacks};
 
 /// Reads the contexts of one trial after the other.
 #[derive(Debug)]
-pub struct TrialContextReader<'a> {
+pub struct ContextReader<'a> {
     store: &'a Store,
     settings: HashMap<String, Arc<Vec<Setting>>>,
 }
@@ -42,8 +42,8 @@ impl Part {
 
 impl Store {
     /// A reader of the contexts of trials.
-    pub fn trial_contexts(&self) -> TrialContextReader<'_> {
-        TrialContextReader { store: self, settings: HashMap::new() }
+    pub fn contexts(&self) -> ContextReader<'_> {
+        ContextReader { store: self, settings: HashMap::new() }
     }
 
     /// As [`Store::load`], with no more of the large parts than these, and without settings, events and logs: what is not
@@ -56,12 +56,12 @@ impl Store {
     }
 }
 
-impl TrialContextReader<'_> {
+impl ContextReader<'_> {
     /// The context of the trial with this id.
     ///
     /// # Errors
     /// As [`Store::load`].
-    pub fn read(&mut self, id: &str) -> Result<TrialContext, StoreError> {
+    pub fn read(&mut self, id: &str) -> Result<StoredContext, StoreError> {
         let whole = if id::is_id(id) { id.to_owned() } else { self.store.find(id)? };
         self.store.read_whole_id(&whole, |bundle| bundle::read_context(bundle, &mut self.settings))
     }
