@@ -10,7 +10,7 @@ CARGO_DENY_VERSION := 0.20.2
 FUZZ_SECONDS := 600
 
 # The tests that compare generated files with their sources.
-GENERATED := -p model -p analysis -p report -p pgdyno --lib --test offline -- generated
+GENERATED := setup/built test -p model -p analysis -p report -p pgdyno --lib --test offline -- --quiet generated
 # Tests that can't run on this machine write one line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
@@ -38,8 +38,8 @@ test: lint unit
 
 ## check: lint and all tests that need no server; run it often
 check: lint
-	cargo test --quiet --locked $$(setup/packages-with-servers not) --tests
-	cargo test --quiet --locked $$(setup/packages-with-servers) --lib --bins --test offline -- --skip server_tests
+	setup/built test $$(setup/packages-with-servers not) -- --quiet
+	setup/built test $$(setup/packages-with-servers) --lib --bins --test offline -- --quiet --skip server_tests
 	cd web && npm run --silent test
 
 ## lint: formatting, clippy, dependencies, types and floors
@@ -47,26 +47,25 @@ lint: compiler $(WEB_PAGE) cargo-deny
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo deny --log-level error check bans licenses sources
-	cargo test --quiet --locked $(GENERATED) || { echo 'lint: run make generated, and review the changes' >&2; exit 1; }
+	$(GENERATED) || { echo 'lint: run make generated, and review the changes' >&2; exit 1; }
 	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check
 
 ## generated: files generated from the program's types and lists: the page's types, the campaign schema, tables of the docs
 generated: compiler $(WEB_PAGE)
-	BLESS=1 cargo test --quiet --locked $(GENERATED)
+	BLESS=1 $(GENERATED)
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so two groups run in parallel, followed
 ## by the tests that need the machine for themselves
 unit: compiler perf kernels clients chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
-	cargo test --workspace --locked --no-run
 	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target program-tests crate-tests
-	cargo test -p pgdyno --locked --no-fail-fast -- alone_
+	setup/built test -p pgdyno -- alone_
 
 program-tests:
-	cargo test -p pgdyno --locked --no-fail-fast -- --skip alone_
+	setup/built test -p pgdyno -- --skip alone_
 
 crate-tests:
-	cargo test --workspace --exclude pgdyno --locked --no-fail-fast
+	setup/built test --exclude pgdyno
 	cd web && npm run --silent test
 	$(MAKE) --no-print-directory browser
 
