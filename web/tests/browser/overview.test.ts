@@ -82,7 +82,7 @@ test('verdicts are ordered and chosen by keyboard, and the address keeps it', as
   expect(await rowsOf(restored).allInnerTexts()).toEqual(await rowsOf(page).allInnerTexts());
   expect(await rowsOf(restored).first().innerText()).toContain(name);
   await restored.getByPlaceholder('a cell').fill('no such cell');
-  expect(await rowsOf(restored).innerText()).toContain('No cell is so');
+  expect(await rowsOf(restored).innerText()).toContain('No cell matches');
 });
 
 test('the banner counts what is not valid, and leads to the list', async () => {

@@ -277,9 +277,9 @@ test('transactions that were kept are a chart of clients over time, with a table
     expect(await rows.nth(3).innerText()).toMatch(/6\.\d\d×/);
     const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(wider).toBeLessThanOrEqual(0);
-    const besides = page.getByRole('table', { name: 'workloads that ran beside it' }).locator('tbody tr');
-    expect(await besides.count()).toBe(2);
-    expect(await besides.first().innerText()).toMatch(/^select-only\s.*apart, repeat 1\s+8\s+184,203\s+0\s+2,000\s+92\.1 s/s);
+    const background = page.getByRole('table', { name: 'background workloads' }).locator('tbody tr');
+    expect(await background.count()).toBe(2);
+    expect(await background.first().innerText()).toMatch(/^select-only\s.*apart, repeat 1\s+8\s+184,203\s+0\s+2,000\s+92\.1 s/s);
     await page.screenshot({ path: `test-results/scans-${width}-${theme}.png`, fullPage: true });
   }
 });

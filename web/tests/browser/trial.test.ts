@@ -173,7 +173,7 @@ describe('by keyboard', () => {
     expect(await restored.locator('.lane').count()).toBe(await page.locator('.lane').count());
     await page.keyboard.press('Enter');
     expect(await page.locator('[data-lane="memory.dirty_bytes"]').count()).toBe(0);
-    await page.getByRole('button', { name: 'the usual ones' }).click();
+    await page.getByRole('button', { name: 'default metrics' }).click();
     await page.waitForFunction(() => !location.hash.includes('metric='));
   });
 
@@ -281,7 +281,7 @@ test('a lane’s table, CSV and pictures have what is drawn', async () => {
 test('what is not there is said, and what to do', async () => {
   const unknown = await open('trial=01NOTATRIAL');
   expect(await unknown.getByRole('alert').innerText()).toContain('01NOTATRIAL');
-  await unknown.getByRole('link', { name: 'Show one' }).click();
+  await unknown.getByRole('link', { name: 'Show another trial' }).click();
   await unknown.waitForSelector('[data-lane="tps"] canvas');
   const elsewhere = allTrials(view).find(({ trial }) => !inFile.some(({ id }) => id === trial.id))?.trial.id ?? '';
   const page = await open(`trial=${elsewhere}`);
