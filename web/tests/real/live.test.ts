@@ -89,9 +89,9 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   // The server goes away and comes back.
   const { port } = new URL(first.address);
   await stop(first.child);
-  await page.getByText('pgdyno serve does not answer').waitFor();
+  await page.getByText('pgdyno serve does not respond').waitFor();
   children.push((await serve(store(), `127.0.0.1:${port}`)).child);
-  await page.getByText('what is new appears by itself').waitFor();
+  await page.getByText('new results appear without a reload').waitFor();
   await page.getByText('2 of 3 trials').waitFor();
   await page.getByText('Measuring').waitFor();
   expect(await now(page, 'transactions per second')).toBeGreaterThan(1);
