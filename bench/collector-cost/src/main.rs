@@ -90,7 +90,7 @@ fn main() -> Result<()> {
     let directory = tempfile::tempdir().context("there is no place for the bundle")?;
     let root = options.store.clone().unwrap_or_else(|| directory.path().join("store"));
     let store = Store::open(&root).with_context(|| format!("cannot keep a bundle in {}", root.display()))?;
-    let pgdyno = options.pgdyno.clone().map_or_else(|| beside_us("pgdyno"), Ok)?;
+    let pgdyno = options.pgdyno.clone().map_or_else(|| sibling_program("pgdyno"), Ok)?;
     let load = options.load();
 
     let mut out = stdout();
@@ -117,7 +117,7 @@ fn interrupt() -> Result<Arc<AtomicBool>> {
 }
 
 /// The program of this name in the directory of this one.
-fn beside_us(name: &str) -> Result<PathBuf> {
+fn sibling_program(name: &str) -> Result<PathBuf> {
     let us = env::current_exe().context("cannot tell where this program is")?;
     let program = us.with_file_name(name);
     program.is_file().then_some(program).with_context(|| {

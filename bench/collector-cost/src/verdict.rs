@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_pairs_as_are_told_would_decide() {
+    fn as_many_pairs_as_are_stated_would_decide() {
         let few = [0.99, 1.0, 1.01, 0.985, 1.015];
         let Verdict::NotDecided(Some(more)) = verdict(&few) else { panic!("it is decided") };
         let spread_alike: Vec<f64> = few.iter().copied().cycle().take(few.len() + more + 5).collect();

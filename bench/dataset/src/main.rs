@@ -54,11 +54,11 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let told = Told::by_signals()?;
+    let console = Console::by_signals()?;
     let (version, major) = pgbench_version(&options.pgbench)?;
     let cache = Cache::open()?;
     server::sweep(&cache)?;
-    let installation = server::install(&cache, options.postgres.as_deref().unwrap_or(&major), &told)?;
+    let installation = server::install(&cache, options.postgres.as_deref().unwrap_or(&major), &console)?;
     let settings: BTreeMap<String, String> = options.settings.into_iter().collect();
 
     let mut out = stdout();
@@ -80,7 +80,7 @@ fn main() -> Result<()> {
         settings: &settings,
         scale: options.scale,
         pgbench: &options.pgbench,
-        told: &told,
+        console: &console,
     };
     let mut rounds = Vec::new();
     for number in 0..options.rounds {
@@ -92,17 +92,17 @@ fn main() -> Result<()> {
 
 /// What pgbench says that it is, and its major.
 fn pgbench_version(program: &PathBuf) -> Result<(String, String)> {
-    let said = Command::new(program).arg("--version").output().with_context(|| {
+    let output = Command::new(program).arg("--version").output().with_context(|| {
         format!(
             "no pgbench to compare with: cannot start {}; install one or name one with --pgbench",
             program.display()
         )
     })?;
-    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let number =
-        said.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+        version.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
     let major = number.and_then(Major::from_reported).map(|major| major.to_string());
-    Ok((said.clone(), major.with_context(|| format!("no version in what pgbench says: \"{said}\""))?))
+    Ok((version.clone(), major.with_context(|| format!("no version in what pgbench says: \"{version}\""))?))
 }
 
 fn setting(text: &str) -> Result<(String, String), &'static str> {
@@ -112,12 +112,12 @@ fn setting(text: &str) -> Result<(String, String), &'static str> {
 
 /// Tells each step once, and knows of Ctrl-C: the first asks for an orderly end, the second ends at once; servers go
 /// with us either way, and what is left of their files goes at the next start.
-pub(crate) struct Told {
+pub(crate) struct Console {
     asked: Arc<AtomicBool>,
     last: Mutex<String>,
 }
 
-impl Told {
+impl Console {
     fn by_signals() -> Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -130,7 +130,7 @@ impl Told {
     }
 }
 
-impl Progress for Told {
+impl Progress for Console {
     fn step(&self, what: &str, _: u64, _: Option<u64>) {
         let Ok(mut last) = self.last.lock() else { return };
         if *last != what {
@@ -144,7 +144,7 @@ impl Progress for Told {
     }
 
     fn notice(&self, text: &str) {
-        // Where nobody reads it, it need not be told.
+        // Nobody may be reading stderr.
         let _ = writeln!(stderr(), "{text}");
     }
 }

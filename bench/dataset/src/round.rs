@@ -12,7 +12,7 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use server::{Cluster, Copied, Installation, Server, StopMode};
 
-use crate::Told;
+use crate::Console;
 
 /// An option for `initdb` without effect on the data. It gives the template that is measured a name of its own, so that
 /// one which is used otherwise is neither taken nor removed.
@@ -27,7 +27,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a BTreeMap<String, String>,
     pub(crate) scale: u32,
     pub(crate) pgbench: &'a Path,
-    pub(crate) told: &'a Told,
+    pub(crate) console: &'a Console,
 }
 
 /// Wall times in seconds.
@@ -54,7 +54,7 @@ impl Round {
         let begun = Instant::now();
         let initdb = [OF_OUR_OWN.to_owned()];
         let template =
-            server::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.told)?;
+            server::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.console)?;
         let whole = begun.elapsed().as_secs_f64();
         let copies = setup.copies(&template);
         template.remove(setup.cache)?;
@@ -69,7 +69,7 @@ impl Round {
 
 impl Setup<'_> {
     fn by_pgbench(&self) -> Result<Filled> {
-        self.told.step("pgbench -i", 0, None);
+        self.console.step("pgbench -i", 0, None);
         let begun = Instant::now();
         let server = Cluster::empty(self.cache, self.installation, &[])?.start(self.settings)?;
         let started = begun.elapsed();
@@ -82,17 +82,17 @@ impl Setup<'_> {
     fn tables(&self) -> Result<f64> {
         let server = Cluster::empty(self.cache, self.installation, &[])?.start(self.settings)?;
         let begun = Instant::now();
-        server.fill(&self.scale.into(), self.told)?;
+        server.fill(&self.scale.into(), self.console)?;
         Ok(begun.elapsed().as_secs_f64())
     }
 
     fn copies(&self, template: &server::Template) -> Result<(Copied, Copied)> {
-        let cluster = template.clone_cluster(self.cache, self.told)?;
+        let cluster = template.clone_cluster(self.cache, self.console)?;
         let clone = cluster.copied();
         let server = cluster.start(self.settings)?;
         self.pgbench(&server, server::DATABASE, &["-n", "-t", WRITES])?;
         let mut cluster = server.stop(StopMode::Immediate)?;
-        template.restore(&mut cluster, self.told)?;
+        template.restore(&mut cluster, self.console)?;
         Ok((clone, cluster.copied()))
     }
 
@@ -111,7 +111,7 @@ impl Setup<'_> {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            if self.told.interrupted() {
+            if self.console.interrupted() {
                 child.kill()?;
                 child.wait()?;
                 bail!("interrupted");

@@ -80,12 +80,12 @@ mod tests {
 
     #[test]
     fn a_verdict_is_the_medians_and_in_doubt_where_the_range_has_both() {
-        let of = |values: &[f64]| Range::new(values.iter().copied()).verdict(1.5);
-        assert_eq!(of(&[1.7, 1.6, 1.5]), ">= 1.50 met");
-        assert_eq!(of(&[1.7, 1.6, 1.4]), ">= 1.50 met?");
-        assert_eq!(of(&[1.4, 1.6]), ">= 1.50 met?");
-        assert_eq!(of(&[1.4, 1.3, 1.6]), ">= 1.50 missed?");
-        assert_eq!(of(&[1.4]), ">= 1.50 missed");
+        let verdict = |values: &[f64]| Range::new(values.iter().copied()).verdict(1.5);
+        assert_eq!(verdict(&[1.7, 1.6, 1.5]), ">= 1.50 met");
+        assert_eq!(verdict(&[1.7, 1.6, 1.4]), ">= 1.50 met?");
+        assert_eq!(verdict(&[1.4, 1.6]), ">= 1.50 met?");
+        assert_eq!(verdict(&[1.4, 1.3, 1.6]), ">= 1.50 missed?");
+        assert_eq!(verdict(&[1.4]), ">= 1.50 missed");
     }
 
     #[test]

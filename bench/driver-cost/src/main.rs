@@ -127,13 +127,13 @@ fn main() -> Result<()> {
 fn pgdyno(options: &Options) -> Result<Peer> {
     let program = match &options.pgdyno {
         Some(program) => program.clone(),
-        None => beside_us("pgdyno")?,
+        None => sibling_program("pgdyno")?,
     };
     Peer::pgdyno(&program, options.engine)
 }
 
 /// The program of this name in the directory of this one.
-fn beside_us(name: &str) -> Result<PathBuf> {
+fn sibling_program(name: &str) -> Result<PathBuf> {
     let us = env::current_exe().context("cannot tell where this program is")?;
     let program = us.with_file_name(name);
     program.is_file().then_some(program).with_context(|| {

@@ -40,24 +40,24 @@ pub(crate) struct Report {
 
 impl Peer {
     pub(crate) fn pgbench(program: &Path) -> Result<Self> {
-        let said = Command::new(program).arg("--version").output().with_context(|| {
+        let output = Command::new(program).arg("--version").output().with_context(|| {
             format!(
                 "no pgbench to compare with: cannot start {}; install one or name one with --pgbench",
                 program.display()
             )
         })?;
-        let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(Self { command: vec![program.display().to_string()], version })
     }
 
     pub(crate) fn pgdyno(program: &Path, engine: Option<Engine>) -> Result<Self> {
-        let said = Command::new(program).arg("--version").output().with_context(|| {
+        let output = Command::new(program).arg("--version").output().with_context(|| {
             format!(
                 "no pgdyno to measure: cannot start {}; build one or name one with --pgdyno",
                 program.display()
             )
         })?;
-        let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let mut command = vec![program.display().to_string(), "pgbench".to_owned()];
         if let Some(engine) = engine.and_then(|engine| engine.to_possible_value()) {
             command.extend(["--engine".to_owned(), engine.get_name().to_owned()]);

@@ -63,7 +63,7 @@ impl Loaded {
 fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> Result<Server> {
     let cache = Cache::open()?;
     server::sweep(&cache)?;
-    let progress = Told { interrupt, last: Mutex::default() };
+    let progress = Console { interrupt, last: Mutex::default() };
     let installation = server::install(&cache, version, &progress)?;
     let template = server::template(&cache, &installation, &[], &scale.into(), &progress)?;
     let settings = [
@@ -86,7 +86,7 @@ pub(crate) struct NullServer {
 
 impl NullServer {
     fn start() -> Result<Self> {
-        let program = crate::beside_us("null-server")?;
+        let program = crate::sibling_program("null-server")?;
         let sockets = TempDir::new()?;
         let mut child = Command::new(&program)
             .arg("--directory")
@@ -123,17 +123,17 @@ impl Drop for NullServer {
     }
 }
 
-/// Tells each step once.
-struct Told<'a> {
+/// Prints each step once.
+struct Console<'a> {
     interrupt: &'a Interrupt,
     last: Mutex<String>,
 }
 
-impl Progress for Told<'_> {
+impl Progress for Console<'_> {
     fn step(&self, what: &str, _: u64, _: Option<u64>) {
         let Ok(mut last) = self.last.lock() else { return };
         if *last != what {
-            // Where nobody reads it, it need not be told.
+            // Nobody may be reading stderr.
             let _ = writeln!(stderr(), "{what}");
             what.clone_into(&mut last);
         }

@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn a_verdict_is_in_doubt_where_the_range_has_both() {
-        let of = |target, values: [f64; 3]| verdict(target, Range::new(values.into_iter()).unwrap());
-        assert_eq!(of(Target::AtMost(0.7), [0.69, 0.6, 0.65]), "<= 0.70 met");
-        assert_eq!(of(Target::AtMost(0.7), [0.71, 0.6, 0.65]), "<= 0.70 met?");
-        assert_eq!(of(Target::AtMost(0.7), [0.71, 0.6, 0.72]), "<= 0.70 missed?");
-        assert_eq!(of(Target::AtLeast(1.05), [1.0, 1.01, 1.04]), ">= 1.05 missed");
+        let verdict_for = |target, values: [f64; 3]| verdict(target, Range::new(values.into_iter()).unwrap());
+        assert_eq!(verdict_for(Target::AtMost(0.7), [0.69, 0.6, 0.65]), "<= 0.70 met");
+        assert_eq!(verdict_for(Target::AtMost(0.7), [0.71, 0.6, 0.65]), "<= 0.70 met?");
+        assert_eq!(verdict_for(Target::AtMost(0.7), [0.71, 0.6, 0.72]), "<= 0.70 missed?");
+        assert_eq!(verdict_for(Target::AtLeast(1.05), [1.0, 1.01, 1.04]), ">= 1.05 missed");
     }
 
     #[test]

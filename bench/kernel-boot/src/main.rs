@@ -50,8 +50,8 @@ const SPREAD_AT_MOST: f64 = 0.005;
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let beside = std::env::current_exe()?.with_file_name("pgdyno");
-    let pgdyno = options.pgdyno.clone().unwrap_or(beside);
+    let sibling = std::env::current_exe()?.with_file_name("pgdyno");
+    let pgdyno = options.pgdyno.clone().unwrap_or(sibling);
     let place = tempfile::tempdir().context("no directory for the stores")?;
     let bench = Bench { options: &options, pgdyno: &pgdyno, place: place.path() };
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
@@ -115,12 +115,12 @@ impl Bench<'_> {
     }
 
     fn change(&self) -> Result<()> {
-        let mut settings = "[settings.usual]\n[settings.changed]\n".to_owned();
+        let mut settings = "[settings.baseline]\n[settings.changed]\n".to_owned();
         for change in &self.options.change {
             let (name, value) = change.split_once('=').context("--change takes NAME=VALUE")?;
             writeln!(settings, "{name} = '{value}'")?;
         }
-        self.run("change", "icount", 3, "duration = '2s'", "settings = ['usual', 'changed']", &settings)?;
+        self.run("change", "icount", 3, "duration = '2s'", "settings = ['baseline', 'changed']", &settings)?;
         let mut out = format!(
             "\n{} with three runs a side, as `pgdyno report` has it\n",
             self.options.change.join(", ")

@@ -42,7 +42,7 @@ struct Counted {
 }
 
 impl Observer for Counted {
-    fn connected(&mut self, _took: Duration, _beside: &[i32]) {}
+    fn connected(&mut self, _took: Duration, _others: &[i32]) {}
 
     fn started(&mut self, _: ClockReading) {}
 

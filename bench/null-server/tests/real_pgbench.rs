@@ -35,12 +35,12 @@ fn pgbench(host: &str, port: u16, arguments: &[&str]) -> Option<Output> {
 }
 
 fn runs(output: &Output, transactions: u32) {
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{complained}");
-    assert!(said.contains("scaling factor: 10\n"), "{said}");
+    assert!(output.status.success(), "{stdout}{complained}");
+    assert!(stdout.contains("scaling factor: 10\n"), "{stdout}");
     let processed = format!("number of transactions actually processed: {transactions}/{transactions}\n");
-    assert!(said.contains(&processed), "{said}{complained}");
+    assert!(stdout.contains(&processed), "{stdout}{complained}");
 }
 
 #[test]

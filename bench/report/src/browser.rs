@@ -51,7 +51,7 @@ impl Browser<'_> {
         if !output.status.success() {
             bail!("the browser could not {what} {url}");
         }
-        let said = String::from_utf8_lossy(&output.stdout);
-        serde_json::from_str(said.trim()).with_context(|| format!("the browser said {said}"))
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(stdout.trim()).with_context(|| format!("the browser said {stdout}"))
     }
 }

@@ -233,7 +233,7 @@ impl Maker<'_> {
                 waits.push(Waits {
                     at_us: second as i64 * 1_000_000,
                     width_us: 1_000_000,
-                    looks: 20,
+                    samples: 20,
                     session: SessionKind::Load,
                     state: Some("active".to_owned()),
                     event_type: wait.map(|(kind, _)| kind.to_owned()),

@@ -71,13 +71,13 @@ fn main() -> Result<()> {
     let size = Size { trials: options.trials, seconds: options.seconds, metrics: options.metrics };
     let long = Size { trials: 1, seconds: options.long, metrics: 4 };
     let (many, alone) = (folder.path().join("many"), folder.path().join("long"));
-    let told = |done: u32| {
+    let progress = |done: u32| {
         if done.is_multiple_of(50) {
             let _ = writeln!(stderr(), "{done} trials made");
         }
     };
-    let ids = fill(&many, size, options.seed, told)?;
-    let long_ids = fill(&alone, long, options.seed, told)?;
+    let ids = fill(&many, size, options.seed, progress)?;
+    let long_ids = fill(&alone, long, options.seed, progress)?;
     let (Some(trial), Some(long_trial)) = (ids.get(ids.len() / 2), long_ids.first()) else {
         bail!("there is no trial")
     };

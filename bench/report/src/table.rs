@@ -51,11 +51,11 @@ impl fmt::Display for Row {
             Limit::Nothing => (String::new(), None),
         };
         let measured = self.figure.map_or("–".to_owned(), self.show);
-        let said = match is_ok {
+        let verdict = match is_ok {
             Some(true) => "ok",
             Some(false) => "missed",
             None => "",
         };
-        write!(f, "| {} | {measured} | {wanted} | {said} |", self.what)
+        write!(f, "| {} | {measured} | {wanted} | {verdict} |", self.what)
     }
 }

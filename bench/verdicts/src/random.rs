@@ -18,7 +18,7 @@ impl Random {
         self.0.sample(StandardNormal)
     }
 
-    /// A throughput of `ratio` times the usual, with noise.
+    /// A throughput of `ratio` times the baseline, with noise.
     pub(crate) fn run(&mut self, ratio: f64, noise: f64) -> f64 {
         CENTRE * ratio * (noise * self.normal()).exp()
     }

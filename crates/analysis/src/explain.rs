@@ -125,7 +125,8 @@ pub struct ExplanationView {
     status: &'static str,
     tps: f64,
     latency_us: f64,
-    looks: u32,
+    #[serde(rename = "looks")]
+    samples: u32,
     verdict: String,
     confidence: &'static str,
     parts: Vec<PartView>,
@@ -163,7 +164,7 @@ impl ExplanationView {
             status: explained.status.as_str(),
             tps: explained.tps,
             latency_us: budget.latency_us,
-            looks: budget.looks,
+            samples: budget.samples,
             verdict: explained.verdict.clone(),
             confidence: explained.confidence.name(),
             parts: budget

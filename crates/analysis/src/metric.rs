@@ -168,7 +168,7 @@ impl Metric {
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
             Self::Background { workload, latency } => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
-                format!("{} of {workload}, beside it", figure.in_words(None))
+                format!("{} of {workload}, a background workload", figure.in_words(None))
             }
             Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { name, .. } => {
@@ -201,10 +201,10 @@ impl Metric {
             Self::Instructions => summary.instructions_per_transaction,
             Self::Latency(figure) => figure.value(summary.latency.as_ref()?),
             Self::Background { workload, latency } => {
-                let beside = summary.background.iter().find(|beside| beside.workload == *workload)?;
+                let background = summary.background.iter().find(|beside| beside.workload == *workload)?;
                 match latency {
-                    None => Some(beside.tps),
-                    Some(figure) => figure.value(beside.latency.as_ref()?),
+                    None => Some(background.tps),
+                    Some(figure) => figure.value(background.latency.as_ref()?),
                 }
             }
             _ => None,

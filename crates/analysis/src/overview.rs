@@ -329,7 +329,7 @@ fn trial(trial: &Trial) -> view::Trial {
         transactions: summary.and_then(|summary| summary.transactions),
         failed: summary.and_then(|summary| summary.failed),
         latency: summary.and_then(|summary| summary.latency.as_ref()).map(view::Latency::new),
-        beside: summary
+        background: summary
             .map(|summary| summary.background.iter().map(view::Background::new).collect())
             .unwrap_or_default(),
         commit_surplus: trial.accounting.surplus(),

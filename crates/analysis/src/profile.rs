@@ -132,7 +132,7 @@ pub struct Profile {
     pub transactions: Option<f64>,
     /// Throughput in the rest of the measured window, in transactions per second: what it was without such a recording;
     /// none where there is next to no rest.
-    pub tps_beside: Option<f64>,
+    pub tps_outside: Option<f64>,
     /// Time that a sample stands for, in microseconds; 1 of what waited.
     pub us_per_sample: f64,
     /// By role, the most samples first; functions as `plainly` names them.
@@ -187,7 +187,7 @@ pub struct TrialProfile {
     /// Transactions that ended while it was taken; none where that is not known.
     pub transactions: Option<f64>,
     /// Transactions in the rest of the measured window, and its length in seconds.
-    pub beside: (f64, f64),
+    pub outside: (f64, f64),
     /// By role.
     pub stacks: Vec<Stacks>,
 }
@@ -211,7 +211,7 @@ impl TrialProfile {
             cell: record.trial.cell.to_string(),
             id: record.trial.id.clone(),
             transactions: ended_between(&record.intervals, from_us, to_us),
-            beside: beside(&record.intervals, recorded.into_iter().flatten()),
+            outside: outside(&record.intervals, recorded.into_iter().flatten()),
             taken: taken.clone(),
             stacks: stacks.clone(),
         })
@@ -219,7 +219,7 @@ impl TrialProfile {
 }
 
 /// Transactions and seconds of what is measured, without these spans.
-fn beside(intervals: &[Interval], recorded: impl Iterator<Item = (i64, i64)>) -> (f64, f64) {
+fn outside(intervals: &[Interval], recorded: impl Iterator<Item = (i64, i64)>) -> (f64, f64) {
     let measured = || intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let ends_us = measured().map(|interval| interval.start_us + interval.width_us);
     let (Some(from), Some(to_us)) = (measured().next(), ends_us.max()) else { return (0.0, 0.0) };
@@ -267,9 +267,10 @@ impl Profile {
             trials: parts.iter().map(|part| part.id.clone()).collect(),
             taken: parts.iter().map(|part| part.taken.clone()).collect(),
             transactions: parts.iter().map(|part| part.transactions).sum(),
-            tps_beside: {
-                let (transactions, seconds) =
-                    parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.beside.0, sum.1 + part.beside.1));
+            tps_outside: {
+                let (transactions, seconds) = parts
+                    .iter()
+                    .fold((0.0, 0.0), |sum, part| (sum.0 + part.outside.0, sum.1 + part.outside.1));
                 (seconds >= LEAST_BESIDE_S * parts.len() as f64).then(|| transactions / seconds)
             },
             us_per_sample: match first.kind {

@@ -61,7 +61,7 @@ fn around(curve: &Curve, share: f64) -> (f64, f64) {
 }
 
 #[test]
-fn the_load_is_told_second_by_second_or_by_several_with_their_extremes() {
+fn the_load_is_reported_second_by_second_or_by_several_with_their_extremes() {
     let record = trial();
     let whole = detail(&record, Points::All);
     assert_eq!(whole.load.start_us.len(), record.intervals.len());
@@ -129,10 +129,10 @@ fn metrics_of_one_source_share_their_times() {
 #[test]
 fn checkpoints_and_vacuums_are_spans() {
     let detail = detail(&trial(), Points::All);
-    let told: Vec<(Lane, i64, Option<i64>)> =
+    let events: Vec<(Lane, i64, Option<i64>)> =
         detail.events.iter().map(|event| (event.lane, event.start_us, event.end_us)).collect();
     assert_eq!(
-        told,
+        events,
         [
             (Lane::Other, -900_000, None),
             (Lane::Checkpoint, 12_000_000, Some(40_000_000)),

@@ -34,7 +34,7 @@ pub fn events(text: &str) -> ServerLog {
         match line {
             Line::Entry(entry) => {
                 let sqlstate = entry.sqlstate;
-                log.events.extend(kind::event(&entry).and_then(|event| repeated.keep(event, sqlstate)));
+                log.events.extend(kind::event_of(&entry).and_then(|event| repeated.keep(event, sqlstate)));
             }
             Line::Unparsed => log.unparsed = log.unparsed.saturating_add(1),
         }
@@ -73,12 +73,12 @@ mod tests {
         let last = line(9, "pgdyno", "ERROR:  division by zero");
         let control = line(2, "pgdyno control", "ERROR:  division by zero").repeat(3);
         let log = events(&(load + &control + &last));
-        let of = |name: &str| {
+        let events_of = |name: &str| {
             log.events.iter().filter(|event| event.of.as_deref() == Some(name)).collect::<Vec<_>>()
         };
-        assert_eq!(of("pgdyno control").len(), 3);
-        assert_eq!(of("pgdyno").len(), 101);
-        let more = of("pgdyno")[100];
+        assert_eq!(events_of("pgdyno control").len(), 3);
+        assert_eq!(events_of("pgdyno").len(), 101);
+        let more = events_of("pgdyno")[100];
         assert_eq!((more.kind.as_str(), more.figures["more"]), ("server-error", 2900.0));
         assert_eq!(more.message, "22012: 2900 more like the 100 before, the last of them now");
         assert_eq!(more.at.to_string(), "2026-01-02T03:04:09.678Z");

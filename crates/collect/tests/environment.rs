@@ -226,7 +226,7 @@ fn a_virtual_server_shows_all_its_facts() {
 }
 
 #[test]
-fn a_volume_is_told_with_the_disks_that_it_is_made_of() {
+fn a_volume_is_reported_with_the_disks_that_it_is_made_of() {
     let seen = look(&[
         ("proc/self/mountinfo", "27 1 0:30 / / rw - btrfs /dev/dm-0 rw\n"),
         ("sys/block/dm-0/queue/rotational", "0\n"),
@@ -343,18 +343,18 @@ fn the_scheduler_and_when_tasks_give_way_are_known() {
     let dynamic = ("proc/version", "Linux version 6.12.1 (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n");
     let config = ("boot/config-1", "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
     let release = ("proc/sys/kernel/osrelease", "1\n");
-    let told = ("proc/cmdline", "quiet preempt=none\n");
+    let command_line = ("proc/cmdline", "quiet preempt=none\n");
     let in_force = ("sys/kernel/debug/sched/preempt", "none voluntary (full) lazy\n");
     let real_time = ("proc/version", "Linux version 6.12.1 (gcc) #1 SMP PREEMPT_RT Debian\n");
     let fixed = ("proc/version", "Linux version 6.1.1 (gcc) #1 SMP PREEMPT Debian\n");
     let plain = ("proc/version", "Linux version 6.1.1 (gcc) #1 SMP Debian\n");
-    assert_eq!(preemption(&[dynamic, config, release, told, in_force]).as_deref(), Some("full"));
-    assert_eq!(preemption(&[dynamic, config, release, told]).as_deref(), Some("none"));
+    assert_eq!(preemption(&[dynamic, config, release, command_line, in_force]).as_deref(), Some("full"));
+    assert_eq!(preemption(&[dynamic, config, release, command_line]).as_deref(), Some("none"));
     assert_eq!(preemption(&[dynamic, config, release]).as_deref(), Some("voluntary"));
     assert_eq!(preemption(&[dynamic]), None);
     assert_eq!(preemption(&[real_time, config, release]).as_deref(), Some("rt"));
     assert_eq!(preemption(&[fixed]).as_deref(), Some("full"));
-    assert_eq!(preemption(&[plain, config, release, told]).as_deref(), Some("voluntary"));
+    assert_eq!(preemption(&[plain, config, release, command_line]).as_deref(), Some("voluntary"));
     assert_eq!(preemption(&[plain]), None);
 }
 

@@ -184,7 +184,7 @@ fn sessions_between_two_readings_are_not_lost() {
 }
 
 #[test]
-fn time_that_a_foreign_process_takes_is_told() {
+fn time_that_a_foreign_process_takes_is_reported() {
     let mut processes = Processes::new(Watched::default());
     let before = read(&mut processes);
     let mut burner = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();

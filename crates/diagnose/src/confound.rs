@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn of_build_options_those_that_one_side_has_are_told() {
+    fn of_build_options_those_that_one_side_has_are_reported() {
         let old =
             facts(&[("build CFLAGS", "-Wall -O2 -fwrapv"), ("build configure", "'--prefix=/a' '--with-x'")]);
         let new = facts(&[

@@ -66,10 +66,10 @@ mod tests {
 
     fn counter(metric: &str, per_s: f64) -> Series {
         let point = |second: i64| Point { at_us: second * 1_000_000, value: Some(second as f64 * per_s) };
-        let of = Some("all".to_owned());
+        let label = Some("all".to_owned());
         Series {
             metric: metric.to_owned(),
-            label: of,
+            label,
             kind: Kind::Counter,
             points: (0..=10).map(point).collect(),
         }
@@ -83,10 +83,11 @@ mod tests {
             // As its ticks fell.
             counter("cpu.user_us", 700_000.0),
         ]);
-        let of = |transactions| instructions_per_transaction(&metrics, 2_000_000, 7_000_000, transactions);
+        let instructions =
+            |transactions| instructions_per_transaction(&metrics, 2_000_000, 7_000_000, transactions);
         // Four fifths of 5 s, for 50,000 transactions.
-        assert_eq!(of(50_000), Some(80_000.0));
-        assert_eq!(of(0), None);
+        assert_eq!(instructions(50_000), Some(80_000.0));
+        assert_eq!(instructions(0), None);
         assert_eq!(
             instructions_per_transaction(&metrics, 2_000_000, 12_000_000, 1),
             None,

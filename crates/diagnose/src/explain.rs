@@ -108,7 +108,7 @@ mod tests {
         Waits {
             at_us: 0,
             width_us: 10 * SECOND as u64,
-            looks: 200,
+            samples: 200,
             session: SessionKind::Load,
             state: Some(state.to_owned()),
             event_type: event.map(|(kind, _)| kind.to_owned()),

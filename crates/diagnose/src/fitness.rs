@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_machine_of_which_nothing_is_known_nothing_is_said() {
+    fn of_a_machine_of_which_nothing_is_known_nothing_is_reported() {
         for check in fitness(&Facts::default()) {
             let expected = if check.name == "virtualization" { State::Ok } else { State::Unknown };
             assert_eq!(check.state, expected, "{check:?}");

@@ -80,7 +80,7 @@ impl Seconds {
 
     fn stall(&self, stall: &stats::Stall) -> Option<Stall> {
         let start_us = *self.start_us.get(stall.from)?;
-        Some(Stall { start_us, length_us: stall.seconds as u64 * 1_000_000, usual_tps: stall.usual })
+        Some(Stall { start_us, length_us: stall.seconds as u64 * 1_000_000, usual_tps: stall.baseline })
     }
 }
 

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prepared_statements_are_told_apart() {
+    fn prepared_statements_are_distinguished() {
         let mut prepared = Prepared::default();
         assert!(!prepared.has(0) && !prepared.has(100));
         prepared.set(100, 101, true);

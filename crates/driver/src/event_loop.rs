@@ -366,7 +366,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
             }
         };
         if self.load.verbosity.notices {
-            self.tell_notices(at);
+            self.log_notices(at);
         }
         match event {
             Some(wire::Event::Ready(answer)) => self.answered(at, &answer, woken_ns)?,
@@ -397,7 +397,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
 
     /// Sends bytes to a client's server. `quiet` says that they will be answered before more are sent.
     #[inline]
-    fn say(
+    fn send_with(
         &mut self,
         at: usize,
         quiet: bool,
@@ -424,7 +424,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
     /// Takes leave of the server, which then closes the connection.
     fn leave(&mut self, at: usize) -> Result<(), LoadError> {
         if self.clients[at].connected && self.clients[at].due == 0 {
-            self.say(at, false, |_, out| encode::terminate(out))?;
+            self.send_with(at, false, |_, out| encode::terminate(out))?;
             self.clients[at].state = State::Leaving;
         } else {
             self.io.close(at);

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart_when_asked_for() {
+    fn failures_are_distinguished_when_asked_for() {
         let entries = [ended(1, LoggedResult::Serialization, 3), ended(2, LoggedResult::Deadlock, 1)];
         let options = LogOptions { retries: true, ..OPTIONS };
         let expected = "3 1 failed 1 1700000000 400000 2\n3 2 failed 1 1700000000 400000 0\n";

@@ -187,7 +187,7 @@ fn a_client_dies_of_an_error_and_the_others_go_on() {
 }
 
 #[test]
-fn without_the_tables_the_reason_is_told() {
+fn without_the_tables_the_reason_is_reported() {
     let bench = Bench::shared();
     let mut load = load(bench.unix());
     load.connection.database = "postgres".to_owned();
@@ -203,7 +203,7 @@ fn without_the_tables_the_reason_is_told() {
 }
 
 #[test]
-fn a_refused_login_is_told_in_the_servers_words() {
+fn a_refused_login_is_reported_in_the_servers_words() {
     let bench = Bench::with(&[("max_connections", "20")]);
     let mut wrong = load(bench.unix());
     wrong.connection.database = "nowhere".to_owned();
@@ -298,7 +298,7 @@ fn answers_may_come_byte_by_byte() {
 }
 
 #[test]
-fn what_is_no_postgresql_is_told() {
+fn what_is_no_postgresql_is_reported() {
     let message = Driver::refused(&load(harness::says(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
     assert!(message.contains("is it PostgreSQL?"), "{message}");
     let message = Driver::refused(&load(harness::says(b"")));

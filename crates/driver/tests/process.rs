@@ -41,7 +41,7 @@ fn other_versions_and_other_words_are_refused() {
 }
 
 #[test]
-fn silence_is_told_and_a_kill_ends_it() {
+fn silence_is_reported_and_a_kill_ends_it() {
     let mut process = shell("read line; read line").unwrap();
     assert!(matches!(process.next(Duration::ZERO), Ok(Next::TimedOut)));
     process.send(&Request::Stop).unwrap();

@@ -131,7 +131,7 @@ fn a_log_of_a_part_says_so() {
 }
 
 #[test]
-fn scripts_are_told_apart_by_their_names() {
+fn scripts_are_distinguished_by_their_names() {
     let run = Run { output: Some(data("v15-mix.out")), logs: vec![data("mix.log")], ..Run::default() };
     let draft = draft(&run);
     let mut scripts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -178,14 +178,14 @@ fn sums_of_intervals_have_a_mean_and_extremes_and_no_percentile() {
 #[test]
 fn what_is_no_log_is_named_with_its_line() {
     let bytes = |text: &str| Source::Bytes("a.log".to_owned(), text.as_bytes().to_vec());
-    let of = |logs: &[Source]| refused(&Run { logs: logs.to_vec(), ..Run::default() });
-    let error = of(&[bytes("0 1 100 0 1175850568 1\nhello\n")]);
+    let refusal = |logs: &[Source]| refused(&Run { logs: logs.to_vec(), ..Run::default() });
+    let error = refusal(&[bytes("0 1 100 0 1175850568 1\nhello\n")]);
     assert!(error.starts_with("a.log, line 2: it is not a line of pgbench's log"), "{error}");
-    let error = of(&[data("agg.log"), data("mix.log")]);
+    let error = refusal(&[data("agg.log"), data("mix.log")]);
     assert!(error.contains("mix.log, line 1: it is of another kind of log"), "{error}");
-    assert!(of(&[bytes("")]).contains("it is empty"));
-    assert!(of(&[bytes("0 1 100 0 5 1\n0 2 100 0 1175850568 1\n")]).contains("not of one run"));
-    assert!(of(&[bytes("0 1 failed 0 1175850568 1\n")]).contains("no transaction succeeded"));
+    assert!(refusal(&[bytes("")]).contains("it is empty"));
+    assert!(refusal(&[bytes("0 1 100 0 5 1\n0 2 100 0 1175850568 1\n")]).contains("not of one run"));
+    assert!(refusal(&[bytes("0 1 failed 0 1175850568 1\n")]).contains("no transaction succeeded"));
     let missing = Run { output: Some(Path::new("/nowhere/x.out").into()), ..Run::default() };
     assert!(refused(&missing).contains("/nowhere/x.out can't be read"));
 }

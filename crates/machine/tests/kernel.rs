@@ -120,9 +120,9 @@ fn a_fetch_that_is_interrupted_ends_apt_and_leaves_nothing() {
     let environment = [("PATH", &*path), ("PGDYNO_CACHE", &at("cache")), ("PGDYNO_TEST_PID", &pid)];
     let test = "a_fetch_that_is_interrupted_ends_apt_and_leaves_nothing";
     let output = as_child(test, "fetch", &environment).wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("STEP downloading linux-image-6.12.9-amd64"), "{said}");
-    assert!(said.contains("ENDED interrupted"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("STEP downloading linux-image-6.12.9-amd64"), "{stdout}");
+    assert!(stdout.contains("ENDED interrupted"), "{stdout}");
     let sleeper = fs::read_to_string(&pid).unwrap();
     let line = || fs::read(format!("/proc/{}/cmdline", sleeper.trim())).unwrap_or_default();
     wait_until("apt's child has ended", || !line().starts_with(b"sleep"));

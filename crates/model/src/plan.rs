@@ -451,8 +451,8 @@ mod tests {
     fn profiles_are_taken_only_where_they_are_asked_for() {
         let with = |table: &str| plan(&format!("{SWEEP}{table}"));
         assert_eq!(with("").unwrap().profile, None);
-        let usual = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
-        assert_eq!(with("[profile]\n").unwrap().profile, Some(usual));
+        let default = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
+        assert_eq!(with("[profile]\n").unwrap().profile, Some(default));
         let fp = with("[profile]\ncallgraph = 'fp'\nhz = 49\nwindow = '5s'\n").unwrap().profile.unwrap();
         assert_eq!((fp.hz, fp.callgraph), (49, Some(Unwinding::FramePointers)));
         assert_eq!(fp.window, Some(Span::from_us(5_000_000)));
@@ -485,10 +485,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_the_first_factor_that_varies_unless_it_is_said() {
+    fn the_first_factor_that_varies_is_compared_unless_stated() {
         assert_eq!(plan(SWEEP).unwrap().run.compare, Some(Factor::Server));
-        let said = plan(&format!("{SWEEP}[run]\ncompare = 'clients'\n")).unwrap();
-        assert_eq!(said.run.compare, Some(Factor::Clients));
+        let planned = plan(&format!("{SWEEP}[run]\ncompare = 'clients'\n")).unwrap();
+        assert_eq!(planned.run.compare, Some(Factor::Clients));
         let error = plan(&format!("{SWEEP}[run]\ncompare = 'scale'\n")).unwrap_err();
         assert!(error.message.contains("one level only"));
     }

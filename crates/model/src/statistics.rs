@@ -33,14 +33,14 @@ pub struct Statistics {
     pub missing: BTreeMap<String, String>,
 }
 
-/// Neighbouring seconds with less than 20% of the throughput that was usual before.
+/// Neighbouring seconds with less than 20% of the throughput of the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Stall {
     /// When it began, in microseconds after the load's start.
     pub start_us: u64,
     /// How long it was, in microseconds.
     pub length_us: u64,
-    /// Transactions per second that were usual before.
+    /// The baseline, transactions per second.
     pub usual_tps: f64,
 }
 

@@ -11,7 +11,7 @@ pub struct Waits {
     /// How long the span was, in microseconds.
     pub width_us: u64,
     /// How often it was looked in this span.
-    pub looks: u32,
+    pub samples: u32,
     /// Kind of the sessions.
     pub session: SessionKind,
     /// `state` of `pg_stat_activity`: `active`, `idle`, `idle in transaction`, …; none of the server's own processes.

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn options_for_one_mode_only_are_told_apart() {
+    fn options_for_one_mode_only_are_distinguished() {
         let kinds = |line| {
             let options = options(line);
             (options.benchmark_option, options.initialization_option)

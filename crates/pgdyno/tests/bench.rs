@@ -264,8 +264,8 @@ fn a_schedule_that_the_server_cannot_keep_is_not_kept_quiet() {
     assert!(ended <= 12 && (99..=100).contains(&(never + ended)), "{report:#}");
     assert!(warnings(&report).contains(&"schedule-not-kept"), "{report:#}");
     // What waited to begin is in the latency, and not in the service time.
-    let of = |name: &str| us(&report["totals"][name]["max_us"]);
-    assert!(of("latency") > of("service") + 300_000.0, "{report:#}");
+    let max_us = |name: &str| us(&report["totals"][name]["max_us"]);
+    assert!(max_us("latency") > max_us("service") + 300_000.0, "{report:#}");
 }
 
 #[test]
@@ -436,8 +436,8 @@ fn the_highest_rate_is_found() {
     assert_eq!(steps[0]["kind"], "closed");
     assert_eq!(steps.last().unwrap()["kind"], "confirm");
     let tried = |holds: bool| {
-        let of = steps.iter().filter(move |step| step["kind"] == "try" && step["holds"] == holds);
-        of.map(|step| step["rate_per_s"].as_f64().unwrap())
+        let tries = steps.iter().filter(move |step| step["kind"] == "try" && step["holds"] == holds);
+        tries.map(|step| step["rate_per_s"].as_f64().unwrap())
     };
     let (held, failed) = (tried(true).fold(0.0, f64::max), tried(false).fold(f64::MAX, f64::min));
     assert!(held < failed && failed <= held * 1.0501, "{search:#}");

@@ -36,23 +36,27 @@ fn reads_are_those_that_the_server_counts_asked_by_hand() {
     trials.sort_by_key(|trial| trial.position);
     assert_eq!((trials.len(), asked.len()), (4, 8));
     for (trial, asked) in trials.iter().zip(asked.chunks(2)) {
-        let told = format!("{}: {asked:?} {:?}", trial.cell, trial.validity);
-        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+        let context = format!("{}: {asked:?} {:?}", trial.cell, trial.validity);
+        assert_ne!(trial.validity.status, Status::Invalid, "{context}");
         let record = bench.store().load(&trial.id).unwrap();
         let heap = growth(&record, &["pg.table.heap_blks_read", "pg.table.heap_blks_hit"]);
         let index = growth(&record, &["pg.table.index_blks_read", "pg.table.index_blks_hit"]);
-        assert_eq!(heap, asked[1][0] - asked[0][0], "{told}");
-        assert_eq!(index, asked[1][1] - asked[0][1], "{told}");
-        assert!(heap > 0.0 && index > 0.0, "{told}");
+        assert_eq!(heap, asked[1][0] - asked[0][0], "{context}");
+        assert_eq!(index, asked[1][1] - asked[0][1], "{context}");
+        assert!(heap > 0.0 && index > 0.0, "{context}");
         let is_mixed = trial.cell.workload.known().unwrap().name() == "mixed";
         // One row a block.
-        assert_eq!(asked[0][2], if is_mixed { 1024.0 } else { 2048.0 }, "{told}");
+        assert_eq!(asked[0][2], if is_mixed { 1024.0 } else { 2048.0 }, "{context}");
         if !is_mixed {
             let transactions = trial.accounting.driver_transactions.unwrap() as f64;
-            assert_eq!(heap, transactions * 100.0, "each call reads its work unit, and nothing else: {told}");
-            assert_eq!(growth(&record, &["pg.table.index_tuples_fetched"]), heap, "{told}");
+            assert_eq!(
+                heap,
+                transactions * 100.0,
+                "each call reads its work unit, and nothing else: {context}"
+            );
+            assert_eq!(growth(&record, &["pg.table.index_tuples_fetched"]), heap, "{context}");
         } else {
-            assert!(growth(&record, &["pg.table.tuples_updated"]) > 0.0, "{told}");
+            assert!(growth(&record, &["pg.table.tuples_updated"]) > 0.0, "{context}");
         }
     }
     let figures = [
@@ -65,11 +69,11 @@ fn reads_are_those_that_the_server_counts_asked_by_hand() {
     let metrics: Vec<&str> = figures.iter().flat_map(|figure| ["--metric", figure]).collect();
     let compare = [&["compare", "server=13", "server=18", "--format", "csv"], metrics.as_slice()].concat();
     let compared = bench.pgdyno(&compare);
-    let said = text(&compared);
+    let printed = text(&compared);
     for figure in figures {
-        assert!(said.contains(figure), "{figure}: {said}");
+        assert!(printed.contains(figure), "{figure}: {printed}");
     }
-    assert!(!said.contains("not measured"), "{said}");
+    assert!(!printed.contains("not measured"), "{printed}");
 }
 
 #[test]
@@ -84,11 +88,11 @@ fn updates_that_meet_wait_and_do_not_deadlock() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     for trial in bench.trials() {
         let record = bench.store().load(&trial.id).unwrap();
-        let told = format!("{}: {:?} {:?}", trial.cell, trial.summary, trial.validity);
-        assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{told}");
-        assert_eq!(growth(&record, &["pg.database.deadlocks"]), 0.0, "{told}");
-        assert!(growth(&record, &["pg.table.tuples_updated"]) > 0.0, "{told}");
-        assert!(record.events.iter().all(|event| event.kind != "client-died"), "{told}");
-        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
+        let context = format!("{}: {:?} {:?}", trial.cell, trial.summary, trial.validity);
+        assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{context}");
+        assert_eq!(growth(&record, &["pg.database.deadlocks"]), 0.0, "{context}");
+        assert!(growth(&record, &["pg.table.tuples_updated"]) > 0.0, "{context}");
+        assert!(record.events.iter().all(|event| event.kind != "client-died"), "{context}");
+        assert_ne!(trial.validity.status, Status::Invalid, "{context}");
     }
 }

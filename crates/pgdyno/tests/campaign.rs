@@ -79,9 +79,9 @@ fn settings_reach_the_server_and_bad_ones_are_known_before_the_first_trial() {
 
     let bad = campaign("plenty");
     let output = bad.pgdyno(&["run", "campaign.toml"]);
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("invalid value for parameter \"work_mem\": \"plenty\""), "{said}");
+    let printed = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("invalid value for parameter \"work_mem\": \"plenty\""), "{printed}");
     assert!(bad.trials().is_empty());
 }
 

@@ -29,7 +29,7 @@ fn data_sets_are_listed_and_removed_by_name_server_and_scale() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command.arg("dataset").args(args).env("PGDYNO_CACHE", directory.path()).output().unwrap()
     };
-    let said = |output: &Output| {
+    let ended = |output: &Output| {
         let text = [&output.stdout[..], &output.stderr[..]].concat();
         (output.status.code().unwrap(), String::from_utf8(text).unwrap())
     };
@@ -53,28 +53,28 @@ fn data_sets_are_listed_and_removed_by_name_server_and_scale() {
     assert!(all.iter().all(|one| one["server"] == version.as_str() && one["outdated"] == false));
     assert!(all[2]["bytes"].as_u64() > all[1]["bytes"].as_u64());
 
-    let (code, table) = said(&dataset(&["list"]));
+    let (code, table) = ended(&dataset(&["list"]));
     assert_eq!(code, 0);
     assert!(table.starts_with("name") && table.contains("--no-data-checksums"), "{table}");
     assert_eq!(table.lines().count(), 4);
 
-    let (code, text) = said(&dataset(&["remove", "--server", "17"]));
+    let (code, text) = ended(&dataset(&["remove", "--server", "17"]));
     assert_eq!((code, text.contains("no data set of the server 17")), (2, true), "{text}");
-    let (code, text) = said(&dataset(&["remove", "nonsense"]));
+    let (code, text) = ended(&dataset(&["remove", "nonsense"]));
     assert_eq!((code, text.contains("no data set nonsense")), (2, true), "{text}");
-    assert_eq!(said(&dataset(&["remove"])).0, 2);
-    assert_eq!(said(&dataset(&["remove", "--all", "--scale", "1"])).0, 2);
+    assert_eq!(ended(&dataset(&["remove"])).0, 2);
+    assert_eq!(ended(&dataset(&["remove", "--all", "--scale", "1"])).0, 2);
     assert_eq!(listed().len(), 3);
 
-    assert_eq!(said(&dataset(&["remove", with_options["name"].as_str().unwrap()])).0, 0);
+    assert_eq!(ended(&dataset(&["remove", with_options["name"].as_str().unwrap()])).0, 0);
     assert_eq!(listed().len(), 2);
-    let (code, text) = said(&dataset(&["remove", "--server", "18", "--scale", "1"]));
+    let (code, text) = ended(&dataset(&["remove", "--server", "18", "--scale", "1"]));
     assert_eq!((code, text.contains("in use")), (1, true), "{text}");
     drop(plain);
-    let (code, text) = said(&dataset(&["remove", "--server", "18", "--scale", "1"]));
+    let (code, text) = ended(&dataset(&["remove", "--server", "18", "--scale", "1"]));
     assert_eq!((code, text.contains("removed")), (0, true), "{text}");
     assert_eq!(listed()[0]["scale"], 2);
-    assert_eq!(said(&dataset(&["remove", "--all"])).0, 0);
+    assert_eq!(ended(&dataset(&["remove", "--all"])).0, 0);
     assert!(listed().is_empty());
-    assert_eq!(said(&dataset(&["remove", "--all"])).0, 0);
+    assert_eq!(ended(&dataset(&["remove", "--all"])).0, 0);
 }

@@ -188,9 +188,9 @@ fn alone_planted_causes_are_named_and_others_are_not() {
             skip(format!("there is but one processor: {}", case.what));
             continue;
         }
-        let (told, gates) = explained(case);
+        let (explained, gates) = explained(case);
         let found = |any: &[&str]| gates.iter().any(|gate| any.contains(&gate.as_str()));
-        let causes = told["causes"].as_array().unwrap();
+        let causes = explained["causes"].as_array().unwrap();
         let share = |name: &str| {
             causes.iter().find(|cause| cause["name"] == name).map(|cause| cause["share"].as_f64().unwrap())
         };
@@ -205,17 +205,17 @@ fn alone_planted_causes_are_named_and_others_are_not() {
             && !(disturbed && OF_CPU.contains(&name))
             && share(name).is_none_or(|share| share < least)
         {
-            wrong.push(format!("{}: {name} should be at least {least}, {gates:?}: {told:#}", case.what));
+            wrong.push(format!("{}: {name} should be at least {least}, {gates:?}: {explained:#}", case.what));
         }
         for cause in causes {
             let name = cause["name"].as_str().unwrap();
             let meant = case.expected.is_some_and(|(expected, _)| expected == name);
             if !(meant || case.also.contains(&name) || disturbed && OF_CPU.contains(&name)) {
-                wrong.push(format!("{}: {name} should not be named, {gates:?}: {told:#}", case.what));
+                wrong.push(format!("{}: {name} should not be named, {gates:?}: {explained:#}", case.what));
             }
         }
-        add_up(&told);
-        row(&mut rows, case, &told, share);
+        add_up(&explained);
+        row(&mut rows, case, &explained, share);
     }
     if std::env::var_os("WRITE_VALIDATION").is_some() {
         write(&rows);
@@ -291,9 +291,9 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
     });
     let output = bench.pgdyno(&["explain", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}: {}", case.what, text(&output));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let findings = bench.trials().into_iter().flat_map(|trial| trial.validity.findings);
-    (told["explained"][0].clone(), findings.map(|finding| finding.gate).collect())
+    (document["explained"][0].clone(), findings.map(|finding| finding.gate).collect())
 }
 
 /// How many sessions of the load there are; none where the server is gone.
@@ -338,8 +338,8 @@ impl Drop for Busy {
 
 fn row(rows: &mut String, case: &Case, told: &Value, share: impl Fn(&str) -> Option<f64>) {
     let cause = |name: &str| {
-        let of = told["causes"].as_array().unwrap().iter().find(|cause| cause["name"] == name).unwrap();
-        format!("{:.0}% of {}", 100.0 * share(name).unwrap(), of["of"].as_str().unwrap())
+        let cause = told["causes"].as_array().unwrap().iter().find(|cause| cause["name"] == name).unwrap();
+        format!("{:.0}% of {}", 100.0 * share(name).unwrap(), cause["of"].as_str().unwrap())
     };
     let right = match case.expected {
         Some((name, _)) if share(name).is_some() => format!("`{name}`: {}", cause(name)),

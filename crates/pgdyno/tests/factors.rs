@@ -146,7 +146,7 @@ fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
 }
 
 #[test]
-fn what_differs_beside_the_factor_is_said_and_refused_if_asked() {
+fn what_differs_beside_the_factor_is_reported_and_refused_if_asked() {
     let bench = Bench::new(&format!(
         "name = 'confounds'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n{RUN}"
     ));

@@ -107,11 +107,11 @@ impl Machine {
 
     /// Runs `pgdyno kernel`; gives its exit code and all it said.
     fn kernel(&self, args: &[&str]) -> (i32, String) {
-        said(&self.command(args).output().unwrap())
+        printed(&self.command(args).output().unwrap())
     }
 
     fn kernel_without_apt(&self, args: &[&str]) -> (i32, String) {
-        said(&self.command(args).env("PATH", self.path("empty")).output().unwrap())
+        printed(&self.command(args).env("PATH", self.path("empty")).output().unwrap())
     }
 
     /// What was asked of apt and got from it since the last time.
@@ -143,7 +143,7 @@ fn cloud(release: &str) -> String {
     format!("linux-image-{release}-cloud-{architecture}")
 }
 
-fn said(output: &Output) -> (i32, String) {
+fn printed(output: &Output) -> (i32, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.code().unwrap(), String::from_utf8(text).unwrap())
 }
@@ -277,7 +277,7 @@ fn two_at_once_fetch_it_once() {
     machine.offer_kernel("6.12.9");
     let children: Vec<Child> = (0..3).map(|_| machine.command(&["fetch", "6.12"]).spawn().unwrap()).collect();
     for child in children {
-        holds(said(&child.wait_with_output().unwrap()), 0, &["6.12 stands for Linux 6.12.9"]);
+        holds(printed(&child.wait_with_output().unwrap()), 0, &["6.12 stands for Linux 6.12.9"]);
     }
     assert_eq!(machine.log().matches("get ").count(), 1);
     assert_eq!(machine.kept(), [format!("{}_6.12.9-1", cloud("6.12.9"))]);

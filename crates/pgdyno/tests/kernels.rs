@@ -39,15 +39,15 @@ fn is_guest(command: &str) -> bool {
 #[test]
 fn a_command_runs_under_the_kernel_and_its_output_and_code_come_out() {
     let output = boot(&["--", "uname", "-r"]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("6.1.") && said.lines().count() == 1, "{}", text(&output));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.starts_with("6.1.") && stdout.lines().count() == 1, "{}", text(&output));
     assert_eq!(output.status.code(), Some(0));
 
     let script = "echo out; echo err >&2; cat /proc/cmdline; exit 7";
     let output = boot(&["--args", "pgdyno.test=yes", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(7), "{}", text(&output));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("out\n") && said.contains("pgdyno.test=yes"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.starts_with("out\n") && stdout.contains("pgdyno.test=yes"), "{stdout}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("err\n"));
 
     let output = boot(&["--", "no-such-command"]);
@@ -65,9 +65,9 @@ fn the_machines_files_can_be_read_and_what_is_written_is_in_memory() {
     );
     let mut command = bench.command(&["kernel", "boot", KERNEL, "--root", "host", "--", "sh", "-c", &script]);
     let output = command.env("PGDYNO_WORD", "word").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let machine = fs::read_to_string("/etc/os-release").unwrap();
-    let rest = said.strip_prefix("6.1.").and_then(|said| said.split_once('\n')).map(|(_, rest)| rest);
+    let rest = stdout.strip_prefix("6.1.").and_then(|stdout| stdout.split_once('\n')).map(|(_, rest)| rest);
     let wanted = format!("as it was\n{machine}as it was\nmore\nnew\nword\noverlayfs\n/pgdyno guest ");
     assert_eq!(rest, Some(&*wanted), "{}", text(&output));
     assert_eq!(output.status.code(), Some(0));
@@ -121,16 +121,19 @@ fn killed_nobody_serves_files_any_more_and_without_them_a_guest_ends() {
 }
 
 #[test]
-fn kernels_that_panic_hang_or_have_too_little_memory_are_told_with_their_console() {
+fn kernels_that_panic_hang_or_have_too_little_memory_are_reported_with_their_console() {
     let panicking = boot(&["--args", "rdinit=/no-such-init", "--", "true"]);
-    let said = text(&panicking);
-    assert_eq!(panicking.status.code(), Some(1), "{said}");
-    assert!(said.contains("ended before its first process ran") && said.contains("Kernel panic"), "{said}");
+    let printed = text(&panicking);
+    assert_eq!(panicking.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("ended before its first process ran") && printed.contains("Kernel panic"),
+        "{printed}"
+    );
 
     let hanging = boot(&["--args", "panic=0 rdinit=/no-such-init", "--patience", "30s", "--", "true"]);
-    let said = text(&hanging);
-    assert_eq!(hanging.status.code(), Some(1), "{said}");
-    assert!(said.contains("hangs") && said.contains("it said nothing for 30 s"), "{said}");
+    let printed = text(&hanging);
+    assert_eq!(hanging.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("hangs") && printed.contains("it said nothing for 30 s"), "{printed}");
 
     let small = boot(&["--memory", "64MB", "--", "true"]);
     assert_eq!(small.status.code(), Some(1), "{}", text(&small));

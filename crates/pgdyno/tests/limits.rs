@@ -84,8 +84,8 @@ fn a_plan_says_which_limits_are_tight() {
     );
     let plan = bench.pgdyno(&["plan", "campaign.toml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
-    let said = String::from_utf8_lossy(&plan.stderr);
-    assert!(said.contains("memory 64MB may be too little for shared_buffers of 128MB"), "{said}");
+    let stderr = String::from_utf8_lossy(&plan.stderr);
+    assert!(stderr.contains("memory 64MB may be too little for shared_buffers of 128MB"), "{stderr}");
     let table = String::from_utf8_lossy(&plan.stdout);
     assert!(table.contains("memory") && table.contains("64MB"), "{table}");
 }

@@ -93,7 +93,7 @@ fn what_is_refused_is_refused_in_pgbenchs_words() {
 
 #[test]
 fn words_that_scripts_rely_on() {
-    let said = [
+    let refusals = [
         ("-c three", "pgbench: error: invalid value \"three\" for option -c/--client\n"),
         (
             "-x",
@@ -122,7 +122,7 @@ fn words_that_scripts_rely_on() {
              pgbench: detail: Expecting the major version of a pgbench: 15, 17 or 18.\n",
         ),
     ];
-    for (line, expected) in said {
+    for (line, expected) in refusals {
         let ended = run(Pgbench::Ours(18), line);
         assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(1), "", expected), "{line}");
     }
@@ -130,13 +130,13 @@ fn words_that_scripts_rely_on() {
 
 #[test]
 fn versions_differ_where_pgbenchs_do() {
-    let said = |major, line| run(Pgbench::Ours(major), line).err;
-    assert!(said(15, "-c three").contains("-c/--clients"));
-    assert!(said(15, "--exit-on-abort").contains("unrecognized option"));
-    assert!(said(17, "-d").contains("option requires an argument -- 'd'"));
-    assert!(said(15, "-d -c three").contains("invalid value"), "-d is --debug");
+    let error = |major, line| run(Pgbench::Ours(major), line).err;
+    assert!(error(15, "-c three").contains("-c/--clients"));
+    assert!(error(15, "--exit-on-abort").contains("unrecognized option"));
+    assert!(error(17, "-d").contains("option requires an argument -- 'd'"));
+    assert!(error(15, "-d -c three").contains("invalid value"), "-d is --debug");
     // The option has the last word.
-    assert!(said(17, "--compat 15 -c three").contains("-c/--clients"));
+    assert!(error(17, "--compat 15 -c three").contains("-c/--clients"));
 }
 
 #[test]

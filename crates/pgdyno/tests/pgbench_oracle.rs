@@ -96,12 +96,12 @@ const RUNS: [&str; 9] = [
 fn reports_have_the_same_form() {
     let Some((bench, ours)) = start() else { return };
     for line in RUNS {
-        let told = |pgbench| {
+        let output = |pgbench| {
             let ended = run(&bench, pgbench, line);
             assert_eq!(ended.code, Some(0), "{line}: {}", ended.all());
             (report(&ended).join("\n"), ended.err)
         };
-        assert_eq!(told(ours), told(Pgbench::Oracle), "{line}");
+        assert_eq!(output(ours), output(Pgbench::Oracle), "{line}");
     }
 }
 
@@ -153,7 +153,7 @@ fn logs_have_the_same_form() {
 }
 
 #[test]
-fn failures_are_told_in_the_same_words() {
+fn failures_are_reported_in_the_same_words() {
     let Some((bench, ours)) = start() else { return };
     bench.script(
         "conflict.sql",
@@ -176,7 +176,7 @@ fn failures_are_told_in_the_same_words() {
         ("-n -f bad.sql -t 5", 2),
         ("-n -f bad.sql -t 5 -M prepared", 2),
     ] {
-        let told = |pgbench| {
+        let output = |pgbench| {
             let ended = run(&bench, pgbench, line);
             assert_eq!(ended.code, Some(code), "{line}: {}", ended.all());
             // Whom a server's message blames depends on who was first.
@@ -184,7 +184,7 @@ fn failures_are_told_in_the_same_words() {
                 ended.err.lines().filter(|line| line.starts_with("pgbench: ")).map(form).collect();
             (report(&ended), messages)
         };
-        let (ours, theirs) = (told(ours), told(Pgbench::Oracle));
+        let (ours, theirs) = (output(ours), output(Pgbench::Oracle));
         assert_eq!(ours.0, theirs.0, "{line}");
         assert_eq!(ours.1, theirs.1, "{line}");
     }

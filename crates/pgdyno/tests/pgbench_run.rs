@@ -201,22 +201,22 @@ fn an_interrupted_initialization_is_cancelled_in_the_server() {
     command.args(["-i", "-I", "dtG", "-s", "1000"]).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.ends_with("generating data (server-side)...\n") {
-        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    let mut printed = String::new();
+    while !printed.ends_with("generating data (server-side)...\n") {
+        assert!(stderr.read_line(&mut printed).unwrap() > 0, "{printed}");
     }
     // Before there is a statement, nothing is cancelled.
     let mut client = bench.client();
     let running = "select count(*) from pg_stat_activity where query like 'insert into pgbench_accounts%'";
     wait_until("rows are made", || client.query_one::<u64>(running).unwrap() == 1);
     signal(child.id() as i32, libc::SIGINT);
-    stderr.read_to_string(&mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
-    assert!(said.contains("query failed: ERROR:  canceling statement due to user request\n"), "{said}");
+    stderr.read_to_string(&mut printed).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{printed}");
+    assert!(printed.contains("query failed: ERROR:  canceling statement due to user request\n"), "{printed}");
 }
 
 #[test]
-fn a_bad_way_to_the_server_is_told_as_libpq_tells_it() {
+fn a_bad_way_to_the_server_is_reported_as_libpq_tells_it() {
     let bench = Bench::new("18");
     let ended = run(&bench, "-n no-such-database");
     assert_eq!((ended.code, &*ended.out), (Some(1), ""), "{}", ended.all());

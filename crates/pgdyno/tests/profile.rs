@@ -44,7 +44,7 @@ fn share(stacks: &Stacks, is_there: impl Fn(&str) -> bool) -> f64 {
     with.map(|(_, samples)| *samples).sum::<u64>() as f64 / stacks.total() as f64
 }
 
-fn of<'a>(record: &'a TrialRecord, role: &str) -> &'a Stacks {
+fn stacks_of<'a>(record: &'a TrialRecord, role: &str) -> &'a Stacks {
     let found = record.stacks.iter().find(|stacks| stacks.role == role);
     found.unwrap_or_else(|| panic!("no {role}: {:?}", record.trial.profile))
 }
@@ -69,13 +69,13 @@ fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
     assert_eq!(profile.samples, record.stacks.iter().map(Stacks::total).sum::<u64>());
     assert!(profile.samples > 50, "{profile:?}");
 
-    let load = of(&record, "load");
+    let load = stacks_of(&record, "load");
     assert!(share(load, |function| function == "PostgresMain") > 0.9, "{}", load.folded());
     let runs = |function: &str| function.ends_with("ExecutorRun") || function.starts_with("exec_");
     assert!(share(load, runs) > 0.02, "{}", load.folded());
     let of_kernel = |function: &str| function.ends_with(model::profile::KERNEL_SUFFIX);
     assert_eq!(share(load, of_kernel) > 0.0, profile.has_kernel(), "{}", load.folded());
-    let driver = of(&record, "driver");
+    let driver = stacks_of(&record, "driver");
     assert!(share(driver, |function| function.contains("event_loop")) > 0.2, "{}", driver.folded());
     assert_eq!(share(driver, |function| function == "PostgresMain"), 0.0);
 
@@ -240,9 +240,9 @@ fn without_perf_the_plan_says_so_and_nothing_is_begun() {
     let without = |args: &[&str]| bench.command(args).env("PATH", bench.path()).output().unwrap();
     let plan = without(&["plan", "campaign.toml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
-    let said = String::from_utf8_lossy(&plan.stderr).into_owned();
-    assert!(said.contains("This can't run here: a profile needs the program perf"), "{said}");
-    assert!(said.contains("apt-get install linux-perf"), "{said}");
+    let stderr = String::from_utf8_lossy(&plan.stderr).into_owned();
+    assert!(stderr.contains("This can't run here: a profile needs the program perf"), "{stderr}");
+    assert!(stderr.contains("apt-get install linux-perf"), "{stderr}");
     let run = without(&["run", "campaign.toml"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run));
     assert!(text(&run).contains("apt-get install linux-perf"), "{}", text(&run));

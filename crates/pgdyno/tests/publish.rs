@@ -302,7 +302,7 @@ fn tables_of_before_virtual_machines_are_brought_up_and_keep_their_rows() {
 }
 
 #[test]
-fn what_can_not_be_published_to_is_said_and_left_alone() {
+fn what_can_not_be_published_to_is_reported_and_left_alone() {
     let ground = Ground::new("18");
     let mut client = ground.client();
     let refused = |command: &mut Command, said: &str| {

@@ -178,16 +178,16 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
 
     let store = vm.store();
     let trials = store.trials().unwrap();
-    let of = |kernel: &str| -> Vec<&Trial> {
+    let trials_of = |kernel: &str| -> Vec<&Trial> {
         trials.iter().filter(|trial| Factor::Kernel.level(&trial.cell) == kernel).collect()
     };
     for (label, release) in [("6.1", &older), ("6.12", &usual)] {
-        let last = *of(label).last().unwrap();
+        let last = *trials_of(label).last().unwrap();
         assert!(last.summary.as_ref().is_some_and(|summary| summary.tps > 0.0), "{:?}", last.validity);
         let environment = store.environment(&last.id).unwrap();
         assert_eq!(environment.kernel.as_deref(), Some(format!("Linux {release}").as_str()));
     }
-    let lost = of("6.6");
+    let lost = trials_of("6.6");
     assert_eq!(lost.iter().map(|trial| trial.attempt).collect::<Vec<_>>(), [1, 2]);
     for trial in lost {
         assert_eq!(trial.validity.status, Status::Invalid);

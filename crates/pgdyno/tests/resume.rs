@@ -94,9 +94,9 @@ fn an_edited_campaign_is_explained_and_goes_on_if_asked_to() {
     fs::write(bench.path().join("campaign.toml"), SHORT.replace("[1, 2]", "[2, 4]")).unwrap();
     let refused = bench.pgdyno(&["resume", "campaign.toml"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = text(&refused);
+    let printed = text(&refused);
     for expected in ["has been edited since", "new: 1 cells", "gone", "unchanged: 1 cells", "--edited"] {
-        assert!(said.contains(expected), "{expected}: {said}");
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
     let edited = bench.pgdyno(&["resume", "campaign.toml", "--edited"]);
     assert_eq!(edited.status.code(), Some(0), "{}", text(&edited));

@@ -32,20 +32,20 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
     for trial in trials {
         assert_ne!(trial.validity.status, Status::Invalid, "{}: {:?}", trial.cell, trial.validity);
         let record = bench.store().load(&trial.id).unwrap();
-        let told = format!("{}: {:?} {:?}", trial.cell, trial.raw_read, record.events);
-        assert_eq!(trial.accounting.surplus(), Some(0), "{told}");
+        let context = format!("{}: {:?} {:?}", trial.cell, trial.raw_read, record.events);
+        assert_eq!(trial.accounting.surplus(), Some(0), "{context}");
         let note = record.events.iter().find(|event| event.message.contains("not read past the server"));
         match &trial.raw_read {
             Some(read) => {
-                assert_eq!(trial.cell.cache, model::factor::cache::CacheState::Cold, "{told}");
-                assert_eq!((read.relation.as_str(), read.bytes), ("scanned", bytes[0]), "{told}");
-                assert!(read.elapsed_us > 0, "{told}");
+                assert_eq!(trial.cell.cache, model::factor::cache::CacheState::Cold, "{context}");
+                assert_eq!((read.relation.as_str(), read.bytes), ("scanned", bytes[0]), "{context}");
+                assert!(read.elapsed_us > 0, "{context}");
             }
             // Where the cache is on tmpfs, and the like.
             None if trial.cell.cache == model::factor::cache::CacheState::Cold => {
-                assert!(note.is_some(), "{told}")
+                assert!(note.is_some(), "{context}")
             }
-            None => assert!(note.is_none(), "{told}"),
+            None => assert!(note.is_none(), "{context}"),
         }
     }
 }
@@ -92,24 +92,26 @@ fn scans_begin_one_after_the_other_and_the_window_ends_with_the_last() {
     assert_eq!(trials.len(), 4);
     for trial in &trials {
         let record = bench.store().load(&trial.id).unwrap();
-        let told = format!("{}: {:?} {:?}", trial.cell, record.spans, trial.validity);
-        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
-        assert_eq!(record.spans.len(), 2 * trial.cell.clients.into_known().unwrap() as usize, "{told}");
-        assert!(record.spans.is_sorted_by_key(|span| span.start_us), "{told}");
-        assert!(record.spans.iter().all(|span| span.script == "scan.sql" && !span.failed), "{told}");
+        let context = format!("{}: {:?} {:?}", trial.cell, record.spans, trial.validity);
+        assert_ne!(trial.validity.status, Status::Invalid, "{context}");
+        assert_eq!(record.spans.len(), 2 * trial.cell.clients.into_known().unwrap() as usize, "{context}");
+        assert!(record.spans.is_sorted_by_key(|span| span.start_us), "{context}");
+        assert!(record.spans.iter().all(|span| span.script == "scan.sql" && !span.failed), "{context}");
         for client in 0..trial.cell.clients.into_known().unwrap() {
-            let of: Vec<_> = record.spans.iter().filter(|span| span.client == client).collect();
-            let [first, second] = of.as_slice() else { panic!("client {client} has two scans: {told}") };
+            let spans: Vec<_> = record.spans.iter().filter(|span| span.client == client).collect();
+            let [first, second] = spans.as_slice() else {
+                panic!("client {client} has two scans: {context}")
+            };
             // Not before its time, whenever the machine lets it run.
-            assert!(first.start_us >= u64::from(client) * 200_000, "{told}");
-            assert!(first.start_us < first.end_us && first.end_us <= second.start_us, "{told}");
-            assert!(second.start_us < second.end_us, "{told}");
+            assert!(first.start_us >= u64::from(client) * 200_000, "{context}");
+            assert!(first.start_us < first.end_us && first.end_us <= second.start_us, "{context}");
+            assert!(second.start_us < second.end_us, "{context}");
         }
         let last = record.spans.iter().map(|span| span.end_us).max().unwrap();
         let window = trial.summary.as_ref().unwrap().window_us.unwrap();
         // Within what it takes to notice.
-        assert!(window >= last && window < last + 1_000_000, "{window}: {told}");
-        assert_eq!(trial.accounting.surplus(), Some(0), "{told}");
+        assert!(window >= last && window < last + 1_000_000, "{window}: {context}");
+        assert_eq!(trial.accounting.surplus(), Some(0), "{context}");
     }
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));

@@ -232,7 +232,7 @@ fn elsewhere_than_on_loopback_the_url_has_the_token_that_is_needed() {
 }
 
 #[test]
-fn what_can_not_be_served_is_said() {
+fn what_can_not_be_served_is_reported() {
     let bench = bench();
     let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
     let taken = bench.pgdyno(&["serve", "--listen", &served.address]);

@@ -23,10 +23,14 @@ fn each_of_them_runs_and_its_commits_are_the_servers() {
     let trials = bench.trials();
     assert_eq!(trials.len(), 2 * names.len());
     for trial in &trials {
-        let told = format!("{}: {:?} {:?}", trial.cell, trial.accounting, trial.validity);
-        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
-        assert!(trial.accounting.driver_transactions.unwrap() > 0, "{told}");
-        assert_eq!((trial.accounting.surplus(), trial.accounting.untold_commits), (Some(0), false), "{told}");
-        assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{told}");
+        let context = format!("{}: {:?} {:?}", trial.cell, trial.accounting, trial.validity);
+        assert_ne!(trial.validity.status, Status::Invalid, "{context}");
+        assert!(trial.accounting.driver_transactions.unwrap() > 0, "{context}");
+        assert_eq!(
+            (trial.accounting.surplus(), trial.accounting.untold_commits),
+            (Some(0), false),
+            "{context}"
+        );
+        assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{context}");
     }
 }

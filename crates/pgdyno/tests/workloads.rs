@@ -70,18 +70,18 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
     assert_eq!(trials.len(), 2 * (2 * 7 - 2));
     for trial in &trials {
         let cell = &trial.cell;
-        let (told, surplus) =
+        let (context, surplus) =
             (format!("{cell}: {:?}", trial.accounting), trial.accounting.surplus().unwrap());
-        assert_ne!(trial.validity.status, Status::Invalid, "{told} {:?}", trial.validity);
-        assert!(trial.accounting.driver_transactions.unwrap() > 0, "{told}");
+        assert_ne!(trial.validity.status, Status::Invalid, "{context} {:?}", trial.validity);
+        assert!(trial.accounting.driver_transactions.unwrap() > 0, "{context}");
         let finding = trial.validity.findings.iter().find(|finding| finding.gate == "transaction-count");
         match cell.workload.known().unwrap().name() {
             // What can't be counted is told, and is no alarm.
             "procedure" | "workers" => {
-                assert!(trial.accounting.untold_commits && surplus > 0, "{told}");
-                assert_eq!(finding.unwrap().status, Status::Valid, "{told} {finding:?}");
+                assert!(trial.accounting.untold_commits && surplus > 0, "{context}");
+                assert_eq!(finding.unwrap().status, Status::Valid, "{context} {finding:?}");
             }
-            _ => assert_eq!((surplus, finding), (0, None), "{told}"),
+            _ => assert_eq!((surplus, finding), (0, None), "{context}"),
         }
     }
     let count = |name: &str| {
@@ -129,8 +129,8 @@ fn the_bundle_has_all_it_takes_to_run_it_again() {
     assert_eq!(custom.scripts[0].weight, 3);
     assert_eq!(custom.parameters["jobs"], "50");
     assert!(custom.setup[1].text.contains(":jobs * :scale"));
-    let told = |event: &model::record::Event| event.message.contains("check.sql:1: looked at the list");
-    assert!(record.events.iter().any(told), "{:?}", record.events);
+    let is_message = |event: &model::record::Event| event.message.contains("check.sql:1: looked at the list");
+    assert!(record.events.iter().any(is_message), "{:?}", record.events);
     let mut scripts: Vec<_> = record.intervals.iter().flat_map(|i| &i.scripts).map(|s| &s.script).collect();
     scripts.sort();
     scripts.dedup();
@@ -165,7 +165,7 @@ fn other_scripts_of_one_name_are_another_workload() {
 }
 
 #[test]
-fn mistakes_in_scripts_are_told_before_anything_is_started() {
+fn mistakes_in_scripts_are_reported_before_anything_is_started() {
     let campaign = "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w.sql']\nclients = [1]\n";
     let wrong = bench(campaign, &[("w.sql", "select 1;\n\\set x random(1\n")]);
     let planned = wrong.pgdyno(&["plan", "campaign.toml"]);
@@ -185,7 +185,7 @@ fn mistakes_in_scripts_are_told_before_anything_is_started() {
 }
 
 #[test]
-fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_told_before_anything_is_started() {
+fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_reported_before_anything_is_started() {
     let campaign = |key: &str, exclude: &str| {
         format!(
             "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w', 'select-only']\nclients = [1]\n\
@@ -196,8 +196,8 @@ fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_told_before_an
     for key in ["setup", "teardown"] {
         let wrong = bench(&campaign(key, ""), &files).pgdyno(&["plan", "campaign.toml"]);
         assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
-        let told = "error: the workload \"w\" at scale 2: s.sql:2: division by zero";
-        assert!(text(&wrong).contains(told), "{}", text(&wrong));
+        let error = "error: the workload \"w\" at scale 2: s.sql:2: division by zero";
+        assert!(text(&wrong).contains(error), "{}", text(&wrong));
         let without = campaign(key, "exclude = [{ workload = 'w', scale = 2 }]");
         let planned = bench(&without, &files).pgdyno(&["plan", "campaign.toml"]);
         assert_eq!(planned.status.code(), Some(0), "{}", text(&planned));
@@ -232,16 +232,16 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
     let trials = bench.trials();
     assert_eq!(trials.len(), 4);
     for trial in &trials {
-        let told = format!("{}: {:?} {:?}", trial.cell, trial.validity, trial.accounting);
-        assert_ne!(trial.validity.status, Status::Invalid, "{told}");
-        assert_eq!(trial.accounting.surplus(), Some(0), "{told}");
+        let context = format!("{}: {:?} {:?}", trial.cell, trial.validity, trial.accounting);
+        assert_ne!(trial.validity.status, Status::Invalid, "{context}");
+        assert_eq!(trial.accounting.surplus(), Some(0), "{context}");
         let summary = trial.summary.as_ref().unwrap();
         let record = bench.store().load(&trial.id).unwrap();
         if trial.cell.workload.known().unwrap().name() == "alone" {
             assert!(summary.background.is_empty());
             continue;
         }
-        let [busy, once, long] = summary.background.as_slice() else { panic!("{told}") };
+        let [busy, once, long] = summary.background.as_slice() else { panic!("{context}") };
         // It is cut short at the load's end, and nothing of it counts.
         assert_eq!((long.transactions, long.failed, &long.latency), (0, 0, &None));
         assert_eq!((busy.workload.as_str(), once.workload.as_str()), ("busy", "once.sql"));
@@ -265,7 +265,7 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
             "{explained}"
         );
         let shown = text(&bench.pgdyno(&["store", "show", &trial.id]));
-        assert!(shown.contains("beside: busy"), "{shown}");
+        assert!(shown.contains("background: busy"), "{shown}");
     }
     let reported = text(&bench.pgdyno(&["report"]));
     let of_busy: Vec<&str> = reported.lines().filter(|line| line.starts_with("busy ")).collect();
@@ -277,7 +277,7 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
         "--metric",
         "beside.latency.mean{busy}",
     ]));
-    assert!(compared.contains("mean latency, µs of busy, beside it"), "{compared}");
+    assert!(compared.contains("mean latency, µs of busy, a background workload"), "{compared}");
 }
 
 #[test]
@@ -289,9 +289,9 @@ fn a_load_ends_after_its_iterations_or_tells_that_there_was_no_time_for_them() {
     let bench = bench(campaign, &[("nap.sql", "select pg_sleep(:ms / 1000.0);\n")]);
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     let trials = bench.trials();
-    let of =
+    let trial_of =
         |name: &str| trials.iter().find(|trial| trial.cell.workload.known().unwrap().name() == name).unwrap();
-    let (done, late) = (of("done"), of("late"));
+    let (done, late) = (trial_of("done"), trial_of("late"));
     assert_ne!(done.validity.status, Status::Invalid, "{:?} {}", done.validity, text(&output));
     let summary = done.summary.as_ref().unwrap();
     assert_eq!((summary.transactions, summary.failed), (Some(12), Some(0)));

@@ -6,7 +6,7 @@ use plaintext::table::{GAP, Table};
 /// One row for each background workload of each trial of a panel; none without any.
 pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
     let mut table = Table::new([
-        "beside it",
+        "background",
         "",
         "#clients",
         "#repeat",
@@ -18,7 +18,7 @@ pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
         "#p99 ms",
     ]);
     for (row, at, trial) in panel.trials() {
-        for of in &trial.beside {
+        for of in &trial.background {
             let ms = |figure: fn(&Latency) -> Option<f64>| {
                 let us = of.latency.as_ref().and_then(figure);
                 us.map_or(GAP.to_owned(), |us| format!("{:.3}", us / 1e3))

@@ -21,7 +21,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// The columns that are left next to so many; none where a chart would say nothing in them.
-    pub(crate) fn beside(self, used: usize) -> Option<usize> {
+    pub(crate) fn width_left(self, used: usize) -> Option<usize> {
         const LEAST: usize = 8;
         const MOST: usize = 60;
         let left = self.width.saturating_sub(used);

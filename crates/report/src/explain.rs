@@ -54,7 +54,7 @@ fn heading(explained: &CellExplanation) -> String {
         explained.cell,
         explained.tps,
         explained.budget.latency_us / 1e3,
-        explained.budget.looks
+        explained.budget.samples
     )
 }
 
@@ -86,7 +86,7 @@ fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
     }
     row(Component::Unexplained.name().to_owned(), budget.us(Component::Unexplained));
     row("mean latency".to_owned(), budget.latency_us);
-    let room = terminal.and_then(|terminal| terminal.beside(table.width()));
+    let room = terminal.and_then(|terminal| terminal.width_left(table.width()));
     for (row, share) in table.rows.iter_mut().zip(shares) {
         row[3] = match room {
             Some(width) => chart::bar(share, width),
@@ -122,7 +122,7 @@ pub fn difference_text(
     if format != Format::Table {
         return table.render(format);
     }
-    if let Some(width) = terminal.and_then(|terminal| terminal.beside(table.width() + table::BETWEEN)) {
+    if let Some(width) = terminal.and_then(|terminal| terminal.width_left(table.width() + table::BETWEEN)) {
         let more: Vec<f64> =
             difference.changes.iter().map(|change| change.after_us - change.before_us).collect();
         let largest = more.iter().copied().map(f64::abs).fold(0.0, f64::max);

@@ -48,9 +48,9 @@ fn page(view: &View, format: Format) -> String {
             out.push_str(&sweeps.render(format));
             out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
         }
-        if let Some(beside) = background::table(panel, &view.columns) {
+        if let Some(table) = background::table(panel, &view.columns) {
             out.push('\n');
-            out.push_str(&beside.render(format));
+            out.push_str(&table.render(format));
         }
         if let Some(one_by_one) = spans::table(panel, &view.columns) {
             out.push('\n');

@@ -42,8 +42,8 @@ fn refused(bundles: &Bundles, selectors: &[&str]) -> String {
 }
 
 fn verdicts(compared: &Compared) -> Vec<&'static str> {
-    let of = &compared.metrics[0];
-    of.rows.iter().map(|row| row.judged.outcome.name(of.metric.better())).collect()
+    let table = &compared.metrics[0];
+    table.rows.iter().map(|row| row.judged.outcome.name(table.metric.better())).collect()
 }
 
 /// Two servers by two numbers of clients: 18 is slower with 8.
@@ -121,10 +121,10 @@ fn cells_are_matched_by_what_the_selectors_do_not_name() {
     let compared = compared(&bundles, &["server=17", "server=18"]);
     assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION"]);
     let clients = |cells: &[analysis::levels::Levels]| {
-        let of = |levels: &analysis::levels::Levels| {
+        let clients = |levels: &analysis::levels::Levels| {
             levels.iter().find(|(factor, _)| factor.name() == "clients").unwrap().1.clone()
         };
-        cells.iter().map(of).collect::<Vec<_>>()
+        cells.iter().map(clients).collect::<Vec<_>>()
     };
     let pair = &compared.pairs[0];
     assert_eq!(clients(&pair.cells), ["1", "8"]);
@@ -244,7 +244,7 @@ fn a_gate_takes_a_change_and_a_size() {
 }
 
 #[test]
-fn nothing_shared_is_told_with_the_levels_of_both_sides() {
+fn nothing_shared_is_reported_with_the_levels_of_both_sides() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("17", 1), &STEADY);
     bundles.runs(&cell("18", 2), &STEADY);
@@ -256,7 +256,7 @@ fn nothing_shared_is_told_with_the_levels_of_both_sides() {
 }
 
 #[test]
-fn what_selects_nothing_is_told_what_there_is() {
+fn an_empty_selection_lists_what_exists() {
     let bundles = sweep();
     let error = refused(&bundles, &["server=17", "server=19"]);
     assert!(
@@ -306,15 +306,15 @@ fn settings_of_one_name_and_another_content_are_not_one_cell() {
 }
 
 #[test]
-fn what_else_differs_is_said() {
+fn what_else_differs_is_reported() {
     let mut bundles = Bundles::new();
     for tps in STEADY {
-        let of = |server: &str, checksums: &str| {
+        let trial = |server: &str, checksums: &str| {
             let record = with_setting(record(cell(server, 1), tps), "data_checksums", checksums);
             with_setting(record, "server_version", server)
         };
-        bundles.write(of("17", "off"));
-        let mut newer = of("18", "on");
+        bundles.write(trial("17", "off"));
+        let mut newer = trial("18", "on");
         newer.environment.kernel = Some("Linux 6.12".to_owned());
         bundles.write(newer);
     }
@@ -385,7 +385,7 @@ fn collected_metrics_are_rates_means_and_sums() {
     for tps in STEADY {
         for (server, factor) in [("17", 1.0), ("18", 1.5)] {
             let grown = |amount: f64| [Some(5.0), Some(5.0 + amount * tps * 10.0 * factor)];
-            let mut of = record(cell(server, 1), tps);
+            let mut trial = record(cell(server, 1), tps);
             for (metric, subject, each) in [
                 ("role.run_us", Some("load"), 40.0),
                 ("role.run_us", Some("checkpointer"), 10.0),
@@ -396,10 +396,10 @@ fn collected_metrics_are_rates_means_and_sums() {
                 ("cpu.user_us", Some("all"), 8.0),
                 ("cpu.user_us", Some("cpu0"), 8.0),
             ] {
-                of = with_metric(of, metric, subject, Kind::Counter, grown(each));
+                trial = with_metric(trial, metric, subject, Kind::Counter, grown(each));
             }
             let ends = [Some(10.0 * factor), Some(30.0 * factor)];
-            bundles.write(with_metric(of, "memory.dirty_bytes", None, Kind::Gauge, ends));
+            bundles.write(with_metric(trial, "memory.dirty_bytes", None, Kind::Gauge, ends));
         }
     }
     let metrics = [
@@ -435,9 +435,9 @@ fn a_first_run_unlike_the_others_is_named() {
     bundles.runs(&cell("17", 1), &STEADY);
     bundles.runs(&cell("18", 1), &[880.0, 1000.0, 1001.0, 999.0, 1000.5]);
     let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &[])).unwrap();
-    let said = text(&compared, Format::Table, None).replace("\n    ", " ");
-    assert!(said.contains("the first run is unlike the others, as of a cold start: B at"), "{said}");
-    assert!(said.contains("(-12.0%)"), "{said}");
+    let printed = text(&compared, Format::Table, None).replace("\n    ", " ");
+    assert!(printed.contains("the first run is unlike the others, as of a cold start: B at"), "{printed}");
+    assert!(printed.contains("(-12.0%)"), "{printed}");
     assert_eq!(compared.metrics[0].rows[0].b.values.len(), 5);
 }
 
@@ -457,9 +457,9 @@ fn verdicts_of_the_report_are_those_of_compare() {
     let ours: Vec<_> =
         rows.iter().map(|row| (row.judged.outcome.name(Better::Higher), row.judged.p_holm)).collect();
     assert_eq!(of_report, ours);
-    let said = text(&compared, Format::Table, None);
+    let printed = text(&compared, Format::Table, None);
     let sentence = &view.comparisons[0].sentence;
-    assert!(said.replace("\n  ", " ").contains(sentence), "{sentence}\n{said}");
+    assert!(printed.replace("\n  ", " ").contains(sentence), "{sentence}\n{printed}");
 }
 
 /// Missing is not zero: trials without a figure are not counted, and said.

@@ -28,14 +28,14 @@ fn kernels() -> Bundles {
     for (kernel, factor) in [("6.1", 1.0), ("6.12", 0.95)] {
         for &acceleration in Acceleration::VARIANTS {
             for tps in STEADY {
-                bundles.write(of(kernel, acceleration, tps * factor));
+                bundles.write(trial(kernel, acceleration, tps * factor));
             }
         }
     }
     bundles
 }
 
-fn of(kernel: &str, acceleration: Acceleration, tps: f64) -> TrialRecord {
+fn trial(kernel: &str, acceleration: Acceleration, tps: f64) -> TrialRecord {
     emulated(on(kernel, acceleration, 4), tps)
 }
 
@@ -115,7 +115,7 @@ fn two_percent_of_the_path_length_are_a_change_and_of_throughput_they_are_not() 
     for acceleration in [Acceleration::Kvm, Acceleration::Icount] {
         for (kernel, factor) in [("6.1", 1.0), ("6.12", 0.98)] {
             for tps in &STEADY[..3] {
-                bundles.write(of(kernel, acceleration, tps * factor));
+                bundles.write(trial(kernel, acceleration, tps * factor));
             }
         }
     }
@@ -171,10 +171,10 @@ fn cells_of_two_accelerations_are_never_compared_however_they_are_selected() {
     let bundles = kernels();
     let trials = bundles.store.trials().unwrap();
     let ids = |acceleration: Acceleration| {
-        let of = trials.iter().filter(|trial| {
+        let selected = trials.iter().filter(|trial| {
             trial.cell.acceleration == acceleration && trial.cell.kernel == Some("6.12".to_owned())
         });
-        of.map(|trial| trial.id.clone()).collect::<Vec<_>>().join(",")
+        selected.map(|trial| trial.id.clone()).collect::<Vec<_>>().join(",")
     };
     for [a, b] in [
         ["kernel=6.1,acceleration=icount", "kernel=6.1,acceleration=kvm"],
@@ -207,7 +207,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
             let level = if minor < 7 { 1.0 } else { 0.8 };
             STEADY[..3]
                 .iter()
-                .for_each(|tps| drop(bundles.write(of(&format!("6.{minor}"), acceleration, tps * level))));
+                .for_each(|tps| drop(bundles.write(trial(&format!("6.{minor}"), acceleration, tps * level))));
         }
     }
     let asked = |control: Option<&str>| analysis::history::Request {

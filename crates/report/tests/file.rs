@@ -111,7 +111,7 @@ fn stored(bundles: &mut Bundles, server: &str, run: &str, minute: u32) {
     bundles.write(record);
 }
 
-fn told(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
+fn offered_histories(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
     let histories = histories_of_run(&bundles.store, run, NO_GIT).unwrap();
     histories.iter().map(|history| (history.over.name().into(), history.steps.len())).collect()
 }
@@ -123,15 +123,15 @@ fn histories_are_of_four_runs_and_of_four_versions_within_the_run() {
     for (minute, server) in ["14", "15", "16"].into_iter().enumerate() {
         stored(&mut bundles, server, &run(1), minute as u32);
     }
-    assert_eq!(told(&bundles, &run(1)), [], "three versions in one run");
+    assert_eq!(offered_histories(&bundles, &run(1)), [], "three versions in one run");
     stored(&mut bundles, "17", &run(1), 3);
-    assert_eq!(told(&bundles, &run(1)), [(Value::from("version"), 4)]);
+    assert_eq!(offered_histories(&bundles, &run(1)), [(Value::from("version"), 4)]);
     for later in 2..=4 {
         stored(&mut bundles, "17", &run(later), 10 * later as u32);
     }
-    assert_eq!(told(&bundles, &run(1)), [(Value::from("date"), 4), (Value::from("version"), 4)]);
-    assert_eq!(told(&bundles, &run(4)), [(Value::from("date"), 4)], "it has but one version");
+    assert_eq!(offered_histories(&bundles, &run(1)), [(Value::from("date"), 4), (Value::from("version"), 4)]);
+    assert_eq!(offered_histories(&bundles, &run(4)), [(Value::from("date"), 4)], "it has but one version");
     let trials: Vec<Trial> = bundles.store.trials().unwrap();
     assert_eq!(trials.len(), 7);
-    assert_eq!(told(&bundles, "01KAK3W8XQ5T2M9HC4ZP7VNONE"), []);
+    assert_eq!(offered_histories(&bundles, "01KAK3W8XQ5T2M9HC4ZP7VNONE"), []);
 }

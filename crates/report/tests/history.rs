@@ -33,7 +33,7 @@ fn request(over: Over) -> Request<'static> {
     }
 }
 
-fn of(bundles: &Bundles, over: Over) -> History {
+fn history_over(bundles: &Bundles, over: Over) -> History {
     history(&bundles.store, &request(over)).unwrap()
 }
 
@@ -47,11 +47,11 @@ fn shifts(history: &History) -> Vec<(&str, &str, Vec<String>)> {
         levels.iter().find(|(factor, _)| factor.name() == name).unwrap().1.clone()
     };
     let cells = |shift: &Shift| {
-        let of = |at: usize| {
+        let cell = |at: usize| {
             let levels = &history.series[at].cell;
             format!("{}/{}", level(levels, "scale"), level(levels, "clients"))
         };
-        shift.event.changes.iter().map(|(at, _)| of(*at)).collect::<Vec<_>>()
+        shift.event.changes.iter().map(|(at, _)| cell(*at)).collect::<Vec<_>>()
     };
     let label = |at: usize| history.steps[at].label.as_str();
     history
@@ -148,7 +148,7 @@ fn changes(history: &History) -> Vec<(&str, &str)> {
 #[test]
 fn a_control_takes_out_what_the_machine_does() {
     let bundles = nights();
-    let raw = of(&bundles, Over::Date);
+    let raw = history_over(&bundles, Over::Date);
     assert_eq!(changes(&raw), [("2026-11-30", "2026-12-01"), ("2026-12-10", "2026-12-11")]);
     assert_eq!(raw.shifts[0].event.changes.len(), 2);
     let control = Some("server=old".parse().unwrap());
@@ -227,11 +227,11 @@ fn what_is_accepted_stays_so_when_steps_come_between() {
     for minor in (0..40).step_by(2) {
         write(&mut bundles, minor, if minor < 20 { 1000.0 } else { 900.0 });
     }
-    let mut found = of(&bundles, Over::Version);
+    let mut found = history_over(&bundles, Over::Version);
     assert_eq!(changes(&found), [("18.18", "18.20")]);
     accept(&mut found, &bundles, "18.20").unwrap();
     write(&mut bundles, 19, 900.0);
-    let found = of(&bundles, Over::Version);
+    let found = history_over(&bundles, Over::Version);
     assert_eq!(changes(&found), [("18.18", "18.19")]);
     assert_eq!(found.series[0].accepted, [Some(0)]);
 }
@@ -273,7 +273,7 @@ fn the_kernel_is_the_machines_where_the_factor_does_not_say_it() {
         bundles.write(trial);
     }
     bundles.write(record(cell("18", 8), 1000.0));
-    let found = of(&bundles, Over::Kernel);
+    let found = history_over(&bundles, Over::Kernel);
     assert_eq!(changes(&found), [("Linux 6.5.0-7-amd64", "Linux 6.6.0-7-amd64")]);
     assert_eq!(found.trials.without_step, 1);
 }
@@ -297,7 +297,7 @@ fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_o
     write(Some("./bzImage"), Some("6.5.0"));
     // It never came up: nothing but its label is known.
     write(Some("6.6"), None);
-    let found = of(&bundles, Over::Kernel);
+    let found = history_over(&bundles, Over::Kernel);
     let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
     let expected =
         ["Linux 6.1.140-cloud", "Linux 6.1.147-cloud", "6.2", "Linux 6.5.0", "6.6", "6.12", "Linux 6.18.44"];
@@ -316,7 +316,7 @@ fn versions_are_in_their_order_and_of_one_server() {
         trial.trial.server_version = Some(version.to_owned());
         bundles.write(trial);
     }
-    let found = of(&bundles, Over::Version);
+    let found = history_over(&bundles, Over::Version);
     let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
     assert_eq!((labels, found.order, found.series.len()), (versions.into(), Order::Version, 1));
     assert_eq!((found.series[0].tested, changes(&found)), (Tested::Yes, vec![]));
@@ -324,7 +324,7 @@ fn versions_are_in_their_order_and_of_one_server() {
 
     // It never answered: it is counted with its run's others.
     bundles.write(judged(record(cell("12", 8), 1.0), Status::Invalid, "server-exited"));
-    let found = of(&bundles, Over::Version);
+    let found = history_over(&bundles, Over::Version);
     assert_eq!((found.steps.len(), found.series[0].points[3].invalid), (11, 1));
 
     let mut patched = record(cell("patched", 8), 500.0);
@@ -360,7 +360,7 @@ fn commits_are_in_the_order_of_git_else_of_their_measurement() {
     };
     let found = history(&bundles.store, &Request { git: &in_git, ..request(Over::Commit) }).unwrap();
     assert_eq!((found.order, changes(&found)), (Order::Git, vec![("a5", "a6")]));
-    let unknown = of(&bundles, Over::Commit);
+    let unknown = history_over(&bundles, Over::Commit);
     assert_eq!((unknown.order, unknown.steps[0].label.as_str()), (Order::FirstSeen, "a11"));
     assert!(
         refused(&nights(), &request(Over::Commit))
@@ -402,7 +402,7 @@ fn what_can_not_be_searched_says_why() {
 }
 
 #[test]
-fn what_can_not_be_meant_is_said() {
+fn what_can_not_be_meant_is_reported() {
     let bundles = nights();
     let control = |text: &str| {
         let control = Some(text.parse().unwrap());
@@ -451,7 +451,7 @@ fn of_imported_trials_a_step_of_time_is_a_day() {
             bundles.write(trial);
         }
     }
-    let found = of(&bundles, Over::Date);
+    let found = history_over(&bundles, Over::Date);
     assert_eq!((found.steps.len(), found.steps[3].key.as_str()), (30, "2026-11-24"));
     assert_eq!(changes(&found), [("2026-11-30", "2026-12-01")]);
     let control = Some("server=old".parse().unwrap());
@@ -474,7 +474,7 @@ fn a_campaign_means_all_its_runs() {
 #[test]
 fn data_are_whole_in_json_and_csv() {
     let bundles = nights();
-    let found = of(&bundles, Over::Date);
+    let found = history_over(&bundles, Over::Date);
     let json = serde_json::to_value(Document::new(&found)).unwrap();
     assert_eq!((&json["schema"], json["steps"].as_array().unwrap().len()), (&1.into(), 30));
     assert_eq!(json["shifts"][1]["cells"], serde_json::json!([0]));
@@ -495,7 +495,7 @@ fn data_are_whole_in_json_and_csv() {
 #[test]
 fn markdown_says_what_shifted_first() {
     let bundles = nights();
-    let page = text(&of(&bundles, Over::Date), Format::Markdown, false);
+    let page = text(&history_over(&bundles, Over::Date), Format::Markdown, false);
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in\n{page}"));
     let shift = place("- **between 2026-11-30 and 2026-12-01: REGRESSION -7.9% in 2 of 2 cells");
     assert!(place("2 shifts in 2 cells") < shift && shift < place("<summary>2 cells</summary>"));

@@ -60,7 +60,7 @@ fn an_invalid_trial_is_no_noise() {
 }
 
 #[test]
-fn runs_are_told_for_the_median_and_the_worst_cell_and_unstable_ones_are_named() {
+fn runs_are_reported_for_the_median_and_the_worst_cell_and_unstable_ones_are_named() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("18", 1), &QUIET);
     bundles.runs(&cell("18", 4), &QUIET);
@@ -84,7 +84,7 @@ fn runs_are_told_for_the_median_and_the_worst_cell_and_unstable_ones_are_named()
 }
 
 #[test]
-fn where_every_cell_is_unstable_no_runs_are_told() {
+fn where_every_cell_is_unstable_no_runs_are_reported() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("18", 16), &MODES);
     let answer = question().of_cells("these".to_owned(), &known(&bundles));
@@ -145,7 +145,7 @@ fn a_cell_without_its_like_is_taken_for_the_median_and_one_that_was_unstable_is_
 }
 
 #[test]
-fn without_noise_or_a_comparison_nothing_is_said() {
+fn without_noise_or_a_comparison_nothing_is_reported() {
     let mut bundles = Bundles::new();
     assert_eq!(foreseen(&bundles, "repeats = 3"), None);
     bundles.runs(&cell("16", 8), &NOISY);

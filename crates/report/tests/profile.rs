@@ -156,13 +156,13 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
     record.off_cpu = vec![Stacks::from_folded("load", text_of).unwrap()];
     bundles.write(record);
     bundles.write(profiled("17", LOAD));
-    let of = |what: &str| {
+    let profile_of = |what: &str| {
         let what = what.parse::<Selector>().unwrap();
         profile(&bundles.store, &RunSelection::Latest, &what, Kind::OffCpu)
     };
-    let profile = of("server=18").unwrap();
+    let profile = profile_of("server=18").unwrap();
     // Of 5000 in ten seconds, the last two.
-    assert_eq!((profile.transactions, profile.tps_beside), (Some(1000.0), Some(500.0)));
+    assert_eq!((profile.transactions, profile.tps_outside), (Some(1000.0), Some(500.0)));
     let table = text(&profile, &Groups::default(), Format::Table);
     for part in [
         "what waited: 700 switches in 2.0 s, 500 with a stack, none lost; perf itself took 5.00% of a processor",
@@ -190,7 +190,7 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
         (&json["profiles"][0]["kind"], &json["profiles"][0]["taken"][0]["off_cpu"]["switches"]),
         (&"off-cpu".into(), &700.into())
     );
-    let error = of("server=17").unwrap_err().to_string();
+    let error = profile_of("server=17").unwrap_err().to_string();
     assert!(error.contains("no off-CPU stacks: [profile] had no off_cpu"), "{error}");
 }
 

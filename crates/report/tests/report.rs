@@ -101,7 +101,7 @@ fn the_memory_of_a_panel_is_the_machine_s_or_the_limit_and_none_where_trials_dif
 }
 
 #[test]
-fn facts_are_told_by_column_and_columns_by_their_factors() {
+fn facts_are_reported_by_column_and_columns_by_their_factors() {
     let (mut trials, mut surroundings) = fixture::trials();
     for trial in &mut trials {
         let kernel = if trial.cell.server == "18" { "6.12" } else { "6.1" };
@@ -196,7 +196,7 @@ fn the_kernels_of_2016_are_columns_in_natural_order() {
 }
 
 #[test]
-fn options_of_kernels_are_told_by_column_where_they_differ() {
+fn options_of_kernels_are_reported_by_column_where_they_differ() {
     let (mut trials, mut surroundings) = fixture::trials();
     let [old, new] = ["CONFIG_A=y\nCONFIG_HZ=250\nCONFIG_SAME=y\n", "CONFIG_HZ=1000\nCONFIG_SAME=y\n"]
         .map(|text| Arc::new(KernelOptions::read(text)));
@@ -204,25 +204,25 @@ fn options_of_kernels_are_told_by_column_where_they_differ() {
         let known = surroundings.get_mut(&trial.id).unwrap();
         known.kernel_options = Some(Arc::clone(if trial.cell.server == "18" { &new } else { &old }));
     }
-    let told = |surroundings: &BTreeMap<String, TrialContext>| {
+    let shown = |surroundings: &BTreeMap<String, TrialContext>| {
         let options = overview(&trials, surroundings).environment.kernel_options;
-        let told = |option: &analysis::overview::view::KernelOption| {
+        let line = |option: &analysis::overview::view::KernelOption| {
             let values: Vec<&str> =
                 option.values.iter().map(|value| value.as_deref().unwrap_or("?")).collect();
             format!("{} {} {}", option.name, option.matters, values.join(" "))
         };
-        options.iter().map(told).collect::<Vec<_>>()
+        options.iter().map(line).collect::<Vec<_>>()
     };
-    assert_eq!(told(&surroundings), ["HZ true 250 1000", "A false y n"]);
+    assert_eq!(shown(&surroundings), ["HZ true 250 1000", "A false y n"]);
     let first = trials.iter().find(|trial| trial.cell.server == "18").unwrap();
     surroundings.get_mut(&first.id).unwrap().kernel_options = Some(Arc::clone(&old));
-    let mut both = told(&surroundings);
+    let mut both = shown(&surroundings);
     both.iter_mut().for_each(|option| *option = option.replace("1000, 250", "250, 1000"));
     assert_eq!(both[0], "HZ true 250 250, 1000", "one level of a factor, two kernels");
     for known in surroundings.values_mut() {
         known.kernel_options = Some(Arc::clone(&old));
     }
-    assert_eq!(told(&surroundings), [""; 0]);
+    assert_eq!(shown(&surroundings), [""; 0]);
 }
 
 #[test]
@@ -311,9 +311,9 @@ fn a_first_run_unlike_the_others_is_named_with_its_cell() {
     let apart = point(&view, "select-only", 8, 1).unwrap().first_run_apart.unwrap();
     assert!((apart + 0.1017).abs() < 0.001, "{apart}");
     assert_eq!(point(&view, "select-only", 8, 0).unwrap().first_run_apart, None);
-    let said = tables(&view, Format::Table);
+    let printed = tables(&view, Format::Table);
     let line = "the first run is unlike the others, as of a cold start: 8 clients, PostgreSQL 18.1 (-10.2%)";
-    assert!(said.contains(line), "{said}");
+    assert!(printed.contains(line), "{printed}");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn settings_name_the_columns_only_where_they_vary() {
 }
 
 #[test]
-fn servers_that_turn_out_to_be_the_same_are_told_apart() {
+fn servers_that_turn_out_to_be_the_same_are_distinguished() {
     let (mut trials, _) = fixture::trials();
     for trial in trials.iter_mut().filter(|trial| trial.cell.server == "13") {
         trial.cell.set(Factor::Server, "18.1").unwrap();
@@ -373,8 +373,9 @@ fn of_the_many_other_facts_those_are_shown_that_differ() {
     surroundings.values_mut().take(7).for_each(|s| s.environment.cpu.turbo = Some(false));
     surroundings.values_mut().take(7).for_each(|s| s.environment.os = Some("other".to_owned()));
     let facts = overview(&trials, &surroundings).environment.facts;
-    let of = |group| facts.iter().filter(|fact| fact.group == group).map(|fact| fact.name.as_str()).collect();
-    let (other, sysctl): (Vec<&str>, Vec<&str>) = (of("other"), of("sysctl"));
+    let names =
+        |group| facts.iter().filter(|fact| fact.group == group).map(|fact| fact.name.as_str()).collect();
+    let (other, sysctl): (Vec<&str>, Vec<&str>) = (names("other"), names("sysctl"));
     assert_eq!(other, ["cpu.turbo"], "the operating system has its place");
     assert!(sysctl.contains(&"vm.swappiness") && !sysctl.contains(&"fs.file-max"), "{sysctl:?}");
 }

@@ -192,7 +192,7 @@ fn interval(start_us: u64) -> Line {
 }
 
 fn writer(store: &Store, run: &str) -> LiveWriter {
-    let mut writer = store.tell(run, head("upgrade")).unwrap();
+    let mut writer = store.begin_live(run, head("upgrade")).unwrap();
     writer.trial(head("upgrade"), begins()).unwrap();
     writer
 }
@@ -230,7 +230,8 @@ async fn every_answer_and_every_refusal_has_the_headers() {
 async fn runs_are_listed_with_their_trials_by_validity_and_whether_they_run() {
     let served = Served::new();
     let runs = served.get("/api/runs").await.json();
-    let of = |status| served.records.iter().filter(|record| record.trial.validity.status == status).count();
+    let count =
+        |status| served.records.iter().filter(|record| record.trial.validity.status == status).count();
     let trials = served.records.iter().map(|record| &record.trial);
     assert_eq!(
         runs,
@@ -241,9 +242,9 @@ async fn runs_are_listed_with_their_trials_by_validity_and_whether_they_run() {
             "imported": false,
             "started": trials.clone().filter_map(|trial| trial.started).min(),
             "ended": trials.filter_map(|trial| trial.ended).max(),
-            "valid": of(Status::Valid),
-            "suspect": of(Status::Suspect),
-            "invalid": of(Status::Invalid),
+            "valid": count(Status::Valid),
+            "suspect": count(Status::Suspect),
+            "invalid": count(Status::Invalid),
             "running": false,
         }])
     );
@@ -467,7 +468,7 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
     let served = Served::new();
     let run = store::new_id();
     let mut writer = writer(&served.store(), &run);
-    writer.say(&interval(0)).unwrap();
+    writer.append(&interval(0)).unwrap();
 
     let mut first = served.listen().await;
     assert_eq!(
@@ -475,7 +476,7 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
         json!({ "run": null, "event": { "kind": "hello", "running": [run] } })
     );
     assert_eq!(first.kinds(3).await, ["run", "trial_begins", "interval"]);
-    writer.say(&interval(1_000_000)).unwrap();
+    writer.append(&interval(1_000_000)).unwrap();
     assert_eq!(
         first.next().await.unwrap(),
         json!({ "run": run, "event": {
@@ -516,7 +517,7 @@ async fn who_does_not_keep_up_is_cut_off_and_holds_up_nobody() {
     let (mut slow, mut other) = (served.listen().await, served.listen().await);
     other.kinds(3).await;
     for number in 0..6000_u64 {
-        writer.say(&interval(number * 1_000_000)).unwrap();
+        writer.append(&interval(number * 1_000_000)).unwrap();
         // Heard now and then, so that none waits too long.
         if number % 1000 == 999 {
             while other.next().await.unwrap()["event"]["start_us"] != number * 1_000_000 {}

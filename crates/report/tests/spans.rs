@@ -129,8 +129,8 @@ fn a_report_has_multiples_of_the_lone_scan() {
     let surroundings = records
         .iter()
         .map(|record| {
-            let of = TrialContext { spans: spans(record), ..TrialContext::default() };
-            (record.trial.id.clone(), of)
+            let context = TrialContext { spans: spans(record), ..TrialContext::default() };
+            (record.trial.id.clone(), context)
         })
         .collect();
     let trials: Vec<_> = records.into_iter().map(|record| record.trial).collect();

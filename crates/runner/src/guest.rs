@@ -55,9 +55,9 @@ pub fn run_order(guest: &Guest, id: &str, cache: &Cache) -> Result<(), OrderErro
     let file = CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.seed, &known)?;
     let cell = trial.cell.to_cell().ok_or(OrderError::UnknownLevel)?;
     let order = Order { trial: &trial, cell, plan: file.plan, cache, program: Path::new(PROGRAM) };
-    let record = order.run(&|| guest.say(&Frame::Ready), |interval| {
+    let record = order.run(&|| guest.send_frame(&Frame::Ready), |interval| {
         // Without an interval, the host shows less progress.
-        guest.say(&Frame::Interval(serde_json::to_vec(interval).unwrap_or_default()));
+        guest.send_frame(&Frame::Interval(serde_json::to_vec(interval).unwrap_or_default()));
     })?;
     let result = Path::new("/").join(RESULT);
     Store::open(&result)?.write(&record)?;

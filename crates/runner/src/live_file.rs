@@ -134,14 +134,15 @@ impl<'a> LiveFile<'a> {
             }
         };
         if let Some(writer) = &mut state.writer {
-            let written = writer.say(&line);
+            let written = writer.append(&line);
             self.report(state, written);
         }
     }
 
     fn begin_run(&self) {
         let state = &mut *self.state();
-        let begun = self.store.tell(&self.run.id, self.head(state)).map(|writer| state.writer = Some(writer));
+        let begun =
+            self.store.begin_live(&self.run.id, self.head(state)).map(|writer| state.writer = Some(writer));
         self.report(state, begun);
     }
 
@@ -149,7 +150,7 @@ impl<'a> LiveFile<'a> {
         let head = self.head(state);
         let mut writer = match state.writer.take() {
             Some(writer) => writer,
-            None => self.store.tell(&self.run.id, head.clone())?,
+            None => self.store.begin_live(&self.run.id, head.clone())?,
         };
         writer.trial(head, trial)?;
         state.writer = Some(writer);
@@ -256,12 +257,12 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         let (plan, run, notices) = (plan(), run(), Notices(Mutex::default()));
         let live = LiveFile::begin(&store, &plan, &run, &[], &notices);
-        let news = store.hear(&run.id).unwrap().news().unwrap();
+        let news = store.open_live(&run.id).unwrap().news().unwrap();
         let Line::Run(head) = &news.lines[0] else { panic!("{news:?}") };
         assert_eq!((head.planned, head.campaign.as_str()), (6, "a"));
         assert_eq!(head.cells.iter().map(|cell| cell.planned).collect::<Vec<_>>(), [3, 3]);
         assert!(news.alive);
         live.end(&Err(RunError::Interrupted));
-        assert!(store.told().is_empty());
+        assert!(store.live_runs().is_empty());
     }
 }

@@ -412,9 +412,9 @@ mod tests {
         let trials = run(&plan, &host(), |next, n| {
             Ok(if next.trial.cell == 0 { 100.0 } else { [100.0, 150.0][n % 2] + n as f64 / 1000.0 })
         });
-        let of =
+        let runs_of =
             |server: &str| trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == server).count();
-        assert_eq!(of("18"), 15);
+        assert_eq!(runs_of("18"), 15);
         let more: Vec<&Trial> = trials.iter().filter(|trial| trial.reason.is_some()).collect();
         assert_eq!((more[0].position, more[0].repeat), (11, 6));
         assert!(

@@ -128,8 +128,8 @@ impl Cluster {
     /// Control groups for its server. Their directories are written down before they are made, for the next sweep.
     pub(crate) fn group(&self, limits: &Limits) -> Result<Group, Error> {
         let journal = self.directory.join(GROUPS);
-        let of = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        Group::make(limits, &self.data_directory(), &format!("pgdyno-{of}"), &mut |directory| {
+        let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        Group::make(limits, &self.data_directory(), &format!("pgdyno-{name}"), &mut |directory| {
             let mut file = OpenOptions::new().create(true).append(true).open(&journal)?;
             file.write_all(format!("{}\n", directory.display()).as_bytes())
         })

@@ -135,10 +135,10 @@ fn move_in(disk: &Path, data: &Path) -> io::Result<()> {
 
 /// Directories next to the programs that a server reads while it runs: of loadable libraries, and of what it shares.
 fn runtime_directories(installation: &Installation, template: &Template) -> Vec<PathBuf> {
-    let told = |name: &str| Some(PathBuf::from(template.facts()?.pg_config.get(name)?));
+    let directory = |name: &str| Some(PathBuf::from(template.facts()?.pg_config.get(name)?));
     [("PKGLIBDIR", "lib"), ("SHAREDIR", "share")]
         .into_iter()
-        .map(|(name, own)| told(name).unwrap_or_else(|| installation.directory.join(own)))
+        .map(|(name, own)| directory(name).unwrap_or_else(|| installation.directory.join(own)))
         .filter(|path| path.is_dir())
         .collect()
 }

@@ -195,8 +195,8 @@ pub fn remove(cache: &Cache, name: &str) -> Result<bool, Error> {
 /// The name of an instance that runs on an installation, if there is one.
 pub(crate) fn running_on(cache: &Cache, identity: &str) -> Result<Option<String>, Error> {
     let runs_on = |server: &Instance| {
-        let of = server.record.identity.as_deref().unwrap_or(&server.record.version);
-        server.pid.is_some() && of == identity
+        let version = server.record.identity.as_deref().unwrap_or(&server.record.version);
+        server.pid.is_some() && version == identity
     };
     Ok(list(cache)?.into_iter().find(runs_on).map(|server| server.name))
 }

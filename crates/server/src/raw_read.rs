@@ -110,8 +110,8 @@ impl Server {
         if interrupt.load(Ordering::Relaxed) {
             return Err(host::Error::Interrupted.into());
         }
-        let (said, complaint) = (text(child.stdout.take()), text(child.stderr.take()));
-        let outcome = match said.split_once(' ').filter(|_| status.success()) {
+        let (output, complaint) = (text(child.stdout.take()), text(child.stderr.take()));
+        let outcome = match output.split_once(' ').filter(|_| status.success()) {
             Some((bytes, elapsed)) => bytes
                 .parse()
                 .and_then(|bytes| Ok((bytes, elapsed.trim().parse()?)))

@@ -84,7 +84,7 @@ fn large_wal_segments_are_taken_into_account() {
 }
 
 #[test]
-fn an_initdb_option_that_cannot_be_is_told_with_what_to_do() {
+fn an_initdb_option_that_cannot_be_is_reported_with_what_to_do() {
     let asked = |version, option: &str| {
         server::template(&cache(), &installed(version), &[option.to_owned()], &1.into(), &Quiet)
             .unwrap_err()
@@ -171,23 +171,23 @@ fn those_used_longest_ago_make_room_and_those_in_use_stay() {
     // The first was used before the second, but its user lives.
     drop(old);
     let limit = format!("{}MB", (in_use_bytes + old_bytes) / 1_000_000);
-    let said = made(&limit);
-    assert!(said.contains("MADE "), "{said}");
+    let printed = made(&limit);
+    assert!(printed.contains("MADE "), "{printed}");
     assert!(names().contains(&in_use_name) && !names().contains(&old_name), "{:?}", names());
     assert_eq!(names().len(), 2);
 }
 
 #[test]
-fn what_does_not_fit_onto_the_disk_is_told_before_it_is_begun() {
+fn what_does_not_fit_onto_the_disk_is_reported_before_it_is_begun() {
     let installation = installed("18");
     let made = template("18", 1);
     let [small, large]: [Content; 2] = [made.scale().into(), 100_000_000.into()];
-    let of = |content, copies| Dataset { installation: &installation, initdb: &[], content, copies };
-    let fits = disk_need(&cache(), &[of(&small, 0)]).unwrap();
+    let dataset = |content, copies| Dataset { installation: &installation, initdb: &[], content, copies };
+    let fits = disk_need(&cache(), &[dataset(&small, 0)]).unwrap();
     assert_eq!(fits.need, 0, "it is there: {fits:?}");
     fits.check(&cache()).unwrap();
 
-    let large = disk_need(&cache(), &[of(&small, 1), of(&large, 1)]).unwrap();
+    let large = disk_need(&cache(), &[dataset(&small, 1), dataset(&large, 1)]).unwrap();
     assert_eq!(large.need, large.parts.iter().map(|part| part.bytes).sum::<u64>());
     assert!(large.parts.is_sorted_by_key(|part| std::cmp::Reverse(part.bytes)), "{large:?}");
     let message = large.check(&cache()).unwrap_err().to_string();
@@ -211,7 +211,7 @@ fn the_estimate_is_what_a_data_set_takes() {
 }
 
 #[test]
-fn a_full_disk_while_filling_is_told_and_leaves_nothing() {
+fn a_full_disk_while_filling_is_reported_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("130m") else { return };
     let place = Place::at(&small.directory);
     let error = server::template(&place.cache, &installed("18"), &[], &10.into(), &Quiet).unwrap_err();
@@ -222,7 +222,7 @@ fn a_full_disk_while_filling_is_told_and_leaves_nothing() {
 }
 
 #[test]
-fn a_full_disk_while_copying_is_told_and_leaves_nothing() {
+fn a_full_disk_while_copying_is_reported_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("200m") else { return };
     let place = Place::at(&small.directory);
     let template = place.template("18");

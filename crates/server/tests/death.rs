@@ -30,8 +30,8 @@ fn victim() {
 fn no_server_survives_the_kill_of_its_owner() {
     for version in ["13", "18"] {
         let mut child = as_child("victim", version, &[]);
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        let data = said.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix("DATA ")?)));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let data = lines.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix("DATA ")?)));
         let data = data.expect("the victim starts its server");
         assert!(processes_in(&data).len() > 4, "{:?}", processes_in(&data));
         assert!(!server::sweep(&cache()).unwrap().removed.contains(&data.parent().unwrap().to_owned()));
@@ -50,8 +50,8 @@ fn no_server_survives_the_kill_of_its_owner() {
 #[test]
 fn a_server_that_did_survive_is_swept_away() {
     let mut child = as_child("victim", "18", &[]);
-    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-    let data = said.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix("DATA ")?)));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let data = lines.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix("DATA ")?)));
     let data = data.expect("the victim starts its server");
     let processes = processes_in(&data);
     for pid in &processes {

@@ -35,8 +35,8 @@ fn two_processes_at_once_download_once_and_both_have_it() {
     let cache = open_directory();
     let children: Vec<_> = (0..2).map(|_| mirror.start_install(&cache, "18")).collect();
     for child in children {
-        let said = said(&child.wait_with_output().unwrap());
-        assert!(said.contains("INSTALLED 18.10 sha512 "), "{said}");
+        let printed = printed(&child.wait_with_output().unwrap());
+        assert!(printed.contains("INSTALLED 18.10 sha512 "), "{printed}");
     }
     assert_eq!(mirror.requests("18.10.0.jar"), 1);
     assert_eq!(names(&cache), ["18.10"]);
@@ -53,11 +53,14 @@ fn what_is_cached_serves_without_the_mirror() {
     let cache = open_directory();
     mirror.install(&cache, "18");
     mirror.shut();
-    let said = mirror.install(&cache, "18");
-    assert!(said.contains("INSTALLED 18.0 "), "{said}");
-    let said = mirror.install(&cache, "17");
-    assert!(said.contains("REFUSED could not read the list of versions from http://127.0.0.1:"), "{said}");
-    assert!(said.contains("PGDYNO_MIRROR"), "{said}");
+    let printed = mirror.install(&cache, "18");
+    assert!(printed.contains("INSTALLED 18.0 "), "{printed}");
+    let printed = mirror.install(&cache, "17");
+    assert!(
+        printed.contains("REFUSED could not read the list of versions from http://127.0.0.1:"),
+        "{printed}"
+    );
+    assert!(printed.contains("PGDYNO_MIRROR"), "{printed}");
 }
 
 #[test]
@@ -102,12 +105,12 @@ fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
     let mirror = Mirror::new(&["9.6.24", "11.22.1", "17.4.0", "18.0.0", "18.1.0"]);
     let cache = open_directory();
     for version in ["19", "18.7", "9.5", "8"] {
-        let said = mirror.install(&cache, version);
+        let printed = mirror.install(&cache, version);
         if version == "8" {
-            assert!(said.contains("is not a PostgreSQL version"), "{said}");
+            assert!(printed.contains("is not a PostgreSQL version"), "{printed}");
         } else {
-            assert!(said.contains(&format!("no embedded PostgreSQL {version};")), "{said}");
-            assert!(said.contains("available are 18.1, 17.4, 11.22, 9.6.24"), "{said}");
+            assert!(printed.contains(&format!("no embedded PostgreSQL {version};")), "{printed}");
+            assert!(printed.contains("available are 18.1, 17.4, 11.22, 9.6.24"), "{printed}");
         }
     }
 }
@@ -134,8 +137,8 @@ fn an_installer_that_was_killed_leaves_nothing_that_counts() {
 
 fn refused(mirror: &Mirror, why: &str) {
     let cache = open_directory();
-    let said = mirror.install(&cache, "18");
-    assert!(said.contains("REFUSED") && said.contains(why), "{said}");
+    let printed = mirror.install(&cache, "18");
+    assert!(printed.contains("REFUSED") && printed.contains(why), "{printed}");
     assert_eq!(names(&cache), Vec::<String>::new());
 }
 
@@ -153,7 +156,7 @@ fn names(cache: &TempDir) -> Vec<String> {
     names
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
@@ -246,7 +249,7 @@ impl Mirror {
     }
 
     fn install(&self, cache: &TempDir, version: &str) -> String {
-        said(&self.start_install(cache, version).wait_with_output().unwrap())
+        printed(&self.start_install(cache, version).wait_with_output().unwrap())
     }
 }
 

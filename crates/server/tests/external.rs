@@ -198,7 +198,7 @@ fn databases_of_somebody_else_are_refused_and_stay() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_a_copy_is_told() {
+fn what_stands_in_the_way_of_a_copy_is_reported() {
     let theirs = Theirs::new("18");
     let external = theirs.connect("bench");
     let error = external.renew(&3.into()).unwrap_err().to_string();
@@ -330,8 +330,8 @@ impl Theirs {
     fn set_and_be_killed(&self, conninfo: &str, meanwhile: impl FnOnce()) {
         let directory = self.directory.path().to_str().unwrap();
         let mut child = as_child("victim", conninfo, &[("PGDYNO_TEST_CACHE", directory)]);
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap() == "SET"), "the victim sets something");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "SET"), "the victim sets something");
         meanwhile();
         child.kill().unwrap();
         child.wait().unwrap();

@@ -148,10 +148,10 @@ fn no_group_survives_its_owner_for_long() {
         return;
     }
     let mut child = as_child("victim", "limited", &[]);
-    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut told =
-        |what: &str| said.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix(what)?))).unwrap();
-    let (data, group) = (told("DATA "), told("GROUP "));
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut path =
+        |what: &str| lines.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix(what)?))).unwrap();
+    let (data, group) = (path("DATA "), path("GROUP "));
     assert!(group.exists());
     child.kill().unwrap();
     child.wait().unwrap();

@@ -155,9 +155,9 @@ fn a_cache_so_deep_that_no_socket_fits_into_it_works() {
     std::fs::set_permissions(base.path(), open).unwrap();
     let deep = host::Cache::at(&base.path().join("deep".repeat(30))).unwrap();
     let installation = support::installed("18");
-    let usual = installation.directory();
-    let linked = deep.directory().join("installations").join(usual.file_name().unwrap());
-    std::os::unix::fs::symlink(usual, linked).unwrap();
+    let directory = installation.directory();
+    let linked = deep.directory().join("installations").join(directory.file_name().unwrap());
+    std::os::unix::fs::symlink(directory, linked).unwrap();
     let installation = server::installed(&deep).unwrap().remove(0);
     let server = server::Cluster::empty(&deep, &installation, &[]).unwrap().start(&settings(&[])).unwrap();
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };

@@ -26,13 +26,13 @@ fn it_is_built_once_and_a_server_like_any_other() {
     let version = installation.version().to_string();
     assert!(installation.identity().starts_with(&format!("{version}-src-")), "{}", installation.identity());
     let log = installation.build_log().unwrap();
-    let said = fs::read_to_string(&log).unwrap();
-    assert!(said.contains("CFLAGS=-O2 -g -fno-omit-frame-pointer"), "{said}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.contains("CFLAGS=-O2 -g -fno-omit-frame-pointer"), "{text}");
 
     let again = fake.build().unwrap();
     assert_eq!(again, installation);
     assert_eq!(fake.tally(), [""; 0], "nothing is run");
-    assert_eq!(fs::read_to_string(&log).unwrap(), said);
+    assert_eq!(fs::read_to_string(&log).unwrap(), text);
     assert_eq!(server::installed(&fake.cache).unwrap(), std::slice::from_ref(&installation));
     assert_eq!(server::find(&fake.cache, installation.identity()).unwrap().as_ref(), Some(&installation));
     let BuildRecord { location, content, arguments, .. } = installation.build().unwrap();
@@ -163,22 +163,22 @@ fn of_a_git_repository_a_ref_or_the_tree_as_it_stands() {
     let index = fs::read(fake.path("postgresql/.git/index")).unwrap();
     let status = fake.git(&["status", "--porcelain", "--ignored"]);
 
-    let of = |git_ref: Option<&str>| {
+    let build = |git_ref: Option<&str>| {
         let git_ref = git_ref.map(str::to_owned);
         fake.build_as(model::server::Build { git_ref, ..fake.build_of("postgresql") }).unwrap()
     };
-    let (first, second, tree) = (of(Some("first")), of(Some("HEAD")), of(None));
+    let (first, second, tree) = (build(Some("first")), build(Some("HEAD")), build(None));
     assert_eq!([&first, &second, &tree].map(compiled), ["one", "two", "three"]);
     assert_eq!(first.build().unwrap().git_ref.as_deref(), Some("first"));
     let id = fake.git(&["rev-parse", "first^{tree}"]);
     assert_eq!(first.build().unwrap().content, format!("tree:{}", id.trim()));
     fake.tally();
-    assert_eq!(of(Some("HEAD~1")), first, "the same tree by another name");
+    assert_eq!(build(Some("HEAD~1")), first, "the same tree by another name");
     fake.write("src/backend/left.o", "git ignores it");
-    assert_eq!(of(None), tree);
+    assert_eq!(build(None), tree);
     assert_eq!(fake.tally(), [""; 0]);
     fake.write("src/backend/untracked.c", "git does not ignore it");
-    assert_ne!(of(None), tree);
+    assert_ne!(build(None), tree);
 
     assert_eq!(fs::read(fake.path("postgresql/.git/index")).unwrap(), index);
     assert_eq!(fake.git(&["status", "--porcelain", "--ignored"]), status);
@@ -221,8 +221,8 @@ fn a_build_that_fails_shows_its_last_words_and_keeps_its_log() {
     let what = format!("could not compile PostgreSQL {}", support::installed("18").version());
     assert!(message.starts_with(&what), "{message}");
     assert!(message.contains("no such thing") && message.contains(log.to_str().unwrap()), "{message}");
-    let said = fs::read_to_string(log).unwrap();
-    assert!(said.contains("options: --enable-depend") && said.contains("no such thing"), "{said}");
+    let text = fs::read_to_string(log).unwrap();
+    assert!(text.contains("options: --enable-depend") && text.contains("no such thing"), "{text}");
     assert_eq!(server::installed(&fake.cache).unwrap(), []);
 
     fake.write("src/backend/Makefile.in", &makefile);
@@ -295,9 +295,9 @@ fn a_missing_tool_is_named_with_its_package() {
         std::os::unix::fs::symlink(found, tools.join(tool)).unwrap();
     };
     let missing = |tool: &str, package: &str| {
-        let said = build();
-        assert!(said.contains(&format!("needs `{tool}`")), "{said}");
-        assert!(said.contains(&format!("apt-get install {package})")), "{said}");
+        let error = build();
+        assert!(error.contains(&format!("needs `{tool}`")), "{error}");
+        assert!(error.contains(&format!("apt-get install {package})")), "{error}");
     };
     missing("cc", "gcc");
     provide("cc");

@@ -70,7 +70,7 @@ impl Comparison {
         })
     }
 
-    /// The same with another margin than the usual one.
+    /// The same with another margin than the default.
     pub fn with_margin(self, margin: f64) -> Self {
         Self { margin, ..self }
     }

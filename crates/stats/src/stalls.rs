@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use crate::Sample;
 
-/// A second with less than this share of what is usual is a stall.
+/// A second with less than this share of the baseline is a stall.
 const SHARE: f64 = 0.2;
-/// What is usual is the median of this many seconds before that were no stalls.
+/// The baseline is the median of this many preceding seconds without a stall.
 const BASELINE_SECONDS: usize = 60;
-/// The fewest seconds that say what is usual.
+/// The fewest seconds that make a baseline.
 const LEAST_SECONDS: usize = 10;
 
 /// Neighbouring seconds in which next to nothing was done.
@@ -18,40 +18,40 @@ pub struct Stall {
     pub from: usize,
     /// How many there are.
     pub seconds: usize,
-    /// What was usual before: the median of up to 60 seconds.
-    pub usual: f64,
+    /// The baseline: the median of up to 60 preceding seconds.
+    pub baseline: f64,
 }
 
 /// The stalls of a run with this many transactions in each second: seconds below 20% of the median of the last 60 that
-/// were no stalls. What is usual in the first ten seconds is the median of these. None where fewer than 10 seconds are
+/// were no stalls. The baseline of the first ten seconds is their median. None where fewer than 10 seconds are
 /// given, or one is NaN or infinite.
 ///
 /// A median, as Tukey's running medians ("Exploratory Data Analysis" (1977), chapter 7), does not follow what happens in
-/// less than half of its seconds; as stalls are not in it, neither a long one nor many soon become what is usual.
+/// less than half of its seconds; as stalls are not in it, neither a long one nor many soon become the baseline.
 pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
     let first = seconds.first_chunk::<LEAST_SECONDS>()?;
     if seconds.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let at_first = Sample::new(first.iter().copied())?.median();
-    let mut usual: VecDeque<f64> = VecDeque::with_capacity(BASELINE_SECONDS);
+    let mut before: VecDeque<f64> = VecDeque::with_capacity(BASELINE_SECONDS);
     let mut stalls: Vec<Stall> = Vec::new();
     for (second, &value) in seconds.iter().enumerate() {
-        let median = match usual.len() {
+        let median = match before.len() {
             n if n < LEAST_SECONDS => at_first,
-            _ => Sample::new(usual.iter().copied())?.median(),
+            _ => Sample::new(before.iter().copied())?.median(),
         };
         if value < SHARE * median {
             match stalls.last_mut().filter(|stall| stall.from + stall.seconds == second) {
                 Some(stall) => stall.seconds += 1,
-                None => stalls.push(Stall { from: second, seconds: 1, usual: median }),
+                None => stalls.push(Stall { from: second, seconds: 1, baseline: median }),
             }
             continue;
         }
-        if usual.len() == BASELINE_SECONDS {
-            usual.pop_front();
+        if before.len() == BASELINE_SECONDS {
+            before.pop_front();
         }
-        usual.push_back(value);
+        before.push_back(value);
     }
     Some(stalls)
 }

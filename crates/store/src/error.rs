@@ -41,7 +41,7 @@ pub enum StoreError {
     },
     /// There is no store in this directory.
     #[error(
-        "there is no store in {}: `pgdyno run` makes one beside its campaign; name that with --store or PGDYNO_STORE",
+        "there is no store in {}: `pgdyno run` makes one next to its campaign; name that with --store or PGDYNO_STORE",
         path.display()
     )]
     NoStore {

@@ -118,7 +118,7 @@ pub(crate) fn count(payload: &str) -> Result<u64, HistogramError> {
     Ok(decode(payload)?.len())
 }
 
-/// The unit of the column `Interval_Max` is the millisecond, that of the values the nanosecond, as is usual.
+/// The unit of the column `Interval_Max` is the millisecond, that of the values the nanosecond.
 const NS_PER_MS: f64 = 1e6;
 
 /// What a log begins with.

@@ -224,11 +224,11 @@ fn put(changes: &Transaction<'_>, bundle: &Path, trial: &Trial, stamp: &str) -> 
 
 /// Something that changes when the head of a bundle does; none where the bundle can't be looked at.
 fn stamp(bundle: &Path) -> Option<String> {
-    let of = |name| {
+    let stamp = |name| {
         let file = fs::metadata(bundle.join(name)).ok()?;
         Some(format!("{} {}.{:09} {}", file.len(), file.mtime(), file.mtime_nsec(), file.ino()))
     };
-    Some(format!("{} {}", of(format::TRIAL)?, of(CAMPAIGN)?))
+    Some(format!("{} {}", stamp(format::TRIAL)?, stamp(CAMPAIGN)?))
 }
 
 fn read_all(trials: &Path, ids: &[String]) -> Listing {

@@ -60,7 +60,7 @@ impl LiveWriter {
     ///
     /// # Errors
     /// It can't be written.
-    pub fn say(&mut self, line: &Line) -> Result<(), StoreError> {
+    pub fn append(&mut self, line: &Line) -> Result<(), StoreError> {
         let text = text(&self.path, line)?;
         self.file.write_all(&text).map_err(StoreError::io("write", &self.path))?;
         self.lines.push_back(text);
@@ -75,7 +75,7 @@ impl LiveWriter {
     /// Says how the run has ended, and takes the file away: who reads it has it open.
     pub fn end(mut self, ended: Ended) {
         // Nobody is there who could do more about it.
-        let _ = self.say(&Line::Ended(ended));
+        let _ = self.append(&Line::Ended(ended));
     }
 }
 
@@ -104,8 +104,8 @@ fn path(root: &Path, run: &str) -> PathBuf {
 
 /// The runs that have a live file, oldest first, those among them whose process was killed.
 pub(crate) fn runs(root: &Path) -> Vec<String> {
-    let of = |name: &String| Some(name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned());
-    let mut runs: Vec<String> = names(root).iter().filter_map(of).filter(|run| id::is_id(run)).collect();
+    let run = |name: &String| Some(name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned());
+    let mut runs: Vec<String> = names(root).iter().filter_map(run).filter(|run| id::is_id(run)).collect();
     runs.sort_unstable();
     runs
 }
@@ -262,10 +262,10 @@ mod tests {
         assert_eq!(runs(root.path()), [RUN]);
         let mut reader = LiveReader::open(root.path(), RUN).unwrap();
         assert_eq!(news(&mut reader), (vec![Line::Run(run("a"))], true));
-        writer.say(&notice("1")).unwrap();
-        writer.say(&notice("2")).unwrap();
+        writer.append(&notice("1")).unwrap();
+        writer.append(&notice("2")).unwrap();
         writer.trial(run("b"), begins(1)).unwrap();
-        writer.say(&notice("3")).unwrap();
+        writer.append(&notice("3")).unwrap();
         let begun = |position| Line::TrialBegins(begins(position));
         assert_eq!(
             news(&mut reader),
@@ -305,7 +305,7 @@ mod tests {
         let mut writer = LiveWriter::begin(root.path(), RUN, run("a")).unwrap();
         writer.trial(run("a"), begins(1)).unwrap();
         for number in 0..MOST * 2 + 10 {
-            writer.say(&notice(&number.to_string())).unwrap();
+            writer.append(&notice(&number.to_string())).unwrap();
         }
         let (lines, _) = news(&mut LiveReader::open(root.path(), RUN).unwrap());
         assert!((MOST / 2..MOST + 2).contains(&lines.len()), "{}", lines.len());

@@ -40,16 +40,16 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Metrics, Defect> {
     let table = columns::read(FILE, file)?;
     let at_us = table.required(AT, Table::whole)?;
     let metric = table.required(METRIC, Table::texts)?;
-    let of = table.texts(OF)?;
+    let label = table.texts(OF)?;
     let kind = table.required(KIND, Table::texts)?;
     let value = table.reals(VALUE)?;
-    let same = |row: usize| (&metric[row], &of[row], &kind[row]);
+    let same = |row: usize| (&metric[row], &label[row], &kind[row]);
     let mut metrics: Vec<Series> = Vec::new();
     for row in 0..table.rows() {
         if row == 0 || same(row) != same(row - 1) {
             metrics.push(Series {
                 metric: metric[row].to_string(),
-                label: of[row].as_deref().map(str::to_owned),
+                label: label[row].as_deref().map(str::to_owned),
                 kind: known(FILE, "kind of metric", &kind[row])?,
                 points: Vec::new(),
             });

@@ -124,14 +124,14 @@ struct Script {
 
 impl Script {
     fn all(table: &Table, transactions: &str, failed: &str) -> Result<Vec<Self>, Defect> {
-        let of = |name: &str| {
+        let series = |name: &str| {
             Ok(Self {
                 name: name.to_owned(),
                 transactions: table.counts(&format!("{transactions}{name}"))?,
                 failed: table.counts(&format!("{failed}{name}"))?,
             })
         };
-        table.names().filter_map(|column| column.strip_prefix(transactions)).map(of).collect()
+        table.names().filter_map(|column| column.strip_prefix(transactions)).map(series).collect()
     }
 
     /// What it did in a row; none where it was not part of it.

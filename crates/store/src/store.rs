@@ -113,12 +113,12 @@ impl Store {
     ///
     /// # Errors
     /// It can't be written.
-    pub fn tell(&self, run: &str, head: Run) -> Result<LiveWriter, StoreError> {
+    pub fn begin_live(&self, run: &str, head: Run) -> Result<LiveWriter, StoreError> {
         LiveWriter::begin(&self.root, run, head)
     }
 
     /// The runs that have a live file, oldest first; whether one is [alive](crate::News::alive) its file says.
-    pub fn told(&self) -> Vec<String> {
+    pub fn live_runs(&self) -> Vec<String> {
         live::runs(&self.root)
     }
 
@@ -131,7 +131,7 @@ impl Store {
     ///
     /// # Errors
     /// There is none, or it can't be read.
-    pub fn hear(&self, run: &str) -> Result<LiveReader, StoreError> {
+    pub fn open_live(&self, run: &str) -> Result<LiveReader, StoreError> {
         LiveReader::open(&self.root, run)
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn write(trial: &str, waits: &[Waits]) -> Result<Vec<u8>, Defect> {
     let columns = [
         Column::required(AT, Values::Whole(waits.iter().map(|waits| Some(waits.at_us)).collect())),
         Column::required(WIDTH, counts(|waits| waits.width_us)?),
-        Column::required(LOOKS, counts(|waits| waits.looks.into())?),
+        Column::required(LOOKS, counts(|waits| waits.samples.into())?),
         Column::required(SESSION, texts(|waits| Some(waits.session.name()))),
         Column::optional(STATE, texts(|waits| waits.state.as_deref())),
         Column::optional(EVENT_TYPE, texts(|waits| waits.event_type.as_deref())),
@@ -42,7 +42,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let table = columns::read(FILE, file)?;
     let at_us = table.required(AT, Table::whole)?;
     let width_us = table.required(WIDTH, Table::counts)?;
-    let looks = table.required(LOOKS, Table::small_counts)?;
+    let samples = table.required(LOOKS, Table::small_counts)?;
     let session = table.required(SESSION, Table::texts)?;
     let state = table.texts(STATE)?;
     let event_type = table.texts(EVENT_TYPE)?;
@@ -52,7 +52,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let waits = |row: usize| Waits {
         at_us: at_us[row],
         width_us: width_us[row],
-        looks: looks[row],
+        samples: samples[row],
         session: SessionKind::from_name(&session[row]),
         state: owned(&state[row]),
         event_type: owned(&event_type[row]),

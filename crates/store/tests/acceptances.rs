@@ -38,7 +38,7 @@ fn what_was_accepted_is_read_back_oldest_first_and_can_be_taken_back() {
 }
 
 #[test]
-fn one_that_can_not_be_read_is_said_and_not_passed_over() {
+fn one_that_can_not_be_read_is_reported_and_not_passed_over() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     let accepted = acceptance();

@@ -85,9 +85,9 @@ fn a_file_that_may_not_grow_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let Output { status, stdout, .. } =
         command(root.path(), 1, 1 << 20, "trap '' XFSZ; ulimit -f 64;").output().unwrap();
-    let said = String::from_utf8(stdout).unwrap();
-    assert!(status.success(), "{said}");
-    assert!(said.contains("refused: trial") && said.contains("File too large"), "{said}");
+    let stdout = String::from_utf8(stdout).unwrap();
+    assert!(status.success(), "{stdout}");
+    assert!(stdout.contains("refused: trial") && stdout.contains("File too large"), "{stdout}");
     assert_eq!(entries(root.path()), [""; 0]);
 }
 

@@ -87,7 +87,7 @@ fn what_is_not_known_of_an_imported_trial_is_null_and_never_filler() {
 #[test]
 fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
     let (_root, store) = store();
-    let told = |record: &TrialRecord| {
+    let rewritten = |record: &TrialRecord| {
         let id = &record.trial.id;
         let bundle = store.write(record).unwrap();
         let path = bundle.join("trial.json");
@@ -105,8 +105,8 @@ fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
         let cell = store.load(id).unwrap().trial.cell;
         new.map(|name| name.parse::<Factor>().unwrap().level(&cell))
     };
-    assert_eq!(told(&record(&new_id())), ["none", "none", "default", "host", "host"]);
-    assert_eq!(told(&imported(&new_id())), ["unknown"; 5]);
+    assert_eq!(rewritten(&record(&new_id())), ["none", "none", "default", "host", "host"]);
+    assert_eq!(rewritten(&imported(&new_id())), ["unknown"; 5]);
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn any_waits() -> impl Strategy<Value = Vec<Waits>> {
     let waits = |(at_us, figure, session, state, event_type, event): (i64, u32, String, _, _, _)| Waits {
         at_us,
         width_us: figure.into(),
-        looks: figure,
+        samples: figure,
         session: SessionKind::from_name(&session),
         state,
         event_type,

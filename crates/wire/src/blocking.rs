@@ -225,7 +225,7 @@ impl Session {
     ///
     /// If it refuses one of them, or the connection is lost.
     pub fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
-        self.say(sql)?;
+        self.send_query(sql)?;
         self.answer(sql)
     }
 
@@ -236,7 +236,7 @@ impl Session {
     ///
     /// As [`Session::execute`].
     pub fn ask(&mut self, sql: &str) -> Result<&[ResultSet], SessionError> {
-        self.say(sql)?;
+        self.send_query(sql)?;
         self.collected(|session| session.answer(sql))
     }
 
@@ -285,7 +285,7 @@ impl Session {
         sql: &str,
         write: impl FnOnce(&mut CopyWriter<'_>) -> io::Result<()>,
     ) -> Result<(), SessionError> {
-        self.say(sql)?;
+        self.send_query(sql)?;
         match self.event()? {
             Event::Copy(CopyKind::In) => {}
             Event::Copy(_) => {
@@ -316,7 +316,7 @@ impl Session {
         }
     }
 
-    fn say(&mut self, sql: &str) -> Result<(), SessionError> {
+    fn send_query(&mut self, sql: &str) -> Result<(), SessionError> {
         check_text(sql)?;
         encode::query(&mut self.output, |output| output.extend_from_slice(sql.as_bytes()));
         self.send()

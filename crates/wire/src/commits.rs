@@ -33,14 +33,14 @@ impl Commits {
     /// A command was completed, with this tag.
     #[inline]
     pub(crate) fn completed(&mut self, tag: &[u8]) {
-        // Most commands are none of those that are told apart.
+        // Most commands neither end a transaction nor hide one.
         match tag.first() {
-            Some(b'C' | b'R' | b'P' | b'D') => self.told_apart(tag),
+            Some(b'C' | b'R' | b'P' | b'D') => self.classify(tag),
             _ => self.pending = true,
         }
     }
 
-    fn told_apart(&mut self, tag: &[u8]) {
+    fn classify(&mut self, tag: &[u8]) {
         if tag.starts_with(b"COMMIT\0") {
             self.count += 1;
             self.pending = false;
@@ -71,9 +71,9 @@ impl Commits {
     /// may have been more.
     #[inline]
     pub(crate) fn ended(&mut self, idle: bool) -> (u32, bool) {
-        let told = (self.count + u32::from(self.pending && idle), self.silent);
+        let counted = (self.count + u32::from(self.pending && idle), self.silent);
         (self.count, self.pending, self.silent) = (0, false, false);
-        told
+        counted
     }
 }
 

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_sqlstate() {
+    fn a_refusal_is_reported_with_its_sqlstate() {
         let bytes = message(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0");
         let error = feed(&mut begin(None), &bytes).unwrap_err();
         assert_eq!(error.to_string(), "FATAL: sorry, too many clients already (SQLSTATE 53300)");
@@ -471,7 +471,7 @@ mod tests {
 
     /// What target_session_attrs makes of sessions whose server tells what they are.
     #[test]
-    fn sessions_that_are_not_wanted_are_told() {
+    fn sessions_that_are_not_wanted_are_reported() {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
         for (wanted, parameters, unsuitable) in [
             (Any, STANDBY, None),
@@ -545,13 +545,13 @@ mod tests {
             md5: false,
             scram: true,
         };
-        let told = |fed: Result<_, LoginError>| fed.unwrap_err().to_string();
+        let error = |fed: Result<_, LoginError>| fed.unwrap_err().to_string();
         assert_eq!(
-            told(feed(&mut start(&params), &clear)),
+            error(feed(&mut start(&params), &clear)),
             "authentication method requirement \"scram-sha-256\" failed: server requested a cleartext password"
         );
         assert_eq!(
-            told(feed(&mut start(&params), &welcome(&[]))),
+            error(feed(&mut start(&params), &welcome(&[]))),
             "authentication method requirement \"scram-sha-256\" failed: server did not complete authentication"
         );
         params.require_auth = RequireAuth::default();

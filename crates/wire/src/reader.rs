@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_fields_and_belongs_to_its_answer() {
+    fn an_error_is_reported_with_its_fields_and_belongs_to_its_answer() {
         let mut bytes = message(b'2', b"");
         bytes.extend(refusal());
         bytes.extend(message(b'Z', b"I"));
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_told_one_by_one_to_who_asks() {
+    fn results_are_reported_one_by_one_to_who_asks() {
         let bytes = [
             description(&["a", "b c"]),
             row(&[Some("1"), None]),
@@ -712,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_is_told_step_by_step() {
+    fn a_pipeline_is_reported_step_by_step() {
         let bytes = [
             message(b'2', b""),
             description(&["a"]),
@@ -748,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_told_and_its_data_are_skipped() {
+    fn a_copy_is_reported_and_its_data_are_skipped() {
         let out = [
             message(b'H', b"\0\0\0"),
             message(b'd', &[b'x'; 50_000]),

@@ -290,7 +290,7 @@ mod tests {
     const CHALLENGE: &[u8] = b"r=abcdef,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
 
     #[test]
-    fn the_binding_is_told_in_both_messages() {
+    fn the_binding_is_reported_in_both_messages() {
         let hash = Binding::ServerEndPoint(b"hash".to_vec());
         for (binding, header, attribute) in [
             (Binding::Unsupported, "n,,", "biws"),

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_is_told() {
+    fn the_last_word_is_reported() {
         let mut server = Server::new(&TLS13);
         server.says = WELCOME.to_vec();
         let (_, mut tls) = begin(&mut server, 1000);

@@ -44,7 +44,7 @@ fn tls_is_used_and_verified_as_asked_for() {
             assert_eq!(tls(conninfo), used(version), "{major} {conninfo}");
         }
         let failed = "connection to server at \"localhost\" (127.0.0.1)";
-        for (conninfo, error) in [
+        for (conninfo, expected) in [
             (
                 "sslmode=disable user=only_tls hostaddr=127.0.0.1",
                 format!("{failed}, port {port} failed: FATAL:"),
@@ -72,12 +72,12 @@ fn tls_is_used_and_verified_as_asked_for() {
                 "could not read root certificate file".to_owned(),
             ),
         ] {
-            let told = tls(conninfo).unwrap_err();
-            assert!(told.contains(&error), "{major} {conninfo}: {told}");
+            let error = tls(conninfo).unwrap_err();
+            assert!(error.contains(&expected), "{major} {conninfo}: {error}");
         }
         // Both attempts are told.
-        let told = tls("sslmode=prefer user=nobody").unwrap_err();
-        assert_eq!(told.matches("FATAL: ").count(), 2, "{told}");
+        let error = tls("sslmode=prefer user=nobody").unwrap_err();
+        assert_eq!(error.matches("FATAL: ").count(), 2, "{error}");
         let direct = tls("sslmode=require sslnegotiation=direct");
         if major == "18" {
             assert_eq!(direct, used("TLSv1.3"));
@@ -88,12 +88,12 @@ fn tls_is_used_and_verified_as_asked_for() {
 }
 
 #[test]
-fn a_server_without_tls_is_told() {
+fn a_server_without_tls_is_reported() {
     let server = Guarded::new(NEWEST, Identity::None);
     assert_eq!(server.tls_of("sslmode=prefer"), Ok(None));
     assert_eq!(server.tls_of("sslmode=allow"), Ok(None));
-    let told = server.tls_of("sslmode=require").unwrap_err();
-    assert!(told.ends_with("failed: server does not support SSL, but SSL was required"), "{told}");
+    let error = server.tls_of("sslmode=require").unwrap_err();
+    assert!(error.ends_with("failed: server does not support SSL, but SSL was required"), "{error}");
 }
 
 /// What PostgreSQL's manual has its readers make.
@@ -113,12 +113,12 @@ fn certificates_of_old_kinds_are_verified() {
         ] {
             assert!(server.tls_of(conninfo).unwrap().is_some(), "{conninfo}");
         }
-        let told =
+        let error =
             server.tls_of("sslmode=verify-full host=127.0.0.1 sslrootcert={dir}/root.crt").unwrap_err();
         let expected = "server certificate for \"localhost\" does not match host name \"127.0.0.1\"";
-        assert!(told.ends_with(expected), "{told}");
-        let told = server.tls_of("sslmode=verify-ca sslrootcert={dir}/other.crt").unwrap_err();
-        assert!(told.contains("certificate verify failed"), "{told}");
+        assert!(error.ends_with(expected), "{error}");
+        let error = server.tls_of("sslmode=verify-ca sslrootcert={dir}/other.crt").unwrap_err();
+        assert!(error.contains("certificate verify failed"), "{error}");
     }
 }
 
@@ -130,20 +130,20 @@ fn passwords_are_proven_and_bound_to_the_connection() {
         {
             for method in ["scram", "md5", "clear"] {
                 let conninfo = |more: &str| format!("{tls} user={method} {more}");
-                let told = |more: &str| server.connect(&conninfo(more)).map(drop);
+                let connect = |more: &str| server.connect(&conninfo(more)).map(drop);
                 let right = format!("password='of {method}'");
-                assert_eq!(told(&right), Ok(()), "{major} {tls} {method}");
+                assert_eq!(connect(&right), Ok(()), "{major} {tls} {method}");
                 assert_eq!(
-                    told(&format!("{right} channel_binding=disable")),
+                    connect(&format!("{right} channel_binding=disable")),
                     Ok(()),
                     "{major} {tls} {method}"
                 );
-                let wrong = told("password=wrong").unwrap_err();
+                let wrong = connect("password=wrong").unwrap_err();
                 let expected = format!("FATAL:  password authentication failed for user \"{method}\"");
                 assert!(wrong.ends_with(&expected), "{wrong}");
-                let missing = told("").unwrap_err();
+                let missing = connect("").unwrap_err();
                 assert!(missing.ends_with("fe_sendauth: no password supplied"), "{missing}");
-                let bound = told(&format!("{right} channel_binding=require"));
+                let bound = connect(&format!("{right} channel_binding=require"));
                 match (tls, method) {
                     ("sslmode=disable", "scram") => {
                         assert!(bound.unwrap_err().ends_with("channel binding required, but SSL not in use"));
@@ -151,20 +151,20 @@ fn passwords_are_proven_and_bound_to_the_connection() {
                     (_, "scram") => assert_eq!(bound, Ok(()), "{major} {tls}"),
                     _ => assert!(bound.unwrap_err().contains("channel binding required but not supported")),
                 }
-                let required = told(&format!("{right} require_auth=scram-sha-256"));
+                let required = connect(&format!("{right} require_auth=scram-sha-256"));
                 assert_eq!(required.is_ok(), method == "scram", "{required:?}");
             }
         }
-        let told = server.connect("channel_binding=require sslmode=require").unwrap_err();
-        assert!(told.contains("server authenticated client without channel binding"), "{told}");
+        let error = server.connect("channel_binding=require sslmode=require").unwrap_err();
+        assert!(error.contains("server authenticated client without channel binding"), "{error}");
         fs::write(server.file("passes"), "*:*:*:scram:of scram\n*:*:*:md5:wrong\n").unwrap();
         fs::set_permissions(server.file("passes"), Permissions::from_mode(0o600)).unwrap();
         assert!(server.connect("passfile={dir}/passes user=scram").is_ok());
-        let told = server.connect("passfile={dir}/passes user=md5 sslmode=disable").unwrap_err();
+        let error = server.connect("passfile={dir}/passes user=md5 sslmode=disable").unwrap_err();
         let file = server.file("passes");
         assert!(
-            told.trim_end().ends_with(&format!("password retrieved from file \"{}\"", file.display())),
-            "{told}"
+            error.trim_end().ends_with(&format!("password retrieved from file \"{}\"", file.display())),
+            "{error}"
         );
     }
 }
@@ -179,17 +179,17 @@ fn clients_show_their_certificate() {
     };
     let shown = Ok(Some("TLSv1.3".to_owned()));
     assert_eq!(with_key("client.key"), shown);
-    let told = server.connect("user=certified sslmode=require").unwrap_err();
-    assert!(told.contains("FATAL:  connection requires a valid client certificate"), "{told}");
-    let told = with_key("nowhere.key").unwrap_err();
-    assert!(told.contains("certificate present, but not private key file"), "{told}");
-    let told = with_key("server.key").unwrap_err();
-    assert!(told.contains("certificate does not match private key file"), "{told}");
+    let error = server.connect("user=certified sslmode=require").unwrap_err();
+    assert!(error.contains("FATAL:  connection requires a valid client certificate"), "{error}");
+    let error = with_key("nowhere.key").unwrap_err();
+    assert!(error.contains("certificate present, but not private key file"), "{error}");
+    let error = with_key("server.key").unwrap_err();
+    assert!(error.contains("certificate does not match private key file"), "{error}");
     fs::set_permissions(server.file("client.key"), Permissions::from_mode(0o644)).unwrap();
-    let told = with_key("client.key").unwrap_err();
+    let error = with_key("client.key").unwrap_err();
     assert!(
-        told.contains("has group or world access; file must have permissions u=rw (0600) or less"),
-        "{told}"
+        error.contains("has group or world access; file must have permissions u=rw (0600) or less"),
+        "{error}"
     );
     if !has_openssl() {
         return skip("keys of other forms, for no openssl is installed here");
@@ -211,8 +211,8 @@ fn clients_show_their_certificate() {
     assert!(fs::read_to_string(server.file("pkcs1.key")).unwrap().contains("BEGIN RSA PRIVATE KEY"));
     assert_eq!(with_key("pkcs1.key"), shown);
     openssl(&directory, "pkcs8 -topk8 -in rsa.key -passout pass:secret -out encrypted.key");
-    let told = with_key("encrypted.key").unwrap_err();
-    assert!(told.contains("it is encrypted, which pgdyno does not support"), "{told}");
+    let error = with_key("encrypted.key").unwrap_err();
+    assert!(error.contains("it is encrypted, which pgdyno does not support"), "{error}");
 }
 
 /// A server of version 13 has to be asked, one of version 18 tells by itself.
@@ -247,9 +247,9 @@ fn sessions_are_of_the_kind_that_is_asked_for() {
             (standby.port(), "read-write", "session is read-only"),
             (standby.port(), "primary", "server is in hot standby mode"),
         ] {
-            let told = is_standby(&[nobody, port], wanted).unwrap_err();
-            assert!(told.ends_with(&format!("port {port} failed: {reason}")), "{major} {told}");
-            assert!(told.contains("Connection refused"), "{told}");
+            let error = is_standby(&[nobody, port], wanted).unwrap_err();
+            assert!(error.ends_with(&format!("port {port} failed: {reason}")), "{major} {error}");
+            assert!(error.contains("Connection refused"), "{error}");
         }
     }
 }
@@ -287,7 +287,7 @@ fn statements_are_done_and_refused() {
 }
 
 /// What each statement gave: its rows, with `-` for null.
-fn told(results: &[ResultSet]) -> Vec<Vec<String>> {
+fn kept_rows(results: &[ResultSet]) -> Vec<Vec<String>> {
     let text = |value: Option<&[u8]>| value.map_or("-".into(), String::from_utf8_lossy).into_owned();
     let row = |row: Values<'_>| row.map(text).collect::<Vec<_>>().join(" ");
     results.iter().map(|result| result.kept_rows().map(row).collect()).collect()
@@ -302,7 +302,7 @@ fn statements_that_are_prepared_are_asked_together() {
             session.execute("CREATE TEMP TABLE t (a int)").unwrap();
             let all = session
                 .ask("SELECT 1, NULL; INSERT INTO t VALUES (7); SELECT a FROM t; SELECT 2 WHERE false");
-            assert_eq!(told(all.unwrap()), [vec!["1 -"], vec![], vec!["7"], vec![]], "{major}");
+            assert_eq!(kept_rows(all.unwrap()), [vec!["1 -"], vec![], vec!["7"], vec![]], "{major}");
 
             let insert = "INSERT INTO t SELECT count(*) FROM t";
             let mut prepared =
@@ -310,9 +310,9 @@ fn statements_that_are_prepared_are_asked_together() {
             let prepared = prepared.as_mut().unwrap();
             let pid = session.begun().process_id.to_string();
             let answer = session.ask_prepared(prepared).unwrap();
-            assert_eq!(told(answer), [vec![], vec!["1 -", "7 -"], vec![pid.as_str()]], "{major}");
+            assert_eq!(kept_rows(answer), [vec![], vec!["1 -", "7 -"], vec![pid.as_str()]], "{major}");
             let answer = session.ask_prepared(prepared).unwrap();
-            assert_eq!(told(answer)[1], ["1 -", "2 -", "7 -"], "{major}");
+            assert_eq!(kept_rows(answer)[1], ["1 -", "2 -", "7 -"], "{major}");
 
             // One transaction: of statements of which one fails, nothing is left.
             let fails = session
@@ -325,14 +325,14 @@ fn statements_that_are_prepared_are_asked_together() {
             let refused = session.prepare(["SELECT 1", "SELECT nonsense"]).unwrap_err();
             assert_eq!(refused.server_error().unwrap().code(), Some("42703"), "{major}: {refused}");
             let again = session.prepare(["SELECT 1"]).unwrap();
-            assert_eq!(told(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
+            assert_eq!(kept_rows(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
             assert!(matches!(session.prepare(["SELECT 1", "SELECT '\0'"]), Err(SessionError::ZeroByte(_))));
             for copy in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
                 let prepared = session.prepare([copy]).unwrap();
                 let error = session.ask_prepared(&prepared).map(|_| ());
                 assert!(matches!(error, Err(SessionError::Copy { .. })), "{major}: {error:?}");
             }
-            assert_eq!(told(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
+            assert_eq!(kept_rows(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
             let nothing = session.prepare([]).unwrap();
             assert!(session.ask_prepared(&nothing).unwrap().is_empty(), "{major}");
         }
@@ -416,13 +416,13 @@ fn data_are_copied() {
 fn notices_are_handed_over() {
     let server = Guarded::new(NEWEST, Identity::None);
     let mut session = server.connect("").unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&told);
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&notices);
     session.on_notice(move |notice| listener.lock().unwrap().push(notice.libpq_text(None)));
     session
         .execute("DO $$ BEGIN RAISE NOTICE 'one' USING DETAIL = 'two'; RAISE WARNING 'three'; END $$")
         .unwrap();
-    assert_eq!(*told.lock().unwrap(), ["NOTICE:  one\nDETAIL:  two\n", "WARNING:  three\n"]);
+    assert_eq!(*notices.lock().unwrap(), ["NOTICE:  one\nDETAIL:  two\n", "WARNING:  three\n"]);
 }
 
 /// libpq's way of printing is compared with a libpq's.
@@ -474,16 +474,16 @@ fn a_statement_is_cancelled() {
             stream.write_all(&request).unwrap();
             stream.read_to_end(&mut Vec::new()).unwrap();
         }
-        let told = sleeper.join().unwrap();
-        assert!(told.contains("canceling statement due to user request (SQLSTATE 57014)"), "{told}");
+        let error = sleeper.join().unwrap();
+        assert!(error.contains("canceling statement due to user request (SQLSTATE 57014)"), "{error}");
     }
 }
 
 #[test]
 fn an_old_server_does_not_speak_the_newest_protocol() {
     let server = Guarded::new("13", Identity::None);
-    let told = server.connect("min_protocol_version=3.2").unwrap_err();
-    assert!(told.ends_with("server supports up to 3.0"), "{told}");
+    let error = server.connect("min_protocol_version=3.2").unwrap_err();
+    assert!(error.ends_with("server supports up to 3.0"), "{error}");
     let session = server.connect("max_protocol_version=latest").unwrap();
     assert_eq!(session.begun().secret_key.len(), 4);
 }
@@ -493,19 +493,22 @@ fn a_server_that_is_silent_is_not_waited_for() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let server = Guarded::new(NEWEST, Identity::None);
-    let told = server.connect(&format!("port={port} host=127.0.0.1 connect_timeout=1")).unwrap_err();
-    assert_eq!(told, format!("connection to server at \"127.0.0.1\", port {port} failed: timeout expired"));
+    let error = server.connect(&format!("port={port} host=127.0.0.1 connect_timeout=1")).unwrap_err();
+    assert_eq!(error, format!("connection to server at \"127.0.0.1\", port {port} failed: timeout expired"));
     // The next host is tried.
     let ports = format!("{port},{}", server.port());
     assert!(server.connect(&format!("port={ports} host=127.0.0.1,localhost connect_timeout=1")).is_ok());
-    let told = server.connect("host=no.such.host.invalid").unwrap_err();
-    assert!(told.starts_with("could not translate host name \"no.such.host.invalid\" to address:"), "{told}");
+    let error = server.connect("host=no.such.host.invalid").unwrap_err();
+    assert!(
+        error.starts_with("could not translate host name \"no.such.host.invalid\" to address:"),
+        "{error}"
+    );
 }
 
 #[test]
 fn somebody_elses_server_is_not_trusted() {
     let server = Guarded::new(NEWEST, Identity::None);
     let params = server.params(&format!("host={} requirepeer=somebody", server.sockets()));
-    let told = Session::connect(&params).unwrap_err().to_string();
-    assert!(told.contains("requirepeer specifies \"somebody\", but actual peer user name is"), "{told}");
+    let error = Session::connect(&params).unwrap_err().to_string();
+    assert!(error.contains("requirepeer specifies \"somebody\", but actual peer user name is"), "{error}");
 }

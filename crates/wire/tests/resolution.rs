@@ -448,9 +448,9 @@ fn tls_is_as_asked_for_and_only_the_strongest_mode_trusts_the_systems_roots() {
 
 #[test]
 fn methods_of_authentication_are_checked() {
-    let told = |value: &str| resolve(&[], &[("require_auth", value)]).map(drop);
+    let result = |value: &str| resolve(&[], &[("require_auth", value)]).map(drop);
     for good in ["password", "md5,scram-sha-256", "!password,!md5", "none", "!none", "gss,oauth,sspi"] {
-        assert_eq!(told(good), Ok(()), "{good}");
+        assert_eq!(result(good), Ok(()), "{good}");
     }
     for (bad, error) in [
         ("nonsense", "invalid require_auth value: \"nonsense\""),
@@ -462,6 +462,6 @@ fn methods_of_authentication_are_checked() {
             "negative require_auth method \"!password\" cannot be mixed with non-negative methods",
         ),
     ] {
-        assert_eq!(told(bad), Err(error.to_owned()), "{bad}");
+        assert_eq!(result(bad), Err(error.to_owned()), "{bad}");
     }
 }

@@ -207,7 +207,7 @@ impl Reading<'_> {
 
     /// Whether a table says no more than it may, what any may say not counted.
     fn only(&self, table: &Table, what: &str, may: &[&str]) -> Result<(), WorkloadError> {
-        let said = [
+        let keys = [
             ("script", table.script.as_ref().map(Spanned::span)),
             ("scripts", table.scripts.as_ref().map(Spanned::span)),
             ("parameters", table.parameters.keys().next().map(Spanned::span)),
@@ -218,7 +218,7 @@ impl Reading<'_> {
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
         ];
-        for (key, at) in said {
+        for (key, at) in keys {
             if let (Some(at), false) = (at, may.contains(&key)) {
                 let may = may.iter().chain(&ANYWHERE).map(|key| format!("`{key}`"));
                 let may = may.collect::<Vec<_>>().join(", ");
@@ -321,7 +321,7 @@ impl Reading<'_> {
             let other = workload.custom();
             if name == self.name || other.is_some_and(|other| !other.background.is_empty()) {
                 return wrong(
-                    format!("\"{name}\" has workloads beside it itself"),
+                    format!("\"{name}\" has background workloads itself"),
                     "expected one that runs by itself",
                 );
             }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_setup_cannot_have_is_told_at_its_place() {
+    fn what_a_setup_cannot_have_is_reported_at_its_place() {
         for (text, expected) in [
             ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can have SQL and \\set"),
             ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),

@@ -107,7 +107,7 @@ fn workloads_run_beside_another() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_its_place() {
+fn what_is_wrong_is_reported_at_its_place() {
     for (tables, message, at) in [
         ("[workloads.a]\nscript = 'none.sql'\n", "none.sql can't be read: ", "'none.sql'"),
         ("[workloads.a]\nwrites = true\n", "it is not said what the workload \"a\" does", "a"),
@@ -132,7 +132,7 @@ fn what_is_wrong_is_told_at_its_place() {
         ),
         (
             "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'a' }]\n",
-            "\"a\" has workloads beside it itself",
+            "\"a\" has background workloads itself",
             "'a'",
         ),
         (
@@ -163,8 +163,8 @@ fn what_is_wrong_is_told_at_its_place() {
         ("[workloads.a]\ndirectory = 'nowhere'\n", "workload.toml can't be read", "'nowhere'"),
         ("[factors]\nworkload = ['gone.sql']\n", "gone.sql can't be read", "'gone.sql'"),
     ] {
-        let (told, place) = read(tables, &FILES).unwrap_err();
-        assert!(told.contains(message), "{tables}: {told}");
+        let (error, place) = read(tables, &FILES).unwrap_err();
+        assert!(error.contains(message), "{tables}: {error}");
         assert_eq!(place, at, "{tables}");
     }
     let queue = |table: &'static str| {
@@ -182,12 +182,12 @@ fn what_is_wrong_is_told_at_its_place() {
 }
 
 #[test]
-fn a_script_is_told_with_its_file_line_and_caret() {
-    let (told, _) =
+fn a_script_is_reported_with_its_file_line_and_caret() {
+    let (error, _) =
         read("[workloads.a]\nscript = 'bad.sql'\n", &[("bad.sql", "select 1;\n\\set x random(1, \n")])
             .unwrap_err();
-    assert!(told.contains("bad.sql:2: syntax error"), "{told}");
-    assert!(told.contains("^ error found here"), "{told}");
+    assert!(error.contains("bad.sql:2: syntax error"), "{error}");
+    assert!(error.contains("^ error found here"), "{error}");
 }
 
 #[test]

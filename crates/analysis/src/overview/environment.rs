@@ -19,8 +19,11 @@ pub(crate) fn describe(
     contexts: &BTreeMap<String, TrialContext>,
 ) -> Environment {
     let known = trials.iter().filter_map(|trial| Some((*trial, &contexts.get(&trial.id)?.environment)));
-    let (of, environments): (Vec<&Trial>, Vec<&record::Environment>) = known.unzip();
-    let places = of.iter().map(|trial| columns.iter().position(|column| column.holds(&trial.cell))).collect();
+    let (known_trials, environments): (Vec<&Trial>, Vec<&record::Environment>) = known.unzip();
+    let places = known_trials
+        .iter()
+        .map(|trial| columns.iter().position(|column| column.holds(&trial.cell)))
+        .collect();
     let tally = Tally { places, columns: columns.len() };
     Environment {
         machine: machine(&environments),

@@ -289,7 +289,8 @@ pub struct Trial {
     /// Commits that the server counted beyond what the driver can explain; 0 where both agree.
     pub commit_surplus: Option<i64>,
     /// Results of each background workload.
-    pub beside: Vec<Background>,
+    #[serde(rename = "beside")]
+    pub background: Vec<Background>,
     /// What the disk gave of a table before the load, past the server; null where it was not read so.
     pub raw_read: Option<RawRead>,
     /// Its transactions one by one; null where the workload does not keep them.

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_said() {
+    fn what_can_not_be_meant_is_reported() {
         let error = |text: &str| parsed(text).unwrap_err();
         assert!(error("client=8").starts_with("there is no factor \"client\"; there are server, settings"));
         assert!(error("clients=8,clients=9").contains("can't be 8 and 9"));

@@ -14,7 +14,7 @@ pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
     for event in record.events.iter().filter(|event| !event.kind.starts_with("judged-")) {
         let Some(at_us) = after_us(event) else { continue };
         let (start_us, end_us) = span_us(event, at_us);
-        let told = Event {
+        let shown = Event {
             start_us,
             end_us,
             lane: lane(&event.kind),
@@ -25,17 +25,17 @@ pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
         match event.kind.as_str() {
             "checkpoint-started" => {
                 begun = Some(events.len());
-                events.push(told);
+                events.push(shown);
             }
             // One span tells why it began and what it came to.
             "checkpoint-ended" => match begun.take().and_then(|place| events.get_mut(place)) {
                 Some(start) => {
-                    let message = format!("{}; {}", start.message, told.message);
-                    *start = Event { message, ..told };
+                    let message = format!("{}; {}", start.message, shown.message);
+                    *start = Event { message, ..shown };
                 }
-                None => events.push(told),
+                None => events.push(shown),
             },
-            _ => events.push(told),
+            _ => events.push(shown),
         }
     }
     events.sort_by_key(|event| event.start_us);

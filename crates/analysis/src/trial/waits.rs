@@ -21,12 +21,12 @@ pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
     // Looks of a span are those of all its rows.
     let mut spans: BTreeMap<i64, (i64, u64)> = BTreeMap::new();
     for row in waits {
-        let (width_us, looks) = spans.entry(row.at_us).or_default();
+        let (width_us, samples) = spans.entry(row.at_us).or_default();
         *width_us = i64::try_from(row.width_us).unwrap_or(i64::MAX).max(*width_us);
-        *looks = u64::from(row.looks).max(*looks);
+        *samples = u64::from(row.samples).max(*samples);
     }
     let spans: Vec<(i64, i64, u64)> =
-        spans.into_iter().map(|(at_us, (width_us, looks))| (at_us, width_us, looks)).collect();
+        spans.into_iter().map(|(at_us, (width_us, samples))| (at_us, width_us, samples)).collect();
     let mut states: BTreeMap<State<'_>, Seen> = BTreeMap::new();
     for row in waits {
         let Ok(place) = spans.binary_search_by_key(&row.at_us, |(at_us, ..)| *at_us) else { continue };
@@ -38,8 +38,8 @@ pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
     let together: Vec<_> = groups(spans.len(), most.of_each(SHOWN)).collect();
     let series = |(session, kind, event): State<'_>, seen: &Seen| {
         let sessions = together.iter().map(|group| {
-            let looks: u64 = spans[group.clone()].iter().map(|(.., looks)| looks).sum();
-            figure(seen[group.clone()].iter().sum::<u64>() as f64 / looks.max(1) as f64)
+            let samples: u64 = spans[group.clone()].iter().map(|(.., samples)| samples).sum();
+            figure(seen[group.clone()].iter().sum::<u64>() as f64 / samples.max(1) as f64)
         });
         WaitSeries {
             session: session.to_owned(),
@@ -89,7 +89,7 @@ mod tests {
 
     fn row(
         at_s: i64,
-        looks: u32,
+        samples: u32,
         session: &str,
         state: Option<&str>,
         wait: Option<(&str, &str)>,
@@ -98,7 +98,7 @@ mod tests {
         waits::Waits {
             at_us: at_s * 1_000_000,
             width_us: 1_000_000,
-            looks,
+            samples,
             session: SessionKind::from_name(session),
             state: state.map(str::to_owned),
             event_type: wait.map(|(kind, _)| kind.to_owned()),
@@ -119,7 +119,7 @@ mod tests {
         ];
         let waits = waits(&rows, Points::All).unwrap();
         assert_eq!(waits.start_us, [0, 1_000_000, 3_000_000], "of the third second nothing is known");
-        let told: Vec<(&str, &str, Option<&str>, &[f64])> = waits
+        let series: Vec<(&str, &str, Option<&str>, &[f64])> = waits
             .series
             .iter()
             .map(|one| {
@@ -127,7 +127,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            series,
             [
                 ("load", "LWLock", Some("WALWrite"), [2.0, 0.0, 0.0].as_slice()),
                 ("load", "idle in transaction", None, &[1.5, 0.0, 0.0]),

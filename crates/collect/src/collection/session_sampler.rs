@@ -60,7 +60,7 @@ fn sample(
         let Tick::Due = clock.wait_until(window, due_us) else { break };
         let begun_us = now().monotonic_us;
         samples += 1;
-        if let Err(error) = sampler.look() {
+        if let Err(error) = sampler.sample() {
             failed += 1;
             why.get_or_insert(error);
         }

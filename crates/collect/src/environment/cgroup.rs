@@ -192,8 +192,8 @@ fn tightest(values: Vec<String>) -> Option<String> {
     let amount = |value: &String| {
         let mut numbers = value.split(' ');
         let first: f64 = numbers.next()?.parse().ok()?;
-        let of: f64 = numbers.next().and_then(|of| of.parse().ok()).unwrap_or(1.0);
-        Some(first / of)
+        let period: f64 = numbers.next().and_then(|period| period.parse().ok()).unwrap_or(1.0);
+        Some(first / period)
     };
     let any = values.first()?.clone();
     let limits = values.into_iter().filter_map(|value| Some((amount(&value)?, value)));

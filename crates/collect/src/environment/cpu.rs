@@ -85,13 +85,13 @@ fn caches(root: &Root) -> BTreeMap<String, String> {
     root.numbered(CACHES, "index")
         .into_iter()
         .filter_map(|index| {
-            let of = |file: &str| root.line(&format!("{CACHES}/index{index}/{file}"));
-            let kind = match of("type")?.as_str() {
+            let attribute = |file: &str| root.line(&format!("{CACHES}/index{index}/{file}"));
+            let kind = match attribute("type")?.as_str() {
                 "Data" => "d",
                 "Instruction" => "i",
                 _ => "",
             };
-            Some((format!("L{}{kind}", of("level")?), of("size")?))
+            Some((format!("L{}{kind}", attribute("level")?), attribute("size")?))
         })
         .collect()
 }

@@ -37,14 +37,14 @@ pub(super) fn find(root: &Root) -> Option<Found> {
         GzDecoder::new(packed.as_slice()).take(LIMIT).read_to_string(&mut text).ok()?;
         Some(("proc/config.gz".to_owned(), text))
     };
-    let beside = || {
+    let near_kernel = || {
         let release = root.line("proc/sys/kernel/osrelease")?;
         let modules = format!("lib/modules/{release}");
         [format!("boot/config-{release}"), format!("{modules}/config"), format!("{modules}/build/.config")]
             .into_iter()
             .find_map(|file| root.text(&file).map(|text| (file, text)))
     };
-    let (file, text) = own().or_else(beside)?;
+    let (file, text) = own().or_else(near_kernel)?;
     let text = masked(&text);
     let sha256 = Sha256::digest(&text).iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");

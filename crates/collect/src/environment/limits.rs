@@ -25,7 +25,7 @@ mod tests {
     use super::limit;
 
     #[test]
-    fn limits_are_told_with_their_units() {
+    fn limits_are_reported_with_their_units() {
         let read = |line| limit(line).map(|(name, value)| format!("{name}: {value}"));
         let line = "Max stack size            8388608              unlimited            bytes     ";
         assert_eq!(read(line).unwrap(), "Max stack size: 8388608 bytes (hard unlimited)");

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_others_is_told_with_who_did_it() {
+    fn work_of_others_is_reported_with_who_did_it() {
         let look = |cpu: &str, swapped: u64, ours: u64, theirs: u64| {
             counters(&[
                 ("proc/stat", cpu),

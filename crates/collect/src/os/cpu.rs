@@ -58,7 +58,7 @@ impl Cpu {
                 Some(highest) => highest,
                 None => self.highest.entry(label.to_owned()).or_default(),
             };
-            tell(time, label, us_per_tick, highest, into);
+            record_time(time, label, us_per_tick, highest, into);
         }
         into.add(metric!("sched.context_switches"), None, stats.ctxt as f64);
         into.add(metric!("sched.forks"), None, stats.processes as f64);
@@ -89,7 +89,7 @@ impl Cpu {
     }
 }
 
-fn tell(time: &CpuTime, label: &str, us_per_tick: f64, highest: &mut [u64; 2], into: &mut Reading) {
+fn record_time(time: &CpuTime, label: &str, us_per_tick: f64, highest: &mut [u64; 2], into: &mut Reading) {
     // These two can fall (proc(5)); a counter that falls would look as if it had been reset.
     highest[0] = highest[0].max(time.idle);
     highest[1] = highest[1].max(time.iowait.unwrap_or_default());

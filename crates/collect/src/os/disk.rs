@@ -47,7 +47,7 @@ impl Disks {
             if !is_reported {
                 continue;
             }
-            let of = Some(disk.name.as_str());
+            let label = Some(disk.name.as_str());
             let counters = [
                 (metric!("disk.reads"), Some(disk.reads), 1.0),
                 (metric!("disk.writes"), Some(disk.writes), 1.0),
@@ -63,10 +63,10 @@ impl Disks {
             ];
             for (metric, count, unit) in counters {
                 if let Some(count) = count {
-                    into.add(metric, of, count as f64 * unit);
+                    into.add(metric, label, count as f64 * unit);
                 }
             }
-            into.add(metric!("disk.in_flight"), of, disk.in_progress as f64);
+            into.add(metric!("disk.in_flight"), label, disk.in_progress as f64);
         }
         Some(())
     }

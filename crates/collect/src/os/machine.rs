@@ -124,7 +124,7 @@ mod tests {
         intr 77 1 2 3\nctxt 1234\nbtime 1600000000\nprocesses 99\nprocs_running 3\nprocs_blocked 1\nsoftirq 55 1 2\n";
 
     #[test]
-    fn processors_are_told_by_their_names_though_one_is_off() {
+    fn processors_are_reported_by_their_names_though_one_is_off() {
         let values = read_once(&[("proc/stat", STAT), ("proc/loadavg", "2.63 1.00 1.42 3/428 2496732\n")]);
         let us_per_tick = 1e6 / rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(get(&values, "cpu.user_us all"), 30.0 * us_per_tick);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_disks_are_told_with_what_each_kernel_counts() {
+    fn whole_disks_are_reported_with_what_each_kernel_counts() {
         let values = read_once(&[
             (
                 "proc/diskstats",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_device_is_told_where_the_data_is_on_it() {
+    fn a_loop_device_is_reported_where_the_data_is_on_it() {
         let files = machine(&[
             (
                 "proc/diskstats",
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_paging_are_told_in_bytes() {
+    fn memory_and_paging_are_reported_in_bytes() {
         let meminfo = "MemTotal: 100 kB\nMemFree: 50 kB\nMemAvailable: 70 kB\nBuffers: 1 kB\nCached: 20 kB\nSwapCached: 0 kB\n\
             Active: 1 kB\nInactive: 1 kB\nSwapTotal: 10 kB\nSwapFree: 4 kB\nDirty: 3 kB\nWriteback: 2 kB\nAnonPages: 8 kB\n\
             Mapped: 1 kB\nShmem: 1 kB\nSlab: 5 kB\nCommitted_AS: 1 kB\nVmallocTotal: 1 kB\nVmallocUsed: 0 kB\nVmallocChunk: 0 kB\n\
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_of_processors_is_told_where_the_kernel_has_but_one_line() {
+    fn pressure_of_processors_is_reported_where_the_kernel_has_but_one_line() {
         let some = "some avg10=1.50 avg60=0.00 avg300=0.00 total=681245\n";
         let full = "full avg10=1.50 avg60=0.00 avg300=0.00 total=391926\n";
         let values =
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_that_were_used_are_told() {
+    fn interfaces_that_were_used_are_reported() {
         let values = read_once(&[(
             "proc/self/net/dev",
             "Inter-|   Receive |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets\n\
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn sensors_are_told_apart() {
+    fn sensors_are_distinguished() {
         let values = read_once(&[
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "3400000\n"),
             ("sys/devices/system/cpu/cpu10/cpufreq/scaling_cur_freq", "<unknown>\n"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_with_a_limit_are_told() {
+    fn groups_with_a_limit_are_reported() {
         let v2 = read_once(&[
             ("proc/self/cgroup", "0::/system.slice/bench\n"),
             ("proc/self/mountinfo", "1 0 0:1 / /cg rw - cgroup2 cgroup rw\n"),

@@ -135,7 +135,7 @@ impl Processes {
             }
         }
         for (sum, is_counted) in sums.iter_mut().zip(self.is_counted) {
-            *sum = sum.filter(|_| is_counted);
+            *sum = sum.filter(|_| is_counted).map(to_nanoseconds);
         }
         (count, sums)
     }
@@ -182,6 +182,12 @@ impl Processes {
         into.add(metric!("role.busiest_wait_us"), Some(Role::Driver.as_str()), wait);
         Some(())
     }
+}
+
+/// Rounds a sum of microseconds to whole nanoseconds, the kernel's resolution. A sum of floating-point numbers depends on
+/// the order of the processes, and a counter must not fall because of that.
+fn to_nanoseconds(us: f64) -> f64 {
+    (us * 1e3).round() / 1e3
 }
 
 impl Source for Processes {
@@ -373,6 +379,15 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_does_not_depend_on_the_order_of_processes() {
+        let us = [0.1, 0.2, 0.3];
+        let sum = |order: [usize; 3]| order.iter().fold(0.0, |sum, at| sum + us[*at]);
+        assert_ne!(sum([0, 1, 2]), sum([2, 1, 0]));
+        assert_eq!(to_nanoseconds(sum([0, 1, 2])), to_nanoseconds(sum([2, 1, 0])));
+        assert_eq!(to_nanoseconds(4_691.429_999_999_999), 4_691.43);
+    }
+
+    #[test]
     fn a_role_keeps_what_its_ended_processes_had() {
         let fake = Fake::new();
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
@@ -431,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_read_of_the_servers_ended_processes_is_told() {
+    fn what_nobody_read_of_the_servers_ended_processes_is_reported() {
         let fake = Fake::new();
         fake.process(POSTMASTER, 1, "postgres", 0, 100);
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
@@ -446,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_driver_are_added_up_and_the_busiest_is_told() {
+    fn threads_of_the_driver_are_added_up_and_the_busiest_is_reported() {
         let fake = Fake::new();
         fake.process(20, OWN, "pgdyno driver", 50, 0);
         fake.thread(20, 20, 1000, 1000);
@@ -469,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_others_and_the_kernel_took_is_told_apart() {
+    fn time_that_others_and_the_kernel_took_is_distinguished() {
         let fake = Fake::new();
         fake.put("stat", "cpu  100 0 0 9 9 9 9\n");
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
@@ -511,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_server_elsewhere_is_told() {
+    fn nothing_of_a_server_elsewhere_is_reported() {
         let fake = Fake::new();
         let mut processes = Processes::at(&Root::new(fake.0.path()), Watched::default(), OWN);
         let now = read(&mut processes);

@@ -37,7 +37,7 @@ pub struct Holder {
     /// See `first`.
     pub last: ClockReading,
     /// How often it was seen so, at most once a second.
-    pub looks: u32,
+    pub samples: u32,
     /// Sessions of the load that it held back, directly or by others, over all looks.
     pub sessions_blocked: u64,
     /// The longest that its transaction was seen to last, in microseconds; none where that can't be seen.
@@ -52,7 +52,7 @@ impl Holder {
             return None;
         }
         let held_us = (self.last.monotonic_us - self.first.monotonic_us) as f64;
-        let blocked = self.sessions_blocked as f64 / f64::from(self.looks);
+        let blocked = self.sessions_blocked as f64 / f64::from(self.samples);
         let what = match &self.state {
             _ if self.was_idle => IDLE,
             Some(state) => state,
@@ -64,14 +64,14 @@ impl Holder {
             (pid, name) => format!("session {pid} ({name}, {what})"),
         };
         let message = format!(
-            "{who} held back {blocked:.0} sessions of the load for {:.1} s, as seen in {} looks",
+            "{who} held back {blocked:.0} sessions of the load for {:.1} s, as seen in {} samples",
             held_us / 1e6,
-            self.looks
+            self.samples
         );
         let mut figures = BTreeMap::from([
             ("held_us".to_owned(), held_us),
             ("is_load".to_owned(), f64::from(u8::from(self.is_load))),
-            ("looks".to_owned(), f64::from(self.looks)),
+            ("looks".to_owned(), f64::from(self.samples)),
             ("pid".to_owned(), f64::from(self.pid)),
             ("sessions_blocked".to_owned(), blocked),
         ]);
@@ -124,7 +124,7 @@ impl Holders {
     }
 
     /// Asks, if it was not asked within the last second.
-    pub(super) fn look(&mut self, session: &mut Session, at: ClockReading) -> Result<(), CollectError> {
+    pub(super) fn sample(&mut self, session: &mut Session, at: ClockReading) -> Result<(), CollectError> {
         if self.asked_us.is_some_and(|asked| at.monotonic_us < asked + EVERY_US) {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Holders {
                     is_load: party.is_load,
                     first: at,
                     last: at,
-                    looks: 0,
+                    samples: 0,
                     sessions_blocked: 0,
                     xact_age_us: None,
                 });
@@ -162,7 +162,7 @@ impl Holders {
             holder.state.clone_from(&party.state);
             holder.was_idle |= party.state.as_deref().is_some_and(|state| state.starts_with(IDLE));
             holder.last = at;
-            holder.looks += 1;
+            holder.samples += 1;
             holder.sessions_blocked += blocked;
             holder.xact_age_us = match (holder.xact_age_us, party.xact_age_us) {
                 (Some(one), Some(other)) => Some(one.max(other)),

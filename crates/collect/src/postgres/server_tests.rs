@@ -128,11 +128,11 @@ fn what_was_seen_in_the_latest_second_is_a_part_of_all_that_was_seen() {
     let server = server("18", &[]);
     let mut sampler = sampler(&server);
     assert_eq!(sampler.latest(0), []);
-    let first = until("there is a look", || sampler.look().ok().map(|()| sampler.latest(0)));
+    let first = until("there is a sample", || sampler.sample().ok().map(|()| sampler.latest(0)));
     let second = first[0].at_us;
     assert_eq!(first, sampler.rows(0));
     let later = until("another second has begun", || {
-        sampler.look().unwrap();
+        sampler.sample().unwrap();
         Some(sampler.latest(0)).filter(|latest| latest[0].at_us > second)
     });
     let all = sampler.rows(0);
@@ -177,8 +177,8 @@ fn what_clients_do_is_counted() {
         };
         until("the deleted rows are counted", || {
             let reading = read(&mut tables);
-            let of = Some("pgbench_accounts");
-            let deleted = growth(&reading, &before_tables, "pg.table.tuples_deleted", of);
+            let label = Some("pgbench_accounts");
+            let deleted = growth(&reading, &before_tables, "pg.table.tuples_deleted", label);
             assert!(deleted <= 7.0, "{version}: {deleted}");
             (deleted == 7.0).then_some(())
         });
@@ -194,7 +194,7 @@ fn what_clients_do_is_counted() {
 }
 
 #[test]
-fn no_time_is_told_where_nothing_is_timed() {
+fn no_time_is_reported_where_nothing_is_timed() {
     let timed = |value: &Value| {
         let name = value.metric.name;
         name.starts_with("pg.io.") && name.ends_with("_us")
@@ -210,7 +210,7 @@ fn no_time_is_told_where_nothing_is_timed() {
 }
 
 #[test]
-fn the_tested_database_counts_as_many_commits_as_are_told() {
+fn the_tested_database_counts_as_many_commits_as_are_reported() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[]);
         let before = server.commits(None).unwrap();
@@ -259,11 +259,11 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
             let mut client = connect(&server, server::DATABASE, "pgdyno");
             std::thread::spawn(move || client.execute(TAKE_ROW).unwrap())
         });
-        let mut looks = 0;
+        let mut samples = 0;
         let found = until("both clients are seen to be held back", || {
-            sampler.look().unwrap();
-            looks += 1;
-            sampler.holders().into_iter().find(|found| found.sessions_blocked / u64::from(found.looks) > 0)
+            sampler.sample().unwrap();
+            samples += 1;
+            sampler.holders().into_iter().find(|found| found.sessions_blocked / u64::from(found.samples) > 0)
         });
         assert_eq!((found.pid, found.application_name.as_str(), found.is_load), (pid, "forgotten", false));
         assert!(found.was_idle && found.xact_age_us.unwrap() > 0.0, "{version}: {found:?}");
@@ -282,8 +282,8 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
         }
         let rows = sampler.rows(now().monotonic_us);
         assert!(seen(&rows, "active", Some(("Lock", Some("transactionid")))) > 0, "{version}: {rows:?}");
-        let seconds: BTreeMap<i64, u32> = rows.iter().map(|row| (row.at_us, row.looks)).collect();
-        assert_eq!(seconds.values().sum::<u32>(), looks, "{version}");
+        let seconds: BTreeMap<i64, u32> = rows.iter().map(|row| (row.at_us, row.samples)).collect();
+        assert_eq!(seconds.values().sum::<u32>(), samples, "{version}");
         assert!(seconds.keys().all(|at| *at < 0 && at % 1_000_000 == 0), "{seconds:?}");
         let has = |name: &str| rows.iter().any(|row| row.session == SessionKind::Server(name.to_owned()));
         assert_eq!(has("checkpointer"), version != "9.6", "{version}: {rows:?}");
@@ -311,7 +311,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
             asker.query::<Vec<String>>(sql).unwrap().pop()
         });
         until("it is seen to sleep", || {
-            sampler.look().unwrap();
+            sampler.sample().unwrap();
             let rows = sampler.rows(0);
             let event = (version != "9.6").then_some(("Timeout", Some("PgSleep")));
             (seen(&rows, "active", event) > 0).then_some(())
@@ -319,7 +319,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
         let mut client = connect(&server, server::DATABASE, "pgdyno");
         let client = std::thread::spawn(move || client.execute(TAKE_ROW).unwrap());
         let holder = until("it is seen to hold the row", || {
-            sampler.look().unwrap();
+            sampler.sample().unwrap();
             sampler.holders().first().cloned()
         });
         assert!(holder.is_load && !holder.was_idle, "{version}: {holder:?}");
@@ -362,7 +362,7 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
 }
 
 #[test]
-fn buffers_are_told_by_relation_where_the_extension_is() {
+fn buffers_are_reported_by_relation_where_the_extension_is() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
         let mut asker = session(&server, server::DATABASE, "buffers");
@@ -462,7 +462,7 @@ fn a_session_that_is_gone_is_a_failed_reading_each_time() {
         .unwrap();
     for _ in 0..2 {
         let failed = statistics.read(&mut Reading::default());
-        assert!(failed.is_err() && sampler.look().is_err(), "{failed:?}");
+        assert!(failed.is_err() && sampler.sample().is_err(), "{failed:?}");
     }
     assert_eq!(sampler.rows(0), vec![]);
 }

@@ -64,15 +64,14 @@ fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
         !matches!(parts.next(), Some("checkpointer" | "background writer"))
             && parts.next() == Some("relation")
     };
-    let of = |metrics: &[&'static Metric]| sum_of_io(into, metrics, is_backends);
+    let sum = |metrics: &[&'static Metric]| sum_of_io(into, metrics, is_backends);
     let blocks = match major {
-        17 => of(&[metric!("pg.io.writes"), metric!("pg.io.extends")]),
+        17 => sum(&[metric!("pg.io.writes"), metric!("pg.io.extends")]),
         // An extension may be of many blocks.
-        _ => {
-            of(&[metric!("pg.io.write_bytes"), metric!("pg.io.extend_bytes")]).map(|bytes| bytes / block_size)
-        }
+        _ => sum(&[metric!("pg.io.write_bytes"), metric!("pg.io.extend_bytes")])
+            .map(|bytes| bytes / block_size),
     };
-    let fsyncs = of(&[metric!("pg.io.fsyncs")]);
+    let fsyncs = sum(&[metric!("pg.io.fsyncs")]);
     for (metric, value) in
         [(metric!("pg.backend.buffers_written"), blocks), (metric!("pg.backend.fsyncs"), fsyncs)]
     {

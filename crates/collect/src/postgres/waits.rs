@@ -37,7 +37,7 @@ pub struct WaitSampler {
     question: Prepared,
     /// What was ever seen; looks name it by its place.
     kinds: Vec<Kind>,
-    looks: Vec<Look>,
+    samples: Vec<Sample>,
     /// The places of kinds, and how many sessions each, of all looks.
     seen: Vec<(u32, u32)>,
     holders: Holders,
@@ -53,7 +53,7 @@ struct Kind {
 }
 
 #[derive(Debug)]
-struct Look {
+struct Sample {
     at_us: i64,
     /// Where in `seen` it ends; it begins where the one before ends.
     end: usize,
@@ -81,14 +81,14 @@ impl WaitSampler {
         let question = question(session.major(), &is_load, is_background.as_deref());
         let question = session.prepare([question.as_str()])?;
         let holders = Holders::new(session.major(), &is_load);
-        Ok(Self { session, question, kinds: Vec::new(), looks: Vec::new(), seen: Vec::new(), holders })
+        Ok(Self { session, question, kinds: Vec::new(), samples: Vec::new(), seen: Vec::new(), holders })
     }
 
     /// Looks once. Where sessions of the load wait for locks it is asked who holds them, too, at most once a second.
     ///
     /// # Errors
     /// The server does not answer; that is no look.
-    pub fn look(&mut self) -> Result<(), CollectError> {
+    pub fn sample(&mut self) -> Result<(), CollectError> {
         let before = now();
         let answers = self.session.ask_prepared(&self.question)?;
         let at_us = before.monotonic_us.midpoint(now().monotonic_us);
@@ -102,9 +102,9 @@ impl WaitSampler {
             });
             self.seen.push((place as u32, count));
         }
-        self.looks.push(Look { at_us, end: self.seen.len() });
+        self.samples.push(Sample { at_us, end: self.seen.len() });
         if is_held {
-            self.holders.look(&mut self.session, before)?;
+            self.holders.sample(&mut self.session, before)?;
         }
         Ok(())
     }
@@ -116,31 +116,31 @@ impl WaitSampler {
 
     /// Of these, what was seen in the second of the latest look.
     pub fn latest(&self, origin_monotonic_us: i64) -> Vec<Waits> {
-        let second = |look: &Look| (look.at_us - origin_monotonic_us).div_euclid(SECOND_US);
-        let Some(latest) = self.looks.last().map(second) else { return Vec::new() };
-        let within = self.looks.iter().rev().take_while(|look| second(look) == latest).count();
-        self.rows_from(self.looks.len() - within, origin_monotonic_us)
+        let second = |sample: &Sample| (sample.at_us - origin_monotonic_us).div_euclid(SECOND_US);
+        let Some(latest) = self.samples.last().map(second) else { return Vec::new() };
+        let within = self.samples.iter().rev().take_while(|sample| second(sample) == latest).count();
+        self.rows_from(self.samples.len() - within, origin_monotonic_us)
     }
 
     /// Of the looks from one on.
     fn rows_from(&self, first: usize, origin_monotonic_us: i64) -> Vec<Waits> {
         let mut seconds: BTreeMap<i64, (u32, BTreeMap<&Kind, u32>)> = BTreeMap::new();
-        let mut begin = first.checked_sub(1).map_or(0, |before| self.looks[before].end);
-        for look in &self.looks[first..] {
-            let second = (look.at_us - origin_monotonic_us).div_euclid(SECOND_US);
-            let (looks, sums) = seconds.entry(second).or_default();
-            *looks += 1;
-            for (place, count) in &self.seen[begin..look.end] {
+        let mut begin = first.checked_sub(1).map_or(0, |before| self.samples[before].end);
+        for sample in &self.samples[first..] {
+            let second = (sample.at_us - origin_monotonic_us).div_euclid(SECOND_US);
+            let (samples, sums) = seconds.entry(second).or_default();
+            *samples += 1;
+            for (place, count) in &self.seen[begin..sample.end] {
                 *sums.entry(&self.kinds[*place as usize]).or_default() += count;
             }
-            begin = look.end;
+            begin = sample.end;
         }
         let mut rows = Vec::new();
-        for (second, (looks, sums)) in seconds {
+        for (second, (samples, sums)) in seconds {
             rows.extend(sums.into_iter().map(|(kind, seen)| Waits {
                 at_us: second * SECOND_US,
                 width_us: SECOND_US.unsigned_abs(),
-                looks,
+                samples,
                 session: kind.session.clone(),
                 state: kind.state.clone(),
                 event_type: kind.event_type.clone(),

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings_of_functions_are_told_apart() {
+    fn beginnings_of_functions_are_distinguished() {
         assert!(sets_up_x86_64(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x57]));
         assert!(sets_up_x86_64(&[0x55, 0x31, 0xc0, 0x48, 0x89, 0xe5]));
         assert!(!sets_up_x86_64(&[0x41, 0x57, 0x55, 0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x18]));
@@ -85,7 +85,7 @@ mod tests {
 
     /// The compiler that the project is built with is the oracle.
     #[test]
-    fn what_a_compiler_was_told_is_found() {
+    fn compiler_options_are_found() {
         let directory = tempfile::tempdir().unwrap();
         let source = directory.path().join("a.c");
         let functions: String = (0..50)

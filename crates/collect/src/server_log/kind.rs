@@ -20,7 +20,7 @@ const RECOVERING: [&str; 6] = [
 ];
 
 /// The event that an entry is; none where it tells nothing of interest.
-pub(super) fn event(entry: &Entry) -> Option<Event> {
+pub(super) fn event_of(entry: &Entry) -> Option<Event> {
     match entry.severity {
         "LOG" => session_log(entry).or_else(|| autovacuum(entry)).or_else(|| server_log(entry)),
         "WARNING" => Some(problem(entry, "server-warning")),
@@ -35,7 +35,7 @@ pub(super) fn event(entry: &Entry) -> Option<Event> {
 fn session_log(entry: &Entry) -> Option<Event> {
     let message = entry.message;
     if message.starts_with("temporary file: ") {
-        return Some(Event { of: who(entry), ..told(entry, "temp-file", &figures::TEMPORARY_FILE) });
+        return Some(Event { of: who(entry), ..new_event(entry, "temp-file", &figures::TEMPORARY_FILE) });
     }
     // `process 42 still waiting for ShareLock on transaction 7 after 1000.123 ms`
     let (pid, wait) = message.strip_prefix("process ")?.split_once(' ')?;
@@ -45,7 +45,7 @@ fn session_log(entry: &Entry) -> Option<Event> {
         "still" | "detected" | "avoided" | "failed" => "lock-wait",
         _ => return None,
     };
-    let event = told(entry, kind, &figures::LOCK_WAIT);
+    let event = new_event(entry, kind, &figures::LOCK_WAIT);
     Some(Event { of: who(entry), message: with_detail(entry), ..event })
 }
 
@@ -64,7 +64,7 @@ fn autovacuum(entry: &Entry) -> Option<Event> {
         // What stands on the first line after the name is a figure, too.
         message: short(&format!("automatic {doing} of {table}")),
         figures: figures::read(&figures::AUTOVACUUM, &figures),
-        ..told(entry, kind, &[])
+        ..new_event(entry, kind, &[])
     })
 }
 
@@ -72,15 +72,15 @@ fn autovacuum(entry: &Entry) -> Option<Event> {
 fn server_log(entry: &Entry) -> Option<Event> {
     let message = entry.message;
     let begins = |with: &str| message.starts_with(with);
-    let event = |kind| Some(told(entry, kind, &[]));
+    let event = |kind| Some(new_event(entry, kind, &[]));
     if begins("checkpoint starting:") || begins("restartpoint starting:") {
         return event("checkpoint-started");
     }
     if begins("checkpoint complete:") || begins("restartpoint complete:") {
-        return Some(told(entry, "checkpoint-ended", &figures::CHECKPOINT));
+        return Some(new_event(entry, "checkpoint-ended", &figures::CHECKPOINT));
     }
     if begins("checkpoints are occurring too frequently") {
-        return Some(told(entry, "checkpoints-too-frequent", &figures::TOO_FREQUENT));
+        return Some(new_event(entry, "checkpoints-too-frequent", &figures::TOO_FREQUENT));
     }
     if begins("database system is ready to accept") {
         return event("server-started");
@@ -98,7 +98,7 @@ fn server_log(entry: &Entry) -> Option<Event> {
     // Background workers end so in the course of things.
     let by_itself = message.contains(" exited with exit code ") && !begins("background worker ");
     (message.contains(" (PID ") && (by_signal || by_itself))
-        .then(|| Event { message: with_detail(entry), ..told(entry, "server-crashed", &[]) })
+        .then(|| Event { message: with_detail(entry), ..new_event(entry, "server-crashed", &[]) })
 }
 
 fn error(entry: &Entry) -> Event {
@@ -107,7 +107,7 @@ fn error(entry: &Entry) -> Event {
         ("57014", Some(context)) if entry.message == "canceling autovacuum task" => {
             let table = context.lines().find_map(|line| quoted(line.split_once("automatic ")?.1));
             let of = table.map(|(table, _)| table.to_owned());
-            Event { of, ..told(entry, "autovacuum-cancelled", &[]) }
+            Event { of, ..new_event(entry, "autovacuum-cancelled", &[]) }
         }
         _ => problem(entry, "server-error"),
     }
@@ -115,10 +115,10 @@ fn error(entry: &Entry) -> Event {
 
 fn problem(entry: &Entry, kind: &str) -> Event {
     let message = short(&format!("{}: {}", entry.sqlstate, plain(entry.message)));
-    Event { of: who(entry), message, ..told(entry, kind, &[]) }
+    Event { of: who(entry), message, ..new_event(entry, kind, &[]) }
 }
 
-fn told(entry: &Entry, kind: &str, figures: &[Figure]) -> Event {
+fn new_event(entry: &Entry, kind: &str, figures: &[Figure]) -> Event {
     Event {
         at: entry.at,
         kind: kind.to_owned(),

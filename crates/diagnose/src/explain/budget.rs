@@ -21,7 +21,7 @@ pub struct Budget {
     /// Largest first, but for what is unexplained, which comes last; none that is nothing.
     pub parts: Vec<ComponentTime>,
     /// How often the server's sessions were looked at.
-    pub looks: u32,
+    pub samples: u32,
 }
 
 /// One part of a latency.
@@ -172,7 +172,7 @@ impl Budget {
             of: None,
             us: case.latency_us - total_us,
         });
-        Self { latency_us: case.latency_us, parts, looks: case.looks }
+        Self { latency_us: case.latency_us, parts, samples: case.samples }
     }
 
     /// The mean of several, part by part: what a cell's transaction is made of. None of none.
@@ -182,7 +182,7 @@ impl Budget {
         let mut mean = first.clone();
         for budget in rest {
             mean.latency_us += budget.latency_us;
-            mean.looks += budget.looks;
+            mean.samples += budget.samples;
             for part in &budget.parts {
                 match mean
                     .parts
@@ -222,7 +222,7 @@ impl Budget {
     /// independent, sessions that are seen in one look are not.
     pub fn half_width(&self, share: f64) -> f64 {
         let share = share.clamp(0.0, 1.0);
-        if self.looks == 0 { 1.0 } else { 1.96 * (share * (1.0 - share) / f64::from(self.looks)).sqrt() }
+        if self.samples == 0 { 1.0 } else { 1.96 * (share * (1.0 - share) / f64::from(self.samples)).sqrt() }
     }
 
     /// How much a share is to be trusted: by how often it was looked, and by what is unexplained.
@@ -288,15 +288,15 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
             continue;
         }
         let place = place_of(kind, event);
-        let of = match place {
+        let subject = match place {
             Component::OtherWait => format!("{kind}:{event}"),
             Component::WalFlush => format!("({event})"),
             _ => event.to_owned(),
         };
-        let us = f64::from(waits.seen) / f64::from(case.looks) * case.in_each(case.window_us());
-        match parts.iter_mut().find(|part| part.component == place && part.of.as_deref() == Some(&of)) {
+        let us = f64::from(waits.seen) / f64::from(case.samples) * case.in_each(case.window_us());
+        match parts.iter_mut().find(|part| part.component == place && part.of.as_deref() == Some(&subject)) {
             Some(part) => part.us += us,
-            None => parts.push(ComponentTime { component: place, of: Some(of), us }),
+            None => parts.push(ComponentTime { component: place, of: Some(subject), us }),
         }
     }
     parts

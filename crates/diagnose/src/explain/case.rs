@@ -42,7 +42,7 @@ pub(crate) struct Case<'a> {
     pub(crate) from_us: i64,
     pub(crate) to_us: i64,
     /// How often the server was looked at in the window.
-    pub(crate) looks: u32,
+    pub(crate) samples: u32,
 }
 
 impl<'a> Case<'a> {
@@ -59,13 +59,20 @@ impl<'a> Case<'a> {
             return Err(NotExplained::NoIntervals);
         };
         let (from_us, to_us) = (signed(first.start_us), signed(last.start_us + last.width_us));
-        let mut case =
-            Self { record, summary, transactions: transactions as f64, latency_us, from_us, to_us, looks: 0 };
-        let mut spans: Vec<(i64, u32)> = case.waits().map(|waits| (waits.at_us, waits.looks)).collect();
+        let mut case = Self {
+            record,
+            summary,
+            transactions: transactions as f64,
+            latency_us,
+            from_us,
+            to_us,
+            samples: 0,
+        };
+        let mut spans: Vec<(i64, u32)> = case.waits().map(|waits| (waits.at_us, waits.samples)).collect();
         spans.sort_unstable();
         spans.dedup_by_key(|(at_us, _)| *at_us);
-        case.looks = spans.iter().map(|(_, looks)| looks).sum();
-        if case.looks > 0 || !record.metrics.0.is_empty() {
+        case.samples = spans.iter().map(|(_, samples)| samples).sum();
+        if case.samples > 0 || !record.metrics.0.is_empty() {
             Ok(case)
         } else {
             Err(NotExplained::NotCollected)
@@ -89,7 +96,7 @@ impl<'a> Case<'a> {
     /// Mean number of sessions that were seen so in the window.
     pub(crate) fn sessions(&self, which: impl Fn(&Waits) -> bool) -> f64 {
         let seen: u32 = self.waits().filter(|waits| which(waits)).map(|waits| waits.seen).sum();
-        if self.looks == 0 { 0.0 } else { f64::from(seen) / f64::from(self.looks) }
+        if self.samples == 0 { 0.0 } else { f64::from(seen) / f64::from(self.samples) }
     }
 
     /// The same of the load's sessions, as time in each transaction, in microseconds.

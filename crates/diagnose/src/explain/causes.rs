@@ -118,7 +118,7 @@ fn of_latency(
 }
 
 /// Parts of a place, largest first, for people.
-fn told(budget: &Budget, places: &[Component]) -> Vec<String> {
+fn evidence_of(budget: &Budget, places: &[Component]) -> Vec<String> {
     let parts = budget.parts.iter().filter(|part| places.contains(&part.component));
     parts.map(|part| format!("{}: {} in each transaction", part.name(), ms(part.us))).collect()
 }
@@ -134,7 +134,7 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
     if share < MOST || !limits {
         return None;
     }
-    let mut evidence = told(budget, &[Component::DriverLag, Component::DriverCpu]);
+    let mut evidence = evidence_of(budget, &[Component::DriverLag, Component::DriverCpu]);
     evidence.push(format!(
         "its busiest thread ran for {} of the window and waited for a CPU for {}",
         percent(run),
@@ -269,7 +269,7 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     if busy < 0.85 || share < 1.0 / 3.0 || server_us < 0.3 * cpu.busy_us {
         return None;
     }
-    let mut evidence = told(budget, &[Component::ServerCpu, Component::ServerRunQueue]);
+    let mut evidence = evidence_of(budget, &[Component::ServerCpu, Component::ServerRunQueue]);
     evidence.push(format!(
         "the CPUs that the server may use were busy for {} of the window, {} of that in the load's sessions",
         percent(busy),
@@ -313,7 +313,7 @@ fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
         return None;
     }
     let mut evidence: Vec<String> = lingering(case).map(|event| event.message.clone()).collect();
-    evidence.extend(told(budget, &[Component::Lock]));
+    evidence.extend(evidence_of(budget, &[Component::Lock]));
     let sentence = format!(
         "clients wait for a lock that a session outside the load holds: {} of latency",
         percent(share)
@@ -331,7 +331,7 @@ fn row_locks(case: &Case, budget: &Budget) -> Option<Cause> {
     let sentence = format!("clients wait for each other's locks: {} of latency", percent(share));
     let next =
         "spread the updates over more rows (a larger scale), shorten the transaction, or lock later in it";
-    Some(of_latency(budget, "row-locks", share, sentence, told(budget, &[Component::Lock]), next))
+    Some(of_latency(budget, "row-locks", share, sentence, evidence_of(budget, &[Component::Lock]), next))
 }
 
 fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
@@ -339,7 +339,7 @@ fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
     if share < WORTH_NAMING {
         return None;
     }
-    let mut evidence = told(budget, &[Component::WalFlush]);
+    let mut evidence = evidence_of(budget, &[Component::WalFlush]);
     if let Some(bytes) = case.growth("pg.wal.bytes", None) {
         evidence.push(format!("{:.1} kB of WAL in each transaction", case.in_each(bytes) / 1e3));
     }
@@ -351,12 +351,12 @@ fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
 
 fn disk_reads(case: &Case, budget: &Budget) -> Option<Cause> {
     let read = |part: &&ComponentTime| {
-        let of = part.of.as_deref().unwrap_or_default();
+        let event = part.of.as_deref().unwrap_or_default();
         part.component == Component::Io
-            && (of.starts_with("DataFileRead")
-                || of.starts_with("DataFilePrefetch")
-                || of.starts_with("AioIo")
-                || of.starts_with("AioUring"))
+            && (event.starts_with("DataFileRead")
+                || event.starts_with("DataFilePrefetch")
+                || event.starts_with("AioIo")
+                || event.starts_with("AioUring"))
     };
     let us: f64 = budget.parts.iter().filter(read).map(|part| part.us).sum();
     let share = us / budget.latency_us;
@@ -382,7 +382,14 @@ fn internal_lock(_: &Case, budget: &Budget) -> Option<Cause> {
     let sentence =
         format!("sessions wait for the server's internal locks, {name} first: {} of latency", percent(share));
     let next = "fewer clients, or what the manual says of this lock (pg_stat_activity, wait events)";
-    Some(of_latency(budget, "internal-locks", share, sentence, told(budget, &[Component::LwLock]), next))
+    Some(of_latency(
+        budget,
+        "internal-locks",
+        share,
+        sentence,
+        evidence_of(budget, &[Component::LwLock]),
+        next,
+    ))
 }
 
 fn sleep(_: &Case, budget: &Budget) -> Option<Cause> {
@@ -403,7 +410,7 @@ fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
     if share < MOST {
         return None;
     }
-    let mut evidence = told(budget, &PLACES);
+    let mut evidence = evidence_of(budget, &PLACES);
     if let Some(cpu) = machine(case) {
         evidence.push(format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())));
     }
@@ -425,7 +432,7 @@ fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
         percent(share)
     );
     let next = "a lower rate, or more clients; the other parts show what limits the clients";
-    let evidence = told(budget, &[Component::FreeClient]);
+    let evidence = evidence_of(budget, &[Component::FreeClient]);
     Some(of_latency(budget, "free-clients", share, sentence, evidence, next))
 }
 

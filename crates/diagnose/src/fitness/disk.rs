@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filesystems_without_a_disk_are_told() {
+    fn filesystems_without_a_disk_are_reported() {
         let with = |kind: &str| {
             let facts = [("rotational", "0"), ("scheduler", "none")];
             let facts: BTreeMap<_, _> = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_told() {
+    fn little_room_is_reported() {
         let with = |free_gib: u64, total_gib: u64| {
             let space = Some(Space { free_bytes: free_gib << 30, total_bytes: total_gib << 30 });
             super::space(&Facts { space, ..Facts::default() }).state
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_disks_is_told() {
+    fn waiting_for_disks_is_reported() {
         let with = |io| {
             disk_pressure(&Facts { pressure: Pressure { io, ..Pressure::default() }, ..Facts::default() })
                 .state

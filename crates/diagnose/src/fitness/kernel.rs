@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_clocks_are_told() {
+    fn slow_clocks_are_reported() {
         let with = |source: &str| {
             let environment = Environment { clocksource: Some(source.to_owned()), ..Environment::default() };
             clocksource(&Facts { environment, ..Facts::default() }).state
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_group_are_told() {
+    fn limits_of_the_group_are_reported() {
         let with = |limits: &[(&str, &str)], cgroup_can_be_made| {
             let environment =
                 Environment { memory_bytes: Some(8 << 30), cgroup: map(limits), ..Environment::default() };
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_loop_that_is_refused_is_told() {
+    fn an_event_loop_that_is_refused_is_reported() {
         let with = |tried| io_uring(&Facts { io_uring: Some(tried), ..Facts::default() });
         assert_eq!(with(Ok(())), ok("available"));
         assert!(with(Err("not permitted".to_owned())).evidence.starts_with("not available (not permitted)"));
     }
 
     #[test]
-    fn what_perf_may_see_is_told() {
+    fn what_perf_may_see_is_reported() {
         let with = |perf_privileged, paranoid: &str, restrict: &str| {
             let sysctl = map(&[("kernel.perf_event_paranoid", paranoid), ("kernel.kptr_restrict", restrict)]);
             let environment = Environment { sysctl, ..Environment::default() };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_processors_is_told() {
+    fn waiting_for_processors_is_reported() {
         let with = |cpu| {
             cpu_pressure(&Facts { pressure: Pressure { cpu, ..Pressure::default() }, ..Facts::default() })
                 .state

@@ -83,7 +83,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn memory_that_others_use_is_told() {
+    fn memory_that_others_use_is_reported() {
         let with = |available| {
             let memory_bytes = Some(8 * GIB);
             let environment =
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_join_by_themselves_are_told() {
+    fn pages_that_join_by_themselves_are_reported() {
         let with = |mode: &str| {
             let transparent_hugepages = Some(mode.to_owned());
             huge_pages(&Facts {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_memory_is_told() {
+    fn waiting_for_memory_is_reported() {
         let with = |memory| {
             memory_pressure(&Facts {
                 pressure: Pressure { memory, ..Pressure::default() },

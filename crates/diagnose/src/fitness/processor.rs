@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn few_processors_are_told() {
+    fn few_processors_are_reported() {
         let with = |cpus, threads| {
             let cpu = Cpu { threads: Some(threads), ..Cpu::default() };
             processors(&machine(Environment { cpus: Some(cpus), cpu, ..Environment::default() }))
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn load_of_others_is_told_with_its_processes() {
+    fn load_of_others_is_reported_with_its_processes() {
         let with = |foreign_cpus| {
             let busiest = vec![BusyProcess { pid: 7, name: "cc1".to_owned(), cpus: foreign_cpus }];
             let activity = Activity { seconds: 2.0, foreign_cpus, busiest, ..Activity::default() };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_told() {
+    fn stolen_time_is_reported() {
         let with = |steal_share| {
             steal(&Facts {
                 activity: Some(Activity { steal_share, ..Activity::default() }),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_changes_is_told() {
+    fn a_clock_that_changes_is_reported() {
         let with = |governor: &str, turbo_on| {
             let cpu = Cpu {
                 turbo: Some(turbo_on),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_core_and_nodes_are_told() {
+    fn threads_of_a_core_and_nodes_are_reported() {
         let with = |smt: &str, cores, nodes, balancing: &str| {
             let cpu =
                 Cpu { smt: Some(smt.to_owned()), cores: Some(cores), threads: Some(8), ..Cpu::default() };
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_mitigations_are_told() {
+    fn switched_off_mitigations_are_reported() {
         let with = |command_line: &str| {
             let states =
                 [("a", "Mitigation: x"), ("b", "Vulnerable"), ("c", "Not affected"), ("d", "Not affected")];

@@ -116,8 +116,8 @@ impl Sound {
     pub(super) fn readings(&mut self, metric: &str, of: Option<&str>, kind: Kind, points: &[(i64, f64)]) {
         self.without(metric, of);
         let points = points.iter().map(|&(at_us, value)| Point { at_us, value: Some(value) }).collect();
-        let of = of.map(str::to_owned);
-        self.metrics.0.push(Series { metric: metric.to_owned(), label: of, kind, points });
+        let label = of.map(str::to_owned);
+        self.metrics.0.push(Series { metric: metric.to_owned(), label, kind, points });
     }
 
     /// Nothing was read of it.
@@ -194,12 +194,12 @@ pub(super) fn gates(observed: &Observation) -> (Status, Vec<&'static str>) {
 }
 
 #[test]
-fn of_a_sound_trial_nothing_is_said() {
+fn of_a_sound_trial_nothing_is_reported() {
     assert_eq!(gates(&Sound::new().observed()), (Status::Valid, vec![]));
 }
 
 #[test]
-fn of_what_was_not_read_nothing_is_said() {
+fn of_what_was_not_read_nothing_is_reported() {
     let nothing = Metrics::default();
     let sound = Sound::new();
     let observed = Observation { metrics: &nothing, ..sound.observed() };

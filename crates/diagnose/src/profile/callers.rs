@@ -61,11 +61,12 @@ mod tests {
     fn callers_and_callees_add_up() {
         let text = "p;main;a;walk;walk;eval 3\np;main;walk 2\np;walk;read_[k] 1\np;main;other 9\n";
         let stacks = Stacks::from_folded("load", text).unwrap();
-        let of = |names: &[(&str, u64)]| names.iter().map(|(n, s)| ((*n).to_owned(), *s)).collect::<Vec<_>>();
+        let owned =
+            |names: &[(&str, u64)]| names.iter().map(|(n, s)| ((*n).to_owned(), *s)).collect::<Vec<_>>();
         let found = callers(&stacks, "walk").unwrap();
         assert_eq!((found.own, found.inclusive), (2, 6));
-        assert_eq!(found.callers, of(&[("a", 3), ("main", 2)]));
-        assert_eq!(found.callees, of(&[("eval", 3), ("read_[k]", 1)]));
+        assert_eq!(found.callers, owned(&[("a", 3), ("main", 2)]));
+        assert_eq!(found.callees, owned(&[("eval", 3), ("read_[k]", 1)]));
         assert_eq!(callers(&stacks, "read").unwrap().inclusive, 1);
         assert_eq!(callers(&stacks, "p"), None, "a process is no function");
     }

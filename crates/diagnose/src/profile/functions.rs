@@ -87,9 +87,9 @@ mod tests {
         let text =
             "postgres;main;walk;walk;eval 3\npostgres;main;walk 2\npostgres;main;read_[k] 1\npostgres 4\n";
         let functions = functions(&Stacks::from_folded("load", text).unwrap());
-        let told: Vec<(&str, u64, u64)> =
+        let figures: Vec<(&str, u64, u64)> =
             functions.iter().map(|f| (f.name.as_str(), f.own, f.inclusive)).collect();
-        assert_eq!(told, [("eval", 3, 3), ("walk", 2, 5), ("read_[k]", 1, 1), ("main", 0, 6)]);
+        assert_eq!(figures, [("eval", 3, 3), ("walk", 2, 5), ("read_[k]", 1, 1), ("main", 0, 6)]);
     }
 
     #[test]

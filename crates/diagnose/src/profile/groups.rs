@@ -240,7 +240,7 @@ impl Groups {
 mod tests {
     use super::*;
 
-    fn told(groups: &Groups, text: &str) -> Vec<(String, u64, u64)> {
+    fn shares(groups: &Groups, text: &str) -> Vec<(String, u64, u64)> {
         let shares = groups.shares(&Stacks::from_folded("load", text).unwrap());
         let name = |share: &GroupShare| share.group.clone().unwrap_or_default();
         shares.iter().map(|share| (name(share), share.own, share.inclusive)).collect()
@@ -260,7 +260,7 @@ p;PostgresMain 1
 
     #[test]
     fn a_sample_is_of_the_innermost_of_its_functions_that_a_group_has() {
-        let shares = told(&Groups::default(), TEXT);
+        let shares = shares(&Groups::default(), TEXT);
         assert_eq!(
             shares,
             expected(&[
@@ -281,7 +281,7 @@ p;PostgresMain 1
         let mut groups = Groups::default();
         groups.add("protocol", ["PostgresMain".to_owned()]);
         groups.add("tables", ["heap_*".to_owned(), "ReadBufferExtended".to_owned(), "LWLock*".to_owned()]);
-        let shares = told(&groups, TEXT);
+        let shares = shares(&groups, TEXT);
         assert_eq!(&shares[..2], expected(&[("tables", 9, 9), ("protocol", 6, 15)]));
     }
 }

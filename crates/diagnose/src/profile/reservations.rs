@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_with_what_would_bring_it() {
+    fn what_is_missing_is_reported_with_what_would_bring_it() {
         let profile = Profiled {
             event: Some("cpu-clock".to_owned()),
             hz: 99,

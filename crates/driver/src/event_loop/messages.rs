@@ -12,16 +12,9 @@ use crate::program::Statement;
 use crate::recorder::Recorder;
 
 impl<I: Io> EventLoop<'_, I> {
-    /// Tells the observer something about a client.
+    /// Logs a message about a client to the observer.
     #[cold]
-    pub(super) fn tell(
-        &self,
-        at: usize,
-        level: Level,
-        sqlstate: Option<String>,
-        text: String,
-        aborted: bool,
-    ) {
+    pub(super) fn log(&self, at: usize, level: Level, sqlstate: Option<String>, text: String, aborted: bool) {
         let client = &self.clients[at];
         let line = self.program.scripts.get(client.script as usize).and_then(|script| {
             let step = script.steps.get(client.step as usize).or_else(|| script.steps.last());
@@ -43,9 +36,9 @@ impl<I: Io> EventLoop<'_, I> {
     }
 
     #[cold]
-    pub(super) fn tell_notices(&mut self, at: usize) {
+    pub(super) fn log_notices(&mut self, at: usize) {
         while let Some(notice) = self.clients[at].reader.take_notice() {
-            self.tell(at, Level::Plain, None, notice.libpq_text(None), false);
+            self.log(at, Level::Plain, None, notice.libpq_text(None), false);
         }
     }
 
@@ -53,17 +46,17 @@ impl<I: Io> EventLoop<'_, I> {
     pub(super) fn debug_sending(&self, at: usize, statement: &Statement) {
         let client = &self.clients[at];
         let text = format!("client {} sending {}", client.number, statement.debug_text(&client.variables));
-        self.tell(at, Level::Debug, None, text, false);
+        self.log(at, Level::Debug, None, text, false);
     }
 
     #[cold]
     pub(super) fn debug_receiving(&self, at: usize) {
         let text = format!("client {} receiving", self.clients[at].number);
-        self.tell(at, Level::Debug, None, text, false);
+        self.log(at, Level::Debug, None, text, false);
     }
 
     #[cold]
-    pub(super) fn tell_values(&self, at: usize, values: &[Value]) {
+    pub(super) fn log_values(&self, at: usize, values: &[Value]) {
         let Client { script, step, .. } = self.clients[at];
         for value in values {
             let mut shown = Vec::new();
@@ -71,7 +64,7 @@ impl<I: Io> EventLoop<'_, I> {
             let shown = String::from_utf8_lossy(&shown);
             // Commands are counted from 1 here, and from 0 everywhere else.
             let text = format!("debug(script={script},command={}): {shown}\n", step + 1);
-            self.tell(at, Level::Plain, None, text, false);
+            self.log(at, Level::Plain, None, text, false);
         }
     }
 
@@ -80,6 +73,6 @@ impl<I: Io> EventLoop<'_, I> {
         let client = &self.clients[at];
         let step = &self.program.scripts[client.script as usize].steps[client.step as usize];
         let text = format!("client {} executing \\{}", client.number, step.name);
-        self.tell(at, Level::Debug, None, text, false);
+        self.log(at, Level::Debug, None, text, false);
     }
 }

@@ -41,8 +41,8 @@ impl<I: Io> EventLoop<'_, I> {
             }
             State::Waiting(Awaited::Preparation) => {
                 if let Some(error) = error {
-                    // As pgbench, tell it and see how far the pipeline comes.
-                    self.tell(
+                    // As pgbench, log it and see how far the pipeline comes.
+                    self.log(
                         at,
                         Level::Error,
                         error.code().map(str::to_owned),
@@ -134,7 +134,7 @@ impl<I: Io> EventLoop<'_, I> {
                 "client {number} got an error in command {step} (SQL) of script {script}; {}",
                 error.libpq_text(query_text.as_deref())
             );
-            self.tell(at, Level::Info, Some(sqlstate.clone()), text, false);
+            self.log(at, Level::Info, Some(sqlstate.clone()), text, false);
         }
         let client = &mut self.clients[at];
         let text = error.message.clone();
@@ -143,7 +143,7 @@ impl<I: Io> EventLoop<'_, I> {
         if client.status == TransactionStatus::Idle {
             return self.recovered(at, now_ns);
         }
-        self.say(at, true, |_, out| encode::query(out, |out| out.extend_from_slice(b"ROLLBACK")))?;
+        self.send_with(at, true, |_, out| encode::query(out, |out| out.extend_from_slice(b"ROLLBACK")))?;
         let client = &mut self.clients[at];
         if client.connected {
             client.due += 1;
@@ -193,7 +193,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
         if self.load.verbosity.errors {
             let sqlstate = Some(failure.sqlstate.clone()).filter(|state| !state.is_empty());
-            self.tell_tries(at, "ends the failed transaction", sqlstate, now_ns);
+            self.log_tries(at, "ends the failed transaction", sqlstate, now_ns);
         }
         self.count_failed(at, &failure, now_ns)?;
         if failure.action == OnError::Reconnect {
@@ -215,7 +215,7 @@ impl<I: Io> EventLoop<'_, I> {
     /// Begins a client's transaction anew.
     fn retry(&mut self, at: usize, failure: &Failure, now_ns: u64) -> Result<(), LoadError> {
         if self.load.verbosity.errors {
-            self.tell_tries(at, "repeats the transaction after the error", None, now_ns);
+            self.log_tries(at, "repeats the transaction after the error", None, now_ns);
         }
         let Client { script, step, tries, .. } = self.clients[at];
         let recorder = self.recorder()?;
@@ -274,7 +274,7 @@ impl<I: Io> EventLoop<'_, I> {
             let now_ns = clock::now_ns();
             self.timers.cancel(at);
             if self.load.verbosity.errors {
-                self.tell(at, Level::Info, sqlstate.clone(), text, false);
+                self.log(at, Level::Info, sqlstate.clone(), text, false);
             }
             let text = last_words.map(|words| words.message);
             let text = text.unwrap_or_else(|| why.to_owned());
@@ -302,7 +302,7 @@ impl<I: Io> EventLoop<'_, I> {
     /// A command of the script that cannot be executed ends the client: first why, then which it was.
     #[cold]
     pub(super) fn command_error(&mut self, at: usize, why: &str, what: &str) -> Result<(), LoadError> {
-        self.tell(at, Level::Error, None, why.to_owned(), false);
+        self.log(at, Level::Error, None, why.to_owned(), false);
         let text = self.command_failed(at, what);
         self.abort(at, None, text)
     }
@@ -359,7 +359,7 @@ impl<I: Io> EventLoop<'_, I> {
     }
 
     fn end_client(&mut self, at: usize, sqlstate: Option<String>, text: String) -> Result<(), LoadError> {
-        self.tell(at, Level::Error, sqlstate, text, true);
+        self.log(at, Level::Error, sqlstate, text, true);
         self.timers.cancel(at);
         self.finish(at);
         self.leave(at)?;
@@ -369,9 +369,9 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Tells how often a transaction was tried.
+    /// Logs how often a transaction was tried.
     #[cold]
-    fn tell_tries(&self, at: usize, what: &str, sqlstate: Option<String>, now_ns: u64) {
+    fn log_tries(&self, at: usize, what: &str, sqlstate: Option<String>, now_ns: u64) {
         let client = &self.clients[at];
         let mut text = format!("client {} {what} (try {}", client.number, client.tries);
         if let Some(most) = self.load.errors.max_tries {
@@ -382,6 +382,6 @@ impl<I: Io> EventLoop<'_, I> {
             text.push_str(&format!(", {used:.3}% of the maximum time of tries was used"));
         }
         text.push(')');
-        self.tell(at, Level::Info, sqlstate, text, false);
+        self.log(at, Level::Info, sqlstate, text, false);
     }
 }

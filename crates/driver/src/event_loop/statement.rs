@@ -28,7 +28,7 @@ impl<I: Io> EventLoop<'_, I> {
             client.reader.collect(true);
         }
         let parse = self.prepares(at, statement);
-        self.say(at, true, |client, out| {
+        self.send_with(at, true, |client, out| {
             if parse && client.prepared.doubtful {
                 encode::close_statement(statement.name(), out);
             }
@@ -141,7 +141,7 @@ impl<I: Io> EventLoop<'_, I> {
             return Ok(());
         }
         let mut outgoing = std::mem::take(&mut pipeline.outgoing);
-        self.say(at, false, |_, out| out.extend_from_slice(&outgoing))?;
+        self.send_with(at, false, |_, out| out.extend_from_slice(&outgoing))?;
         outgoing.clear();
         if let Some(pipeline) = &mut self.clients[at].pipeline {
             pipeline.outgoing = outgoing;
@@ -172,11 +172,11 @@ impl<I: Io> EventLoop<'_, I> {
             let Action::Send(statement) = &steps[*step].action else { continue };
             if self.prepares(at, statement) {
                 preparing = true;
-                self.say_unsent(at, |out| statement.write_parse(out));
+                self.enqueue(at, |out| statement.write_parse(out));
             }
         }
         if preparing {
-            self.say(at, true, |_, out| encode::sync(out))?;
+            self.send_with(at, true, |_, out| encode::sync(out))?;
             let client = &mut self.clients[at];
             if client.connected {
                 client.due += 1;
@@ -189,8 +189,8 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(true)
     }
 
-    /// Appends bytes that will be sent by the next `say`.
-    pub(super) fn say_unsent(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends bytes that will be sent by the next `send_with`.
+    pub(super) fn enqueue(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let client = &mut self.clients[at];
         let out = self.io.outgoing(at, client.answered);
         match client.tls.take() {
@@ -198,7 +198,7 @@ impl<I: Io> EventLoop<'_, I> {
             Some(mut tls) => {
                 self.plain_out.clear();
                 write(&mut self.plain_out);
-                // An error is met again by the `say` that follows.
+                // An error is met again by the `send_with` that follows.
                 let _ = tls.encrypt(&self.plain_out, out);
                 client.tls = Some(tls);
             }

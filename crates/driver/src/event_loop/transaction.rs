@@ -49,7 +49,7 @@ impl<I: Io> EventLoop<'_, I> {
         if self.load.verbosity.debug {
             let number = client.number;
             let name = &self.program.scripts[script as usize].name;
-            self.tell(at, Level::Debug, None, format!("client {number} executing script \"{name}\""), false);
+            self.log(at, Level::Debug, None, format!("client {number} executing script \"{name}\""), false);
         }
         if !group.arrivals.is_open() {
             self.clients[at].intended_ns = now_ns;
@@ -293,7 +293,7 @@ impl<I: Io> EventLoop<'_, I> {
         let evaluated =
             expr.eval_with_debug(&client.variables, &mut client.random, &mut |value| shown.push(value));
         if !shown.is_empty() {
-            self.tell_values(at, &shown);
+            self.log_values(at, &shown);
         }
         match evaluated {
             Ok(value) => Ok(Some(value)),
@@ -427,7 +427,7 @@ impl<I: Io> EventLoop<'_, I> {
     pub(super) fn disconnect(&mut self, at: usize) -> Result<(), LoadError> {
         if self.clients[at].connected {
             if self.clients[at].due == 0 {
-                self.say(at, false, |_, out| encode::terminate(out))?;
+                self.send_with(at, false, |_, out| encode::terminate(out))?;
             }
             self.io.close(at);
         }

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn told(text: &str) -> Draft {
+    fn draft_of(text: &str) -> Draft {
         let mut draft = Draft::new(RecordedCell::default(), 1.0);
         add_to(&read(text), "select-only", &mut draft);
         draft
@@ -160,18 +160,18 @@ mod tests {
 
     #[test]
     fn a_series_is_as_long_as_the_time_between_reports() {
-        let draft = told("progress: 1.0 s, 100.4 tps\nprogress: 3.0 s, 50.0 tps\n");
+        let draft = draft_of("progress: 1.0 s, 100.4 tps\nprogress: 3.0 s, 50.0 tps\n");
         let each: Vec<_> =
             draft.intervals.iter().map(|i| (i.start_us, i.width_us, i.scripts[0].transactions)).collect();
         assert_eq!(each, [(0, 1_000_000, 100), (1_000_000, 2_000_000, 100)]);
         assert_eq!(draft.metrics, Metrics::default());
-        let disorder = told("progress: 2.0 s, 100.4 tps\nprogress: 1.0 s, 50.0 tps\n");
+        let disorder = draft_of("progress: 2.0 s, 100.4 tps\nprogress: 1.0 s, 50.0 tps\n");
         assert!(disorder.intervals.is_empty() && disorder.notes.len() == 1);
     }
 
     #[test]
     fn times_since_the_epoch_say_when_it_began() {
-        let draft = told("progress: 1447774123.500 s, 9.0 tps\nprogress: 1447774124.500 s, 9.0 tps\n");
+        let draft = draft_of("progress: 1447774123.500 s, 9.0 tps\nprogress: 1447774124.500 s, 9.0 tps\n");
         assert_eq!(draft.started.unwrap().to_string(), "2015-11-17T15:28:42.5Z");
         assert_eq!(draft.intervals.len(), 2);
     }
@@ -179,7 +179,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_brings_the_reader_down(text in "(progress: [0-9e.-]{0,12} s, [0-9e.]{0,6} tps(, lat [0-9.na-]{0,5} ms stddev [0-9.]{0,4})?\n){0,5}") {
-            told(&text);
+            draft_of(&text);
         }
     }
 }

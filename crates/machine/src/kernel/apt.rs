@@ -60,9 +60,9 @@ pub(crate) fn download(
     command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).current_dir(into);
     command.args(all.iter().map(|package| format!("{}={}", package.name, package.version)));
     let what = format!("downloading {}", package.name);
-    apt.run(command, || progress.step(&what, size_of(into), Some(total)))?.map_err(|said| {
+    apt.run(command, || progress.step(&what, size_of(into), Some(total)))?.map_err(|output| {
         apt.failed(format!(
-            "apt-get could not download {}: {said}\nIf the package is gone, `apt-get update` gets newer lists",
+            "apt-get could not download {}: {output}\nIf the package is gone, `apt-get update` gets newer lists",
             package.name
         ))
     })?;
@@ -85,9 +85,9 @@ pub(crate) fn unpack(
     let apt = Apt { label: wanted.label(), progress };
     let mut command = Command::new("dpkg-deb");
     command.arg("--extract").args([file, into]);
-    apt.run(command, || {})?.map(drop).map_err(|said| {
+    apt.run(command, || {})?.map(drop).map_err(|output| {
         let name = file.file_name().unwrap_or_default().display();
-        apt.failed(format!("{name} can't be unpacked: {said}"))
+        apt.failed(format!("{name} can't be unpacked: {output}"))
     })
 }
 
@@ -107,7 +107,7 @@ impl Apt<'_> {
     fn ask(&self, arguments: &[&str]) -> Result<String, Error> {
         let mut command = Command::new("apt-cache");
         command.args(arguments);
-        self.run(command, || {})?.map_err(|said| self.failed(format!("apt-cache failed: {said}")))
+        self.run(command, || {})?.map_err(|output| self.failed(format!("apt-cache failed: {output}")))
     }
 
     /// Every version that can be got of these packages.
@@ -143,12 +143,12 @@ impl Apt<'_> {
         let Some(status) = wait_while(&mut child, is_wanted).doing("wait for", &program)? else {
             return Err(host::Error::Interrupted.into());
         };
-        let said = |file: File| content(file).doing("read the output of", &program);
-        let out = said(out)?;
+        let read = |file: File| content(file).doing("read the output of", &program);
+        let out = read(out)?;
         if status.success() {
             return Ok(Ok(out));
         }
-        let words = said(err)?;
+        let words = read(err)?;
         Ok(Err(CommandFailed(match words.trim() {
             "" => status.to_string(),
             words => last_lines(words, LAST_LINES),

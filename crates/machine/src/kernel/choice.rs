@@ -155,7 +155,7 @@ pub(crate) fn choose(wanted: &Wanted, packages: &[Package]) -> Result<Package, E
             why: format!("{} needs {name}, which apt does not have; run `apt-get update`", chosen.name),
         })?;
     }
-    if chosen.is_beside() {
+    if chosen.is_auxiliary() {
         Err(Error::NoKernel {
             label: wanted.to_string(),
             why: format!("{} has only what belongs to one; {}", chosen.name, available(packages)),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_is_said_where_a_label_means_nothing() {
+    fn an_unknown_label_lists_the_known_ones() {
         for label in ["5", "6.120", "6.2", "6.1.19", "linux-image-5.*", "linux-image-6.1.0-56-clod-ARCH"] {
             let error = chosen(label).unwrap_err();
             let names = ["6.1.0-56-cloud-ARCH, ", "6.1.0-56-ARCH, ", "6.12.10+deb13-ARCH, "];

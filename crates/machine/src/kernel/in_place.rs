@@ -28,7 +28,7 @@ pub(crate) fn kernel(label: &str, base: &Path) -> Result<Kernel, Error> {
     let place = image.parent().unwrap_or(&image);
     let (modules, config) = match tree(&image) {
         Some(tree) => (modules_of_tree(tree), file(tree.join(".config"))),
-        None => (modules_beside(place, &release), config_beside(place, &release)),
+        None => (adjacent_modules(place, &release), adjacent_config(place, &release)),
     };
     let identity = sha256(&image)?;
     let origin = found.display().to_string();
@@ -58,7 +58,7 @@ fn modules_of_tree(tree: &Path) -> Option<PathBuf> {
 }
 
 /// `lib/modules/RELEASE` and `modules` next to the image; for an image in `/boot`, those of the system.
-fn modules_beside(place: &Path, release: &str) -> Option<PathBuf> {
+fn adjacent_modules(place: &Path, release: &str) -> Option<PathBuf> {
     let installed =
         |root: &Path| [root.join("lib/modules").join(release), root.join("usr/lib/modules").join(release)];
     let above = place.parent().filter(|_| place.ends_with("boot")).map(installed);
@@ -66,7 +66,7 @@ fn modules_beside(place: &Path, release: &str) -> Option<PathBuf> {
     installed(place).into_iter().chain(own).chain(above.into_iter().flatten()).find(|found| found.is_dir())
 }
 
-fn config_beside(place: &Path, release: &str) -> Option<PathBuf> {
+fn adjacent_config(place: &Path, release: &str) -> Option<PathBuf> {
     file(place.join(format!("config-{release}"))).or_else(|| file(place.join("config")))
 }
 

@@ -24,11 +24,11 @@ impl Package {
     pub(crate) fn is_kernel(&self) -> bool {
         let release = self.name.strip_prefix(PREFIX).unwrap_or_default();
         let has_release = release.starts_with(|c: char| c.is_ascii_digit());
-        has_release && !self.is_beside() && self.depends_on(PREFIX).is_none()
+        has_release && !self.is_auxiliary() && self.depends_on(PREFIX).is_none()
     }
 
     /// Whether it has what belongs to a kernel.
-    pub(crate) fn is_beside(&self) -> bool {
+    pub(crate) fn is_auxiliary(&self) -> bool {
         ["-dbg", "-template"].iter().any(|end| self.name.ends_with(end))
     }
 

@@ -110,10 +110,10 @@ impl Step {
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let directory = directory(path);
     fs::create_dir_all(directory).doing("make", directory)?;
-    let usual = fs::Permissions::from_mode(0o644);
+    let default = fs::Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new()
         .prefix(".pgdyno-")
-        .permissions(fs::metadata(path).map_or(usual, |there| there.permissions()))
+        .permissions(fs::metadata(path).map_or(default, |there| there.permissions()))
         .tempfile_in(directory)
         .doing("make a file in", directory)?;
     file.write_all(text.as_bytes()).doing("write", path)?;

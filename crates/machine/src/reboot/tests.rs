@@ -187,7 +187,7 @@ fn the_unit_goes_on_with_the_run() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_said_before_anything_is_changed() {
+fn what_stands_in_the_way_is_reported_before_anything_is_changed() {
     let machine = Box::new();
     machine.mounted("btrfs", "/dev/vda1");
     let why = machine.why_not(None);

@@ -115,20 +115,20 @@ impl Guest {
     pub fn begin() -> Result<(Self, Orders), Error> {
         mount_usual(Path::new("/"))?;
         let guest = Self { link: Arc::new(Mutex::new(open_link()?)) };
-        guest.say(&Frame::Up);
+        guest.send_frame(&Frame::Up);
         match guest.furnish() {
             Ok(orders) => {
                 let alive = guest.clone();
                 thread::spawn(move || {
                     loop {
                         thread::sleep(ALIVE_EVERY);
-                        alive.say(&Frame::Alive);
+                        alive.send_frame(&Frame::Alive);
                     }
                 });
                 Ok((guest, orders))
             }
             Err(error) => {
-                guest.say(&Frame::Failed(error.to_string()));
+                guest.send_frame(&Frame::Failed(error.to_string()));
                 guest.end(1)
             }
         }
@@ -170,7 +170,7 @@ impl Guest {
     }
 
     /// Says something to the host. What the host does not hear, nobody does.
-    pub fn say(&self, frame: &Frame) {
+    pub fn send_frame(&self, frame: &Frame) {
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = frame.write(&mut *link);
     }
@@ -192,7 +192,7 @@ impl Guest {
         let mut rest = content.as_slice();
         loop {
             let (now, later) = rest.split_at(rest.len().min(MAX_BYTES));
-            self.say(&Frame::File(under.to_owned(), now.to_vec()));
+            self.send_frame(&Frame::File(under.to_owned(), now.to_vec()));
             rest = later;
             if rest.is_empty() {
                 return Ok(());
@@ -202,7 +202,7 @@ impl Guest {
 
     /// Says how it ended, and switches the machine off.
     pub fn end(&self, code: u8) -> ! {
-        self.say(&Frame::Exit(code));
+        self.send_frame(&Frame::Exit(code));
         rustix::fs::sync();
         let _ = reboot(RebootCommand::PowerOff);
         // The host ends it where it can't switch itself off.

@@ -46,7 +46,7 @@ pub struct Hardware {
     pub disk: Option<(File, Storage)>,
     /// Whether it can read this machine's files.
     pub host_files: bool,
-    /// How long it may say nothing until it is ended; none for the usual three minutes.
+    /// How long it may say nothing until it is ended; none for the default, three minutes.
     pub patience: Option<Duration>,
 }
 
@@ -124,12 +124,12 @@ impl Vm {
                 loop {
                     let frame = Frame::read(&mut output);
                     let goes_on = matches!(frame, Ok(Some(_)));
-                    let told = match frame {
+                    let sent = match frame {
                         Ok(Some(frame)) => sender.send(Ok(frame)),
                         Ok(None) => break,
                         Err(error) => sender.send(Err(error)),
                     };
-                    if !goes_on || told.is_err() {
+                    if !goes_on || sent.is_err() {
                         break;
                     }
                 }
@@ -213,8 +213,8 @@ impl Vm {
             return VmError::Start { why: complaints };
         }
         let panicked = console.lines().find(|line| line.contains("Kernel panic"));
-        let told = joined(&[panicked.unwrap_or_default(), talked, &complaints, &status]);
-        let what = if told.is_empty() { "it switched itself off".to_owned() } else { told };
+        let output = joined(&[panicked.unwrap_or_default(), talked, &complaints, &status]);
+        let what = if output.is_empty() { "it switched itself off".to_owned() } else { output };
         VmError::Ended { when, what, console }
     }
 

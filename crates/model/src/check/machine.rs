@@ -157,11 +157,11 @@ mod tests {
     }
 
     fn machines(text: &str) -> Vec<String> {
-        let said = |cell: &Cell| {
+        let levels = |cell: &Cell| {
             let text = cell.to_string();
             text.split_once("10s").map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
         };
-        plan(text).unwrap().cells.iter().map(said).collect()
+        plan(text).unwrap().cells.iter().map(levels).collect()
     }
 
     /// Message, place and help.
@@ -221,9 +221,9 @@ mod tests {
             assert!(help.contains("a `kernel` that is named"), "{help}");
         }
         // What is at its default says nothing.
-        let usual = "kernel_args = ['']\ncpus = ['host']\nstorage = ['host']\nacceleration = ['none']\n\
+        let defaults = "kernel_args = ['']\ncpus = ['host']\nstorage = ['host']\nacceleration = ['none']\n\
                      sysctl = ['default']\n";
-        assert_eq!(machines(&format!("{host}{usual}")), [""]);
+        assert_eq!(machines(&format!("{host}{defaults}")), [""]);
         // On the machine itself a kernel has its own command line and parameters, but no other disk.
         let booted = TWO.replace("'host', ", "") + "acceleration = ['none']\n";
         assert_eq!(
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_has_no_more_threads_than_its_virtual_machine_has_processors_unless_it_is_said() {
+    fn a_driver_has_no_more_threads_than_its_virtual_machine_has_processors_unless_stated() {
         let threads = |more: &str| {
             let text = format!("{TWO}{more}[run]\nthreads = 4\n");
             plan(&text).unwrap().cells.iter().map(|cell| cell.threads).collect::<Vec<_>>()

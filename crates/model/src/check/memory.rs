@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_below_the_buffers_and_what_is_beside_them_is_told() {
+    fn memory_below_the_buffers_and_what_is_beside_them_is_reported() {
         assert_eq!(warning("none", ""), None);
         assert_eq!(warning("512MB", ""), None);
         let text = warning("128MB", "").unwrap();

@@ -28,7 +28,7 @@ impl GuestArgs {
             Job::Own(words) => match trial(&guest, words) {
                 Ok(()) => 0,
                 Err(error) => {
-                    guest.say(&Frame::Failed(format!("{error:#}")));
+                    guest.send_frame(&Frame::Failed(format!("{error:#}")));
                     1
                 }
             },

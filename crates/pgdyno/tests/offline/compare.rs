@@ -14,7 +14,7 @@ fn pgdyno(bundles: &Bundles, args: &[&str]) -> Output {
 }
 
 /// What it printed, what it noted, and its exit code.
-fn said(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
+fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     let output = pgdyno(bundles, args);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (text(output.stdout), text(output.stderr), output.status.code())
@@ -32,7 +32,7 @@ fn sweep() -> Bundles {
 
 #[test]
 fn without_a_gate_a_regression_is_no_failure() {
-    let (out, err, code) = said(&sweep(), &["server=17", "server=18"]);
+    let (out, err, code) = printed(&sweep(), &["server=17", "server=18"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains("\n1 of 2 cells regressed, 1 equivalent; worst: clients 8, -10.0%"), "{out}");
     assert!(!out.contains('\x1b'), "colours are for terminals");
@@ -41,15 +41,15 @@ fn without_a_gate_a_regression_is_no_failure() {
 #[test]
 fn a_gate_that_is_hit_exits_with_3_and_names_the_cell() {
     let bundles = sweep();
-    let (out, _, code) = said(&bundles, &["server=17", "server=18", "--fail", "tps < -5%"]);
+    let (out, _, code) = printed(&bundles, &["server=17", "server=18", "--fail", "tps < -5%"]);
     assert_eq!(code, Some(3));
     assert!(out.ends_with("gate tps < -5%: HIT by B at clients 8 (-10.0%)\n"), "{out}");
-    let (out, _, code) = said(&bundles, &["server=17", "server=18", "--fail", "tps < -20%"]);
+    let (out, _, code) = printed(&bundles, &["server=17", "server=18", "--fail", "tps < -20%"]);
     assert_eq!(code, Some(0));
     assert!(out.ends_with("gate tps < -20%: not hit\n"), "{out}");
     // A table of data stays one: what the gate comes to is said beside it.
     let (out, err, code) =
-        said(&bundles, &["server=17", "server=18", "--fail", "tps < -5%", "--format", "csv"]);
+        printed(&bundles, &["server=17", "server=18", "--fail", "tps < -5%", "--format", "csv"]);
     assert_eq!((out.lines().count(), code), (3, Some(3)));
     assert!(err.starts_with("gate tps < -5%: HIT"), "{err}");
 }
@@ -59,10 +59,10 @@ fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
     let mut bundles = sweep();
     bundles.runs(&cell("17", 16), &STEADY);
     bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
-    let (out, _, code) = said(&bundles, &["server=17", "server=18"]);
+    let (out, _, code) = printed(&bundles, &["server=17", "server=18"]);
     assert_eq!(code, Some(4));
     assert!(out.contains("1 invalid, not used: server-exited 1"), "{out}");
-    let (_, _, code) = said(&bundles, &["server=17", "server=18", "--fail", "tps < -5%"]);
+    let (_, _, code) = printed(&bundles, &["server=17", "server=18", "--fail", "tps < -5%"]);
     assert_eq!(code, Some(3));
 }
 
@@ -76,18 +76,18 @@ fn what_is_wrong_with_the_command_line_exits_with_2() {
         (&["server=17", "server=18", "--metric", "tsp"], "there is no metric \"tsp\""),
         (&["server=17", "server=18", "--fail", "tps < 5"], "a gate is METRIC < CHANGE%"),
     ] {
-        let (out, err, code) = said(&bundles, args);
+        let (out, err, code) = printed(&bundles, args);
         assert_eq!((out.as_str(), code), ("", Some(2)), "{args:?}: {err}");
         assert!(err.contains(why), "{args:?}: {err}");
     }
-    let (_, err, code) = said(&bundles, &["server=17", "server=19"]);
+    let (_, err, code) = printed(&bundles, &["server=17", "server=19"]);
     assert_eq!(code, Some(1));
     assert!(err.starts_with("error: B (server=19): no trial of run"), "{err}");
 }
 
 #[test]
 fn json_can_be_read() {
-    let (out, _, _) = said(&sweep(), &["server=17", "server=18", "--format", "json"]);
+    let (out, _, _) = printed(&sweep(), &["server=17", "server=18", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         (&json["schema"], &json["metrics"][0]["cells"][1]["verdict"]),

@@ -7,7 +7,7 @@ use crate::bundles::{Bundles, cell, judged, record, run};
 use model::record::Status;
 
 /// What it printed, what it noted, and its exit code.
-fn said(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
+fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
     command.arg("history").args(args).current_dir(bundles.directory.path());
     let output = command.env_remove("PGDYNO_STORE").env("USER", "ann").output().unwrap();
@@ -34,7 +34,7 @@ const TPS: [&str; 3] = ["tps", "--over", "version"];
 
 #[test]
 fn a_shift_is_shown_with_its_place_and_without_a_gate_is_no_failure() {
-    let (out, err, code) = said(&minors(), &TPS);
+    let (out, err, code) = printed(&minors(), &TPS);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains("\nA  between 18.5 and 18.6: REGRESSION -10.0% in 1 of 2 cells\n"), "{out}");
     assert!(!out.contains('\x1b'), "colours are for terminals");
@@ -44,32 +44,32 @@ fn a_shift_is_shown_with_its_place_and_without_a_gate_is_no_failure() {
 fn a_gate_exits_with_3_until_somebody_accepts_the_shift() {
     let bundles = minors();
     let gate = [&TPS[..], &["--fail", "tps < -5%"]].concat();
-    let (out, _, code) = said(&bundles, &gate);
+    let (out, _, code) = printed(&bundles, &gate);
     assert_eq!(code, Some(3));
     assert!(out.ends_with("gate tps < -5%: HIT by clients 8 since 18.6 (-10.0%)\n"), "{out}");
-    let (out, err, code) = said(&bundles, &[&gate[..], &["--format", "csv"]].concat());
+    let (out, err, code) = printed(&bundles, &[&gate[..], &["--format", "csv"]].concat());
     assert_eq!((out.lines().count(), code), (25, Some(3)));
     assert!(err.starts_with("gate tps < -5%: HIT"), "{err}");
-    assert_eq!(said(&bundles, &[&gate[..], &["--newest", "5"]].concat()).2, Some(0));
+    assert_eq!(printed(&bundles, &[&gate[..], &["--newest", "5"]].concat()).2, Some(0));
 
     let accept = ["--accept", "18.6", "--note", "the price of a fix"];
-    let (out, err, code) = said(&bundles, &[&TPS[..], &accept].concat());
+    let (out, err, code) = printed(&bundles, &[&TPS[..], &accept].concat());
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains(" by ann: the price of a fix\n"), "{out}");
-    let (out, _, code) = said(&bundles, &gate);
+    let (out, _, code) = printed(&bundles, &gate);
     assert_eq!(code, Some(0));
     assert!(out.contains("1 shift in 2 cells: 1 regression; 1 accepted\n"), "{out}");
-    assert_eq!(said(&bundles, &[&gate[..], &["--withdraw", "18.6"]].concat()).2, Some(3));
+    assert_eq!(printed(&bundles, &[&gate[..], &["--withdraw", "18.6"]].concat()).2, Some(3));
 }
 
 #[test]
 fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
     let mut bundles = minors();
     bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
-    let (out, _, code) = said(&bundles, &TPS);
+    let (out, _, code) = printed(&bundles, &TPS);
     assert_eq!(code, Some(4));
     assert!(out.contains("clients 16 has no trial that may be used"), "{out}");
-    assert_eq!(said(&bundles, &[&TPS[..], &["--fail", "tps < -5%"]].concat()).2, Some(3));
+    assert_eq!(printed(&bundles, &[&TPS[..], &["--fail", "tps < -5%"]].concat()).2, Some(3));
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn what_is_wrong_with_the_command_line_exits_with_2() {
         (&["tps", "--over", "version", "--control", "latest"], "is no control"),
         (&["tps", "--over", "version", "--fail", "latency.p99 > 5%"], "a gate has the metric of its history"),
     ] {
-        let (out, err, code) = said(&bundles, args);
+        let (out, err, code) = printed(&bundles, args);
         assert_eq!((out.as_str(), code), ("", Some(2)), "{args:?}: {err}");
         assert!(err.contains(why), "{args:?}: {err}");
     }
-    let (_, err, code) = said(&bundles, &[&TPS[..], &["--accept", "18.7", "--note", "x"]].concat());
+    let (_, err, code) = printed(&bundles, &[&TPS[..], &["--accept", "18.7", "--note", "x"]].concat());
     assert_eq!(code, Some(1));
     assert_eq!(err, "error: nothing shifted with 18.7: there are shifts with 18.6\n");
 }
@@ -125,12 +125,12 @@ fn commits_are_in_the_order_of_the_repository_beside_the_store() {
         );
         bundles.write(trial);
     }
-    let (out, err, code) = said(&bundles, &["tps", "--over", "commit"]);
+    let (out, err, code) = printed(&bundles, &["tps", "--over", "commit"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains(", in the order of git's history\n"), "{out}");
     assert!(out.contains(&format!("A  between {} and {}: REGRESSION", commits[5], commits[6])), "{out}");
     std::fs::remove_dir_all(&source).unwrap();
-    let (out, _, code) = said(&bundles, &["tps", "--over", "commit"]);
+    let (out, _, code) = printed(&bundles, &["tps", "--over", "commit"]);
     assert_eq!(code, Some(0));
     assert!(out.contains(", as they were first measured\n"), "{out}");
 }

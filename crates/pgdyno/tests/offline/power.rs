@@ -12,7 +12,7 @@ const CAMPAIGN: &str =
     "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [8]\n";
 
 /// What it printed, what it noted, and its exit code.
-fn said(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
+fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
     command.args(args).current_dir(bundles.directory.path()).env_remove("PGDYNO_STORE");
     let output = command.output().unwrap();
@@ -39,36 +39,36 @@ fn this_host() -> String {
 #[test]
 fn the_noise_is_that_of_this_host_unless_trials_are_selected() {
     let here = noisy(&this_host());
-    let (out, err, code) = said(&here, &["power"]);
+    let (out, err, code) = printed(&here, &["power"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.starts_with(&format!("Noise: the cells measured on {}\n", this_host())), "{out}");
     assert!(out.contains("worst    1.9%"), "{out}");
 
     let there = noisy("some-other-host");
-    let (out, err, code) = said(&there, &["power"]);
+    let (out, err, code) = printed(&there, &["power"]);
     assert_eq!((out.as_str(), code), ("", Some(2)));
     assert!(err.contains("no noise is known") && err.contains("--noise 2%"), "{err}");
     for by in [&["power", "--run", RUN][..], &["power", "clients=8"], &["power", "--campaign", "sweep"]] {
-        let (out, _, code) = said(&there, by);
+        let (out, _, code) = printed(&there, by);
         assert!(out.contains("worst    1.9%") && code == Some(0), "{out}");
     }
-    let (_, err, code) = said(&there, &["power", "clients=9"]);
+    let (_, err, code) = printed(&there, &["power", "clients=9"]);
     assert!(err.contains("has clients=9; there are") && code == Some(1), "{err}");
 }
 
 #[test]
 fn a_plan_with_too_few_repeats_is_warned_of_and_not_stopped() {
     let here = noisy(&this_host());
-    let (out, err, code) = said(&here, &["plan", "n.toml"]);
+    let (out, err, code) = printed(&here, &["plan", "n.toml"]);
     assert_eq!(code, Some(0));
     assert!(out.starts_with("n: 2 cells"), "{out}");
     let warning = "with 3 runs a side and 1.9% noise only changes beyond 18.1% are found; for 5% it takes 8";
     assert!(err.contains(warning), "{err}");
-    let (out, err, _) = said(&here, &["plan", "n.toml", "--set", "repeats=8", "--format", "json"]);
+    let (out, err, _) = printed(&here, &["plan", "n.toml", "--set", "repeats=8", "--format", "json"]);
     assert!(!err.contains("runs a side"), "{err}");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&json["power"]["short"], &json["power"]["runs"]), (&0.into(), &8.into()));
-    let (_, err, _) = said(&here, &["plan", "n.toml", "--set", "effect=1%"]);
+    let (_, err, _) = printed(&here, &["plan", "n.toml", "--set", "effect=1%"]);
     assert!(err.contains("for 1% it takes"), "{err}");
 }
 
@@ -76,7 +76,7 @@ fn a_plan_with_too_few_repeats_is_warned_of_and_not_stopped() {
 fn without_a_store_a_plan_foresees_nothing() {
     let there = noisy("some-other-host");
     for store in [".pgdyno", "nowhere"] {
-        let (out, err, code) = said(&there, &["plan", "n.toml", "--format", "json", "--store", store]);
+        let (out, err, code) = printed(&there, &["plan", "n.toml", "--format", "json", "--store", store]);
         let json: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!((&json["power"], code), (&serde_json::Value::Null, Some(0)));
         assert!(!err.contains("runs a side"), "{err}");

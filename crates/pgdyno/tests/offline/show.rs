@@ -13,7 +13,7 @@ fn cells() -> Bundles {
     bundles
 }
 
-fn said(command: &mut Command, bundles: &Bundles) -> String {
+fn printed(command: &mut Command, bundles: &Bundles) -> String {
     let output = command.current_dir(bundles.directory.path()).env_remove("PGDYNO_STORE").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -24,13 +24,13 @@ fn on_a_terminal(bundles: &Bundles, environment: &[(&str, &str)]) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", &format!("stty columns 90; '{PROGRAM}' show"), "/dev/null"]);
     script.env("TERM", "xterm").env_remove("NO_COLOR").envs(environment.iter().copied());
-    said(&mut script, bundles)
+    printed(&mut script, bundles)
 }
 
 #[test]
 fn there_are_charts_on_terminals_alone_and_colours_where_they_are_wanted() {
     let bundles = cells();
-    let file = said(Command::new(PROGRAM).arg("show").env("TERM", "xterm"), &bundles);
+    let file = printed(Command::new(PROGRAM).arg("show").env("TERM", "xterm"), &bundles);
     assert!(!file.contains(['█', '\x1b']) && file.contains("REGRESSION"), "{file}");
 
     let terminal = on_a_terminal(&bundles, &[]);
@@ -54,10 +54,10 @@ fn what_is_not_there_is_an_error() {
 #[test]
 fn intervals_in_documents_keep_their_keys() {
     let bundles = cells();
-    let stored = said(Command::new(PROGRAM).args(["store", "list", "--format", "json"]), &bundles);
+    let stored = printed(Command::new(PROGRAM).args(["store", "list", "--format", "json"]), &bundles);
     let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
     let id = stored["trials"][0]["id"].as_str().unwrap();
-    let shown = said(Command::new(PROGRAM).args(["store", "show", id, "--format", "json"]), &bundles);
+    let shown = printed(Command::new(PROGRAM).args(["store", "show", id, "--format", "json"]), &bundles);
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     let mut keys: Vec<&String> = shown["intervals"][0].as_object().unwrap().keys().collect();
     keys.sort();

@@ -154,8 +154,8 @@ struct SummaryDocument<'a> {
     failed: Option<u64>,
     tps: f64,
     latency: Option<&'a Latency>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    beside: &'a [BackgroundSummary],
+    #[serde(rename = "beside", skip_serializing_if = "<[_]>::is_empty")]
+    background: &'a [BackgroundSummary],
     connect_us: Option<u64>,
     driver_cpu_us: Option<u64>,
     driver_busy_max: Option<f64>,
@@ -377,7 +377,7 @@ impl<'a> SummaryDocument<'a> {
             failed: summary.failed,
             tps: summary.tps,
             latency: summary.latency.as_ref(),
-            beside: &summary.background,
+            background: &summary.background,
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
             driver_busy_max: summary.driver_busy_max,

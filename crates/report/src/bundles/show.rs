@@ -158,9 +158,9 @@ fn load(trial: &Trial) -> Section {
     section.push_known("transactions", &summary.transactions);
     section.push_known("window", &summary.window_us.map(seconds));
     section.push_known("failed, whole load", &summary.failed);
-    for beside in &summary.background {
+    for background in &summary.background {
         let us = |us: Option<f64>| us.map_or("unknown".to_owned(), |us| format!("{:.3} ms", us / 1e3));
-        let latency = beside.latency.as_ref().map_or("no latency".to_owned(), |latency| {
+        let latency = background.latency.as_ref().map_or("no latency".to_owned(), |latency| {
             format!(
                 "mean {}, p99 {}, longest {}",
                 us(latency.mean_us),
@@ -169,10 +169,10 @@ fn load(trial: &Trial) -> Section {
             )
         });
         section.push(
-            &format!("beside: {}", beside.workload),
+            &format!("background: {}", background.workload),
             format!(
                 "{} transactions, {:.1}/s, {} failed; {latency}",
-                beside.transactions, beside.tps, beside.failed
+                background.transactions, background.tps, background.failed
             ),
         );
     }

@@ -116,7 +116,7 @@ impl<'a> Rows<'a> {
             line.replacen(name, &painted, 1)
         };
         let is_enough = |width: &usize| *width >= LEAST_CHART;
-        if let Some(width) = terminal.beside(table.width() + table::BETWEEN).filter(is_enough) {
+        if let Some(width) = terminal.width_left(table.width() + table::BETWEEN).filter(is_enough) {
             self.add_chart(&mut table, width);
             return self.grouped(&table, painted);
         }
@@ -132,7 +132,7 @@ impl<'a> Rows<'a> {
             let label = down.map(|factor| self.level(row, factor)).into_iter();
             below.push(label.chain([row.judged.outcome.name(better).to_owned()]).collect());
         }
-        if let Some(width) = terminal.beside(below.width() + table::BETWEEN).filter(is_enough) {
+        if let Some(width) = terminal.width_left(below.width() + table::BETWEEN).filter(is_enough) {
             self.add_chart(&mut below, width);
         }
         out + &self.grouped(&below, painted)

@@ -52,7 +52,7 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
         let notes = legend(of).into_iter().chain(first_runs(compared, of));
         out += &notes.map(|line| wrapped(&format!("  {line}"))).collect::<String>();
     }
-    for lines in beside(compared).into_iter().filter(|lines| !lines.is_empty()) {
+    for lines in sections_below(compared).into_iter().filter(|lines| !lines.is_empty()) {
         out.push('\n');
         out += &lines.iter().map(|line| wrapped(line)).collect::<String>();
     }
@@ -82,7 +82,7 @@ fn markdown(compared: &Compared) -> String {
         let notes: Vec<String> = legend(of).into_iter().chain(first_runs(compared, of)).collect();
         out += &format!("{}\n\n", notes.join("  \n"));
     }
-    let [unshared, differences, of_kernel, gates] = beside(compared);
+    let [unshared, differences, of_kernel, gates] = sections_below(compared);
     if !gates.is_empty() {
         out += &format!("**{}**\n\n", gates.join("  \n"));
     }
@@ -210,7 +210,7 @@ fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
 }
 
 /// The cells that are not shared, what else differs, the kernels, and the gates: each a title with its lines, where there are any.
-fn beside(compared: &Compared) -> [Vec<String>; 4] {
+fn sections_below(compared: &Compared) -> [Vec<String>; 4] {
     [unshared(compared), differences(compared), of_kernel(compared), compared.gates_in_words()]
 }
 

@@ -82,12 +82,12 @@ pub(super) fn waits<'r>() -> Vec<Field<Seen<'r>>> {
         field("wait_event", Text, "wait_event of pg_stat_activity; null likewise", |row| {
             Value::from(row.waits.event.as_deref())
         }),
-        field("looks", Whole, "number of samples in this span", |row| Value::from(row.waits.looks)),
+        field("looks", Whole, "number of samples in this span", |row| Value::from(row.waits.samples)),
         field("seen", Whole, "number of such sessions, summed over all samples", |row| {
             Value::from(row.waits.seen)
         }),
         field("sessions", Real, "mean number of sessions: seen divided by looks", |row| {
-            Value::from(f64::from(row.waits.seen) / f64::from(row.waits.looks))
+            Value::from(f64::from(row.waits.seen) / f64::from(row.waits.samples))
         }),
     ]
 }

@@ -155,7 +155,7 @@ impl Second<'_> {
 pub(super) struct OfScript<'r> {
     trial: &'r Trial,
     interval: &'r Interval,
-    is_beside: bool,
+    is_background: bool,
     script: &'r ScriptInterval,
     latencies: Latencies,
 }
@@ -164,10 +164,10 @@ pub(super) fn all_scripts(record: &TrialRecord) -> impl Iterator<Item = OfScript
     record.intervals.iter().flat_map(|interval| {
         let own = interval.scripts.iter().map(|script| (script, false));
         let all = own.chain(interval.background.iter().map(|script| (script, true)));
-        all.map(|(script, is_beside)| OfScript {
+        all.map(|(script, is_background)| OfScript {
             trial: &record.trial,
             interval,
-            is_beside,
+            is_background,
             script,
             latencies: Latencies::new(hlog::latencies_of(script)),
         })
@@ -178,7 +178,7 @@ pub(super) fn scripts<'r>() -> Vec<Field<OfScript<'r>>> {
     let mut fields: Vec<Field<OfScript<'r>>> = Vec::from(when!(OfScript<'r>));
     fields.extend([
         field("session", Text, "load, or beside for a background workload", |row: &OfScript<'r>| {
-            Value::from(if row.is_beside { "beside" } else { "load" })
+            Value::from(if row.is_background { "beside" } else { "load" })
         }),
         field("script", Text, "name of the script", |row: &OfScript<'r>| {
             Value::from(row.script.script.as_str())

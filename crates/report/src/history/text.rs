@@ -83,9 +83,9 @@ fn markdown(history: &History) -> String {
 /// What it is a history of, and of which trials.
 fn head(history: &History) -> Vec<String> {
     let History { metric, over, steps, trials, .. } = history;
-    let mut of = metric.in_words(history.kind);
+    let mut title = metric.in_words(history.kind);
     if let Some(control) = &history.control {
-        of += &format!(", relative to {control}");
+        title += &format!(", relative to {control}");
     }
     let ends = match steps.as_slice() {
         [first, .., last] => format!(", {} to {}", first.label, last.label),
@@ -93,7 +93,7 @@ fn head(history: &History) -> Vec<String> {
         [] => String::new(),
     };
     let mut lines = vec![
-        of,
+        title,
         format!("over {over}: {}{ends}, {}", counted(steps.len(), "step"), history.order.in_words()),
     ];
     let selector =
@@ -200,7 +200,7 @@ fn untested(history: &History) -> Vec<String> {
         (Tested::NoFigure, "{} no run with this figure".to_owned()),
         (Tested::Invalid, "{} no trial that may be used (`pgdyno store show` says why)".to_owned()),
     ];
-    let said = reasons.into_iter().filter_map(|(why, text)| {
+    let sentences = reasons.into_iter().filter_map(|(why, text)| {
         let cells: Vec<String> = history
             .series
             .iter()
@@ -218,7 +218,7 @@ fn untested(history: &History) -> Vec<String> {
     });
     let points = || history.series.iter().flat_map(|series| &series.points);
     let accelerations = points().map(|runs| runs.acceleration).filter(|one| *one == Acceleration::Icount);
-    said.chain(notes(accelerations).into_iter().map(str::to_owned)).collect()
+    sentences.chain(notes(accelerations).into_iter().map(str::to_owned)).collect()
 }
 
 /// `5 shifts in 9 cells: 1 regression, 4 improvements; 1 accepted`.
@@ -324,12 +324,12 @@ fn acceptances(history: &History, shift: &Shift) -> Vec<String> {
     for place in accepted.iter().flatten() {
         *counts.entry(*place).or_default() += 1;
     }
-    let said = counts.into_iter().map(|(place, n)| {
+    let sentences = counts.into_iter().map(|(place, n)| {
         let part =
             if n == accepted.len() { String::new() } else { format!(" for {n} of {} cells", accepted.len()) };
         format!("accepted{part} {}", by_whom(&history.accepted[place]))
     });
-    said.collect()
+    sentences.collect()
 }
 
 fn by_whom(acceptance: &Acceptance) -> String {

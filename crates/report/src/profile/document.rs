@@ -28,7 +28,8 @@ struct ProfileDocument {
     /// While it was taken; null where it is not known.
     transactions: Option<f64>,
     /// Throughput in the rest of the measured window; null where there is next to no rest.
-    tps_beside: Option<f64>,
+    #[serde(rename = "tps_beside")]
+    tps_outside: Option<f64>,
     us_per_sample: f64,
     roles: Vec<RoleDocument>,
     reservations: Vec<String>,
@@ -147,7 +148,7 @@ impl ProfileDocument {
             trials: profile.trials.clone(),
             taken: profile.taken.iter().map(ProfiledDocument::new).collect(),
             transactions: profile.transactions,
-            tps_beside: profile.tps_beside,
+            tps_outside: profile.tps_outside,
             us_per_sample: profile.us_per_sample,
             roles: profile.stacks.iter().map(role).collect(),
             reservations: profile.reservations(),

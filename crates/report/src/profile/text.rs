@@ -177,8 +177,8 @@ fn heading(profile: &Profile) -> String {
     if let Some(transactions) = profile.transactions {
         let tps = figures::tps(transactions / seconds.max(1e-6));
         let _ = write!(out, "\n{} transactions, {tps} a second", figures::tps(transactions));
-        if let Some(beside) = profile.tps_beside {
-            let _ = write!(out, " ({} in the rest of the window)", figures::tps(beside));
+        if let Some(outside) = profile.tps_outside {
+            let _ = write!(out, " ({} in the rest of the window)", figures::tps(outside));
         }
     }
     let cpu_us: Option<u64> = profile.taken.iter().map(|taken| taken.perf_cpu_us).sum();

@@ -152,7 +152,7 @@ impl ReportCache {
 
     /// A run that has no trial yet, by its live file.
     fn begun(&self, id: &str) -> Option<RunHead> {
-        let news = self.store.hear(id).ok()?.news().ok()?;
+        let news = self.store.open_live(id).ok()?.news().ok()?;
         let Some(Line::Run(head)) = news.lines.into_iter().next() else { return None };
         Some(RunHead {
             id: id.to_owned(),

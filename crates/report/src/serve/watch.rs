@@ -161,10 +161,10 @@ impl State {
     }
 
     fn look(&mut self, cache: &ReportCache) {
-        let runs = cache.store().told();
+        let runs = cache.store().live_runs();
         for run in &runs {
             if !self.runs.contains_key(run)
-                && let Ok(reader) = cache.store().hear(run)
+                && let Ok(reader) = cache.store().open_live(run)
             {
                 let followed = Followed { reader, alive: false, messages: Vec::new() };
                 self.runs.insert(run.clone(), followed);

@@ -75,7 +75,7 @@ fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) ->
     let widest = lines.iter().map(|line| verdict(line).len()).max().unwrap_or(0);
     let used = table.width() + BETWEEN + if several { BETWEEN + widest } else { 0 };
     let top = lines.iter().filter_map(|line| line.max).fold(0.0, f64::max);
-    if let Some(width) = terminal.and_then(|terminal| terminal.beside(used)).filter(|_| top > 0.0) {
+    if let Some(width) = terminal.and_then(|terminal| terminal.width_left(used)).filter(|_| top > 0.0) {
         table.columns.push(Column { name: String::new(), numeric: false });
         for (row, line) in table.rows.iter_mut().zip(lines) {
             let ends = line.min.zip(line.median).zip(line.max);
@@ -128,7 +128,7 @@ fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
     }
     let top = line.trials.iter().filter_map(|trial| trial.tps).fold(0.0, f64::max);
     if let Some(width) =
-        terminal.and_then(|terminal| terminal.beside(table.width() + BETWEEN)).filter(|_| top > 0.0)
+        terminal.and_then(|terminal| terminal.width_left(table.width() + BETWEEN)).filter(|_| top > 0.0)
     {
         table.columns.push(Column { name: String::new(), numeric: false });
         for (row, trial) in table.rows.iter_mut().zip(&line.trials) {

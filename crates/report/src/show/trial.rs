@@ -62,7 +62,8 @@ pub struct TrialReport {
     /// Their service time; null in a closed loop, where it is no other.
     pub service: Option<Latency>,
     /// Results of each background workload.
-    pub beside: Vec<BackgroundSummary>,
+    #[serde(rename = "beside")]
+    pub background: Vec<BackgroundSummary>,
     /// What the clients' sessions were doing, the most frequent first.
     pub waits: Vec<Wait>,
     /// Where the mean latency goes; null where that can't be said.
@@ -183,7 +184,7 @@ impl TrialReport {
             vacuums: spans(record, "autovacuum", "elapsed_us", window),
             latency: summary.and_then(|summary| summary.latency.clone()),
             service: summary.and_then(|summary| summary.service.clone()),
-            beside: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
+            background: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().map(ToString::to_string),
             explained: explanation.ok().map(|explanation| CellExplanation {
@@ -244,7 +245,7 @@ fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
             (Some(state), ..) => state.to_owned(),
         };
         seen += u64::from(waits.seen);
-        spans.push((waits.at_us, waits.looks));
+        spans.push((waits.at_us, waits.samples));
         match found.iter_mut().find(|(known, _)| *known == what) {
             Some((_, count)) => *count += u64::from(waits.seen),
             None => found.push((what, u64::from(waits.seen))),
@@ -252,12 +253,12 @@ fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
     }
     spans.sort_unstable();
     spans.dedup_by_key(|(at_us, _)| *at_us);
-    let looks: u64 = spans.iter().map(|(_, looks)| u64::from(*looks)).sum();
+    let samples: u64 = spans.iter().map(|(_, samples)| u64::from(*samples)).sum();
     found.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
     let wait = |(what, count): (String, u64)| Wait {
         what,
         share: count as f64 / seen.max(1) as f64,
-        sessions: count as f64 / looks.max(1) as f64,
+        sessions: count as f64 / samples.max(1) as f64,
     };
     found.into_iter().map(wait).collect()
 }

@@ -42,7 +42,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let sections = [
         throughput(trial, terminal, width),
         latency(trial, terminal),
-        beside(trial),
+        background(trial),
         time(trial, width),
         waits(trial, terminal),
         metrics(trial, terminal),
@@ -117,11 +117,11 @@ fn throughput(trial: &TrialReport, terminal: Option<Terminal>, width: usize) -> 
             format!("{} s at {} s", seconds_of(stall.length_us as f64), seconds_of(stall.start_us as f64))
         })
         .collect();
-    for (what, told) in
+    for (what, spans) in
         [("stalls", stalls), ("checkpoints", spans(&trial.checkpoints)), ("vacuums", spans(&trial.vacuums))]
     {
-        if !told.is_empty() {
-            out += &wrap(&format!("  {what}: {}", some(told)), width);
+        if !spans.is_empty() {
+            out += &wrap(&format!("  {what}: {}", some(spans)), width);
         }
     }
     out
@@ -209,7 +209,7 @@ fn latency(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     }
     let ends = spread(known.iter().map(|(.., us)| *us).filter(|us| *us > 0.0));
     if let (Some(terminal), Some([least, _, greatest])) = (terminal, ends)
-        && let Some(width) = terminal.beside(table.width() + BETWEEN)
+        && let Some(width) = terminal.width_left(table.width() + BETWEEN)
     {
         let scale =
             (10f64.powf(least.log10().floor()), 10f64.powf(greatest.log10().ceil()).max(least * 10.0));
@@ -224,10 +224,10 @@ fn latency(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-fn beside(trial: &TrialReport) -> String {
+fn background(trial: &TrialReport) -> String {
     let mut table =
-        Table::new(["beside it", "#per second", "#transactions", "#failed", "#mean ms", "#99% ms"]);
-    for of in &trial.beside {
+        Table::new(["background", "#per second", "#transactions", "#failed", "#mean ms", "#99% ms"]);
+    for of in &trial.background {
         let ms = |of: Option<f64>| of.map_or(GAP.to_owned(), ms);
         let latency = of.latency.as_ref();
         table.push(vec![
@@ -276,7 +276,7 @@ fn waits(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
-    if let Some(width) = terminal.and_then(|terminal| terminal.beside(table.width() + BETWEEN)) {
+    if let Some(width) = terminal.and_then(|terminal| terminal.width_left(table.width() + BETWEEN)) {
         table.columns.push(Column { name: String::new(), numeric: false });
         for (row, wait) in table.rows.iter_mut().zip(&trial.waits) {
             row.push(bar(wait.share, width));
@@ -382,7 +382,7 @@ pub(super) fn long(trial: &TrialReport) -> Table {
             row(section, name, latency.as_ref().and_then(of).map(|us| us.to_string()), "us");
         }
     }
-    for of in &trial.beside {
+    for of in &trial.background {
         row("beside", &of.workload, Some(of.tps.to_string()), "/s");
     }
     if let Some(explained) = &trial.explained {

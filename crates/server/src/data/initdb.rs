@@ -139,11 +139,11 @@ mod tests {
 
     #[test]
     fn the_size_of_wal_segments_is_read_as_initdb_does() {
-        let of = |options: &[&str]| {
+        let bytes = |options: &[&str]| {
             wal_segment_bytes(&options.iter().map(|&option| option.to_owned()).collect::<Vec<_>>())
         };
-        assert_eq!(of(&[]), 16 << 20);
-        assert_eq!(of(&["-k", "--wal-segsize=64"]), 64 << 20);
-        assert_eq!(of(&["--wal-seg", "1", "-k"]), 1 << 20);
+        assert_eq!(bytes(&[]), 16 << 20);
+        assert_eq!(bytes(&["-k", "--wal-segsize=64"]), 64 << 20);
+        assert_eq!(bytes(&["--wal-seg", "1", "-k"]), 1 << 20);
     }
 }

@@ -198,10 +198,10 @@ impl Control {
                 quote_literal(database)
             ))
             .map_err(|error| self.error("look at the connections", &error))?;
-        let said: Vec<String> = sessions
+        let sessions: Vec<String> = sessions
             .iter()
             .map(|(pid, role, application)| format!("process {pid} of role {role} ({application})"))
             .collect();
-        Ok(said.join(", "))
+        Ok(sessions.join(", "))
     }
 }

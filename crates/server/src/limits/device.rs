@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_is_its_disk_and_a_file_system_without_a_device_is_told() {
+    fn a_partition_is_its_disk_and_a_file_system_without_a_device_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let put = |file: &str, text: &str| {
             let path = root.path().join(file);

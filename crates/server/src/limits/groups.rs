@@ -120,14 +120,14 @@ impl Hierarchies {
             let (mount, of) = line.split_once(" - ")?;
             let mut mount = mount.split(' ').skip(3);
             let (top, point) = (PathBuf::from(mount.next()?), PathBuf::from(mount.next()?));
-            let mut of = of.split(' ');
-            let kind = of.next()?;
+            let mut fields = of.split(' ');
+            let kind = fields.next()?;
             let is_v2 = kind == "cgroup2";
             (is_v2 || kind == "cgroup").then(|| Mount {
                 top,
                 point,
                 is_v2,
-                options: of.nth(1).unwrap_or_default().to_owned(),
+                options: fields.nth(1).unwrap_or_default().to_owned(),
             })
         };
         Ok(Self {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn without_control_groups_that_is_said() {
+    fn without_control_groups_that_is_reported() {
         let why = made(&machine("0::/\n", "", &[]), &[Controller::Memory]).unwrap_err().to_string();
         assert!(why.contains("not mounted"), "{why}");
     }

@@ -40,11 +40,11 @@ pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Ids of the living processes that work in a directory.
 pub(crate) fn processes_in(directory: &Path) -> Vec<u32> {
-    let of = |pid: u32| std::fs::read_link(format!("/proc/{pid}/cwd"));
+    let directory_of = |pid: u32| std::fs::read_link(format!("/proc/{pid}/cwd"));
     std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| of(*pid).is_ok_and(|cwd| cwd.starts_with(directory)))
+        .filter(|pid| directory_of(*pid).is_ok_and(|cwd| cwd.starts_with(directory)))
         .collect()
 }
 

@@ -240,7 +240,7 @@ impl Wait {
             session: waits.session.name().to_owned(),
             kind: kind.to_owned(),
             event: event.map(str::to_owned),
-            sessions: f64::from(waits.seen) / f64::from(waits.looks.max(1)),
+            sessions: f64::from(waits.seen) / f64::from(waits.samples.max(1)),
         }
     }
 }
@@ -268,8 +268,8 @@ mod tests {
     #[test]
     fn a_quantile_is_the_least_that_so_many_do_not_exceed() {
         let latencies = [(1_000, 50), (2_000, 45), (9_000, 5)];
-        let of = |q| quantile_us(&latencies, q);
-        assert_eq!([0.5, 0.51, 0.95, 0.96, 1.0].map(of), [1.0, 2.0, 2.0, 9.0, 9.0].map(Some));
+        let quantile = |q| quantile_us(&latencies, q);
+        assert_eq!([0.5, 0.51, 0.95, 0.96, 1.0].map(quantile), [1.0, 2.0, 2.0, 9.0, 9.0].map(Some));
         assert_eq!(quantile_us(&[], 0.5), None);
     }
 
@@ -278,26 +278,26 @@ mod tests {
         let waits = |state: Option<&str>, waited: Option<(&str, &str)>| waits::Waits {
             at_us: 0,
             width_us: 1_000_000,
-            looks: 20,
+            samples: 20,
             session: waits::SessionKind::Load,
             state: state.map(str::to_owned),
             event_type: waited.map(|(kind, _)| kind.to_owned()),
             event: waited.map(|(_, event)| event.to_owned()),
             seen: 30,
         };
-        let told = |state, waited| {
+        let wait = |state, waited| {
             let wait = Wait::new(&waits(state, waited));
             assert_eq!(wait.sessions, 1.5);
             (wait.kind, wait.event)
         };
-        let said = |kind: &str, event: Option<&str>| (kind.to_owned(), event.map(str::to_owned));
-        assert_eq!(told(Some("active"), None), said("CPU", None));
-        assert_eq!(told(Some("active"), Some(("IO", "WALSync"))), said("IO", Some("WALSync")));
-        assert_eq!(told(Some("idle"), Some(("Client", "ClientRead"))), said("idle", None));
+        let expected = |kind: &str, event: Option<&str>| (kind.to_owned(), event.map(str::to_owned));
+        assert_eq!(wait(Some("active"), None), expected("CPU", None));
+        assert_eq!(wait(Some("active"), Some(("IO", "WALSync"))), expected("IO", Some("WALSync")));
+        assert_eq!(wait(Some("idle"), Some(("Client", "ClientRead"))), expected("idle", None));
         assert_eq!(
-            told(None, Some(("Activity", "CheckpointerMain"))),
-            said("Activity", Some("CheckpointerMain"))
+            wait(None, Some(("Activity", "CheckpointerMain"))),
+            expected("Activity", Some("CheckpointerMain"))
         );
-        assert_eq!(told(None, None), said("CPU", None));
+        assert_eq!(wait(None, None), expected("CPU", None));
     }
 }

@@ -48,7 +48,7 @@ pub struct Stall {
     pub start_us: u64,
     /// How long it was, in microseconds.
     pub length_us: u64,
-    /// Transactions per second that were usual before.
+    /// The baseline, transactions per second.
     pub usual_tps: f64,
 }
 

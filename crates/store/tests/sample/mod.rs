@@ -378,7 +378,7 @@ fn waits(at_us: i64, session: SessionKind, state: Option<&str>, event: Option<(&
     Waits {
         at_us,
         width_us: 1_000_000,
-        looks: 20,
+        samples: 20,
         session,
         state: state.map(str::to_owned),
         event_type: event.map(|(event_type, _)| event_type.to_owned()),

@@ -192,11 +192,11 @@ impl Guarded {
     /// What TLS the session of a connection string uses by the server's account; none if none.
     pub(crate) fn tls_of(&self, conninfo: &str) -> Result<Option<String>, String> {
         let mut session = self.connect(conninfo)?;
-        let told: Option<(String, String)> = session
+        let reported: Option<(String, String)> = session
             .query_opt("SELECT version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl")
             .map_err(|error| error.to_string())?;
         let ours = session.tls().map(|tls| tls.version().to_owned());
-        assert_eq!(told.map(|(version, _)| version), ours);
+        assert_eq!(reported.map(|(version, _)| version), ours);
         Ok(ours)
     }
 }

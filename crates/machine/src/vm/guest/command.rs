@@ -21,7 +21,7 @@ impl Guest {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         match command.spawn() {
             Err(error) => {
-                self.say(&Frame::Stderr(format!("{program}: {error}\n").into_bytes()));
+                self.send_frame(&Frame::Stderr(format!("{program}: {error}\n").into_bytes()));
                 if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }
             }
             Ok(child) => self.wait(child).unwrap_or(NOT_RUN),
@@ -49,7 +49,7 @@ fn forward(
     thread::spawn(move || {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
-            guest.say(&frame(buffer[..length].to_vec()));
+            guest.send_frame(&frame(buffer[..length].to_vec()));
         }
     })
 }
