@@ -36,10 +36,63 @@ fn in_order(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
     Some(ordered.into_iter().map(|(_, name)| name.clone()).collect())
 }
 
+/// Configuration of git for a repository that a bundle names, which may be anybody's: it fetches nothing, for a remote may be a
+/// command (`ext::`), and runs no hook and no monitor.
+const HARMLESS: [&str; 6] =
+    ["-c", "protocol.allow=never", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+
 fn lines<'a>(repository: &Path, args: impl Iterator<Item = &'a str>) -> Option<Vec<String>> {
     let mut git = Command::new("git");
     // A missing repository is no error here, and not for the terminal.
-    git.arg("-C").arg(repository).args(args).stdin(Stdio::null()).stderr(Stdio::null());
+    git.args(HARMLESS).arg("-C").arg(repository).args(args).stdin(Stdio::null()).stderr(Stdio::null());
+    git.env("GIT_ALLOW_PROTOCOL", "").env("GIT_NO_LAZY_FETCH", "1").env("GIT_CONFIG_NOSYSTEM", "1");
     let output = git.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn git(directory: &Path, args: &[&str]) -> String {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"];
+        let output = Command::new("git").arg("-C").arg(directory).args(identity).args(args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A repository whose missing commit is to be fetched from a remote that is a command.
+    #[test]
+    fn a_crafted_repository_runs_no_command() {
+        let place = tempfile::tempdir().unwrap();
+        let (repository, mark) = (place.path().join("repository"), place.path().join("mark"));
+        fs::create_dir(&repository).unwrap();
+        git(&repository, &["init", "-q"]);
+        let commits = [1, 2].map(|_| {
+            git(&repository, &["commit", "-q", "--allow-empty", "-m", "x"]);
+            git(&repository, &["rev-parse", "HEAD"])
+        });
+        assert_eq!(in_order(&repository, &commits), Some(commits.to_vec()));
+        let reversed = [commits[1].clone(), commits[0].clone()];
+        assert_eq!(in_order(&repository, &reversed), Some(commits.to_vec()));
+
+        let (directory, file) = commits[0].split_at(2);
+        fs::remove_file(repository.join(".git/objects").join(directory).join(file)).unwrap();
+        let command = format!("ext::touch {}", mark.display());
+        for (name, value) in [
+            ("core.repositoryFormatVersion", "1"),
+            ("extensions.partialClone", "origin"),
+            ("remote.origin.promisor", "true"),
+            ("remote.origin.url", &command),
+            ("protocol.allow", "always"),
+            ("protocol.ext.allow", "always"),
+        ] {
+            git(&repository, &["config", name, value]);
+        }
+        assert_eq!(in_order(&repository, &commits), None);
+        assert!(!mark.exists(), "the remote's command was run");
+        git(&repository, &["rev-list", &commits[1]]);
+        assert!(mark.exists(), "the remote's command is run where nothing prevents it");
+    }
 }
