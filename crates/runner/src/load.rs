@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use driver::{DriverError, Next};
+use driver::Next;
 use jiff::Timestamp;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::record::ClockReading;
@@ -67,21 +67,19 @@ pub(crate) enum LoadEvent<'a> {
     Interval(&'a Interval),
 }
 
-/// Runs a load to its end. A driver that does not end is killed when its handle is dropped.
-///
-/// # Errors
-/// The load can't be sent to the driver process. Later failures are part of the result.
+/// Runs a load to its end. Failures are part of the result. A driver that does not end is killed when its handle is dropped.
 pub(crate) fn drive(
     rig: &dyn Rig,
     mut driver: Box<dyn Driver>,
     load: Load,
     interrupt: &AtomicBool,
     mut on_event: impl FnMut(LoadEvent),
-) -> Result<LoadResult, DriverError> {
+) -> LoadResult {
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
-    driver.send(&Request::Run(Box::new(load)))?;
+    let sent = driver.send(&Request::Run(Box::new(load)));
     let mut result = LoadResult::default();
-    let mut deadline = rig.now() + CONNECT_LIMIT;
+    // A driver that takes no request has ended, and the next reply says why.
+    let mut deadline = rig.now() + if sent.is_ok() { CONNECT_LIMIT } else { END_LIMIT };
     loop {
         if !result.interrupted && interrupt.load(Ordering::Relaxed) {
             result.interrupted = true;
@@ -90,22 +88,25 @@ pub(crate) fn drive(
             deadline = rig.now() + END_LIMIT;
         }
         if rig.now() > deadline {
-            result.failure = Some(match result.started {
-                None => format!("the clients were not connected after {} s", CONNECT_LIMIT.as_secs()),
-                Some(_) => format!("the load did not end {} s after its time", END_LIMIT.as_secs()),
+            result.failure = Some(match (&sent, result.started) {
+                (Err(error), _) => error.to_string(),
+                (Ok(()), None) => {
+                    format!("the clients were not connected after {} s", CONNECT_LIMIT.as_secs())
+                }
+                (Ok(()), Some(_)) => format!("the load did not end {} s after its time", END_LIMIT.as_secs()),
             });
-            return Ok(result);
+            return result;
         }
         match driver.next(POLL_INTERVAL) {
             Ok(Next::TimedOut) => {}
             Ok(Next::Exited { status, stderr }) => {
                 result.failure = Some(died(&status.to_string(), &stderr));
-                return Ok(result);
+                return result;
             }
             // The driver has another version, or died in the middle of a line.
             Err(error) => {
                 result.failure = Some(error.to_string());
-                return Ok(result);
+                return result;
             }
             Ok(Next::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
@@ -130,11 +131,11 @@ pub(crate) fn drive(
                     result.ended = Some(collect::now());
                     result.spans.sort_by_key(|span| (span.start_us, span.client));
                     result.outcome = Some(*outcome);
-                    return Ok(result);
+                    return result;
                 }
                 Reply::Failed { message } => {
                     result.failure = Some(message);
-                    return Ok(result);
+                    return result;
                 }
             },
         }

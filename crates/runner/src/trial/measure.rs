@@ -86,7 +86,7 @@ pub(super) fn measure(
         LoadEvent::Interval(interval) => {
             on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
         }
-    })?;
+    });
     if cell.workload.custom().is_some() && before.has_delayed_statistics() {
         context.rig.pause(STATISTICS_WITHIN, context.interrupt);
     }

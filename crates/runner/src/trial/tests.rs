@@ -210,12 +210,26 @@ fn without_a_way_to_the_server_no_driver_starts() {
 }
 
 #[test]
-fn a_driver_that_does_not_start_or_take_the_load_ends_the_campaign() {
-    for step in ["start driver", "send load"] {
-        let ending = Scenario::complete().fail(step).run();
-        assert_eq!(ending.steps, join(&[up_to(step)]));
-        assert!(matches!(ending.result, Err(RunError::Driver(_))), "{step}");
-    }
+fn a_driver_that_does_not_start_ends_the_campaign() {
+    let ending = Scenario::complete().fail("start driver").run();
+    assert_eq!(ending.steps, join(&[up_to("start driver")]));
+    assert!(matches!(ending.result, Err(RunError::Driver(_))));
+}
+
+/// It may be killed for want of memory before it has read the load.
+#[test]
+fn a_driver_that_ends_before_it_takes_the_load_is_a_failed_load_with_its_last_words() {
+    let after = ["finish collectors"];
+    let dies = [DriverReply::Dies("out of memory")];
+    let ending = Scenario::complete().fail("send load").driver(dies).run();
+    assert_eq!(ending.steps, join(&[up_to("send load"), &after, &AFTER_FAILURE]));
+    let why = "the driver process died (signal: 9 (SIGKILL)): out of memory";
+    assert_eq!(ending.findings(), [format!("load-failed: {why}")]);
+    assert!(ending.result.is_ok_and(|finished| !finished.loaded));
+
+    let ending = Scenario::complete().fail("send load").driver([]).run();
+    let [finding] = ending.findings().try_into().unwrap();
+    assert!(finding.contains("cannot send a request to the driver process"), "{finding}");
 }
 
 #[test]
