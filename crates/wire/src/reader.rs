@@ -71,6 +71,8 @@ const HEADER: usize = 5;
 
 /// The largest length of messages that are neither rows nor texts; libpq's bound.
 const SHORT_MESSAGE: u32 = 30_000;
+/// The largest length of any message: PostgreSQL makes none above 1 GiB (`MaxAllocSize`), and a negative length is none.
+const LONGEST_MESSAGE: u32 = 1 << 30;
 
 /// What stops a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,7 +313,9 @@ impl Reader {
     fn begin(&mut self, kind: u8, length: u32) -> Result<(), ProtocolError> {
         // The length counts itself.
         let impossible = ProtocolError::ImpossibleLength { kind, length };
-        let Some(left) = length.checked_sub(4) else { return Err(impossible) };
+        let Some(left) = length.checked_sub(4).filter(|_| length <= LONGEST_MESSAGE) else {
+            return Err(impossible);
+        };
         match kind {
             b'D' => {
                 self.rows += 1;
@@ -585,6 +589,11 @@ mod tests {
             read_all([&b"D\0\0\0\x03"[..]]).end,
             Some(ProtocolError::ImpossibleLength { kind: b'D', length: 3 })
         );
+        for length in [-1, i32::MAX, (1 << 30) + 1] {
+            let head = [b"D".as_slice(), &i32::to_be_bytes(length)].concat();
+            let impossible = ProtocolError::ImpossibleLength { kind: b'D', length: length as u32 };
+            assert_eq!(read_all([&head[..]]).end, Some(impossible));
+        }
         assert_eq!(
             read_all([&b"Z\0\0\0\x04"[..]]).end,
             Some(ProtocolError::ImpossibleLength { kind: b'Z', length: 4 })

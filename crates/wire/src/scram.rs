@@ -19,6 +19,9 @@ pub(crate) const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
 /// The mechanism with channel binding.
 pub(crate) const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
+/// The most iterations that a server may ask for, about half a second of work; PostgreSQL's default is 4096.
+const MAX_ITERATIONS: u32 = 1_000_000;
+
 /// Length of a SHA-256, in bytes.
 const LENGTH: usize = digest::SHA256_OUTPUT_LEN;
 
@@ -235,7 +238,11 @@ impl<'a> Challenge<'a> {
             return Err(ScramError::Malformed("garbage at end of server-first-message"));
         }
         let salt = STANDARD.decode(salt).map_err(|_| ScramError::Malformed("invalid salt"))?;
-        let iterations = iterations.parse().map_err(|_| ScramError::Malformed("invalid iteration count"))?;
+        let iterations = iterations
+            .parse()
+            .ok()
+            .filter(|iterations: &NonZeroU32| iterations.get() <= MAX_ITERATIONS)
+            .ok_or(ScramError::Malformed("invalid iteration count"))?;
         Ok(Self { nonce, salt, iterations })
     }
 }
@@ -327,7 +334,11 @@ mod tests {
         assert!(refused(b"r=abc,s=AAAA,i=1").contains("nonce mismatch"));
         assert!(refused(b"r=xyzabc,s=AAAA,i=1").contains("nonce mismatch"));
         assert!(refused(b"r=abcdef,s=?,i=1").contains("invalid salt"));
-        assert!(refused(b"r=abcdef,s=AAAA,i=0").contains("iteration count"));
+        for iterations in ["0", "-1", "1000001", "4294967295"] {
+            assert!(
+                refused(format!("r=abcdef,s=AAAA,i={iterations}").as_bytes()).contains("iteration count")
+            );
+        }
         assert!(refused(b"r=abcdef,s=AAAA,i=1,m=x").contains("garbage"));
         assert!(refused(b"e=other-error").contains("attribute \"r\""));
         let (scram, _) = begin(Binding::Unsupported);
