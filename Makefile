@@ -54,11 +54,11 @@ lint: compiler $(WEB_PAGE) cargo-deny
 generated: compiler $(WEB_PAGE)
 	BLESS=1 $(GENERATED)
 
-## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so two groups run in parallel, followed
+## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so three groups run in parallel, followed
 ## by the tests that need the machine for themselves
 unit: compiler perf kernels clients chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target program-tests crate-tests
+	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target program-tests crate-tests browser
 	setup/built test -p pgdyno -- alone_
 
 program-tests:
@@ -67,7 +67,6 @@ program-tests:
 crate-tests:
 	setup/built test --exclude pgdyno
 	cd web && npm run --silent test
-	$(MAKE) --no-print-directory browser
 
 ## browser: the report in a real browser: with test data, then with a small campaign on real servers, as a file and served
 browser: compiler $(WEB_PAGE) chromium
