@@ -74,7 +74,9 @@ fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> 
         ("fsync", "off".to_owned()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).into();
-    Ok(template.clone_cluster(&cache, &progress)?.start(&settings)?)
+    // pgbench connects as it likes, over both transports.
+    let rules = "local all all trust\nhost all all 127.0.0.1/32 trust\n";
+    Ok(template.clone_cluster(&cache, &progress)?.with_rules(rules).start(&settings)?)
 }
 
 /// A null server in a process of its own, which ends with its standard input, and so with us.

@@ -23,6 +23,25 @@ pub enum Error {
         /// The user that was looked for.
         name: String,
     },
+    /// The user that runs pgdyno has no name.
+    #[error(
+        "the user id {uid} has no name on this machine, by which PostgreSQL would know it; add it to /etc/passwd"
+    )]
+    NoUserName {
+        /// Its id.
+        uid: u32,
+    },
+    /// Files of the server's user can't be worked on with its rights.
+    #[error(
+        "could not take the rights of the user \"{name}\", as whom servers run when pgdyno is root: {source}; a container \
+         needs the capabilities CAP_SETUID and CAP_SETGID for this"
+    )]
+    ServerUserRights {
+        /// The user.
+        name: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The cache can't be used by the user that servers run as.
     #[error(
         "PGDYNO_CACHE is {path}, which the user \"{user}\" can't reach, as whom servers run when pgdyno is root; make \

@@ -1,7 +1,8 @@
 //! Directories that other users can pass, and file trees.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Doing, Error};
@@ -22,6 +23,55 @@ pub fn make_open(directory: &Path) -> Result<(), Error> {
         outcome => outcome.doing("make the directory", directory)?,
     }
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).doing("open to all", directory)
+}
+
+/// Writes a file in a directory that other processes may write to. Anything else in its place, such as a symbolic link or a
+/// FIFO, is removed first.
+///
+/// # Errors
+/// It can't be written.
+pub fn write_regular(path: &Path, content: &[u8]) -> io::Result<()> {
+    make_regular(path)?;
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).custom_flags(flags).open(path)?;
+    file.write_all(content)
+}
+
+/// Removes what is neither a regular file nor missing.
+///
+/// # Errors
+/// It can't be removed.
+pub fn make_regular(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(meta) if !meta.is_file() => fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a regular file in a directory that other processes may write to; never follows a symbolic link, nor waits for the
+/// other end of a FIFO.
+///
+/// # Errors
+/// It is missing, no regular file, or can't be opened.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
+/// The text of a small file, as [`open_regular`] opens it: its first 64 KiB.
+///
+/// # Errors
+/// As [`open_regular`]; it is not UTF-8.
+pub fn read_regular(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_regular(path)?.take(64 << 10).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Removes a file tree; one that is not there is no error.

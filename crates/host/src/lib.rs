@@ -15,4 +15,4 @@ pub use error::{Doing, Error, MAKE_ROOM};
 pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;
 pub use progress::{Progress, unless_interrupted};
-pub use user::ServerUser;
+pub use user::{ServerUser, own_name};

@@ -1,15 +1,32 @@
 //! As whom servers run. PostgreSQL refuses root, so root drops to an unprivileged user who must be able to reach the
 //! server's files.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
-use nix::unistd::User;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chownat, fchown, statat};
+
+use nix::unistd::{Gid, Uid, User, setfsgid, setfsuid};
 
 use crate::error::{Doing, Error};
+
+/// Name of the user that runs pgdyno.
+///
+/// # Errors
+/// It has none.
+pub fn own_name() -> Result<String, Error> {
+    let uid = Uid::effective();
+    let user = User::from_uid(uid).ok().flatten();
+    user.map(|user| user.name).ok_or(Error::NoUserName { uid: uid.as_raw() })
+}
 
 /// The user that servers run as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +45,15 @@ pub enum ServerUser {
 }
 
 impl ServerUser {
-    /// For root: `PGDYNO_SERVER_USER`, else `postgres`, else `nobody`.
+    /// For root: `PGDYNO_SERVER_USER`, else `pgdyno`, else `nobody`. Never `postgres` unasked: it owns the machine's own
+    /// clusters, which a superuser of a benchmark's server could then read and write.
     pub fn choose() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Ourselves);
         }
         match std::env::var("PGDYNO_SERVER_USER") {
             Ok(name) if !name.is_empty() => Self::named(&name),
-            _ => Self::named("postgres").or_else(|_| Self::named("nobody")),
+            _ => Self::named("pgdyno").or_else(|_| Self::named("nobody")),
         }
     }
 
@@ -64,14 +82,58 @@ impl ServerUser {
         }
     }
 
-    /// Gives a file or directory to this user.
+    /// Gives a file or directory to this user. A symbolic link is not followed. The path's directory must not be this
+    /// user's: below that, use [`Self::act`].
     pub fn own(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Ourselves => Ok(()),
             Self::Dropped { uid, gid, .. } => {
-                chown(path, Some(*uid), Some(*gid)).doing("give to the server's user", path)
+                lchown(path, Some(*uid), Some(*gid)).doing("give to the server's user", path)
             }
         }
+    }
+
+    /// Gives a directory and all below it to this user, if it is another's: that of an earlier pgdyno. Symbolic links are
+    /// not followed. Files with several names stay as they are, for one of them may be somebody else's.
+    ///
+    /// # Errors
+    /// A directory can't be read, or a file can't be given away.
+    pub fn take_over(&self, directory: &Path) -> Result<(), Error> {
+        let Self::Dropped { uid, gid, .. } = self else { return Ok(()) };
+        let opened = open_directory(rustix::fs::CWD, directory).doing("open", directory)?;
+        let owner = rustix::fs::fstat(&opened).doing("look at", directory)?.st_uid;
+        if owner == *uid {
+            return Ok(());
+        }
+        let (uid, gid) = (rustix::process::Uid::from_raw(*uid), rustix::process::Gid::from_raw(*gid));
+        give(&opened, uid, gid).doing("give to the server's user", directory)
+    }
+
+    /// Runs `work` with this user's rights to files, in a thread of its own; threads that it starts inherit them. So a
+    /// symbolic link that a process of this user planted leads to no file that this user could not open itself.
+    ///
+    /// Source: setfsuid(2), which also drops root's capabilities over files, and setgroups(2), which the kernel applies to
+    /// one thread. The real user stays root, so that this user's processes cannot signal the thread.
+    ///
+    /// # Errors
+    /// The kernel refuses the change of user.
+    pub fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        let Self::Dropped { name, uid, gid } = self else { return Ok(work()) };
+        let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
+        let outcome = thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                rustix::thread::set_thread_groups(&[])?;
+                setfsgid(gid);
+                setfsuid(uid);
+                // Both calls return the former id, whether or not they succeed.
+                if setfsgid(gid) != gid || setfsuid(uid) != uid {
+                    return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+                }
+                Ok(work())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        outcome.map_err(|source| Error::ServerUserRights { name: name.clone(), source })
     }
 
     /// Whether this user may pass through every directory of a path, as far as it exists. Access lists are not looked
@@ -91,11 +153,87 @@ impl ServerUser {
     }
 }
 
+fn open_directory(at: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(at, path, flags, Mode::empty())
+}
+
+fn give(directory: &OwnedFd, uid: rustix::process::Uid, gid: rustix::process::Gid) -> rustix::io::Result<()> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                give(&open_directory(directory, Path::new(OsStr::from_bytes(name.to_bytes())))?, uid, gid)?
+            }
+            FileType::RegularFile if stat.st_nlink > 1 => {}
+            _ => chownat(directory, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?,
+        }
+    }
+    fchown(directory, Some(uid), Some(gid))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn root_acts_with_the_rights_of_the_servers_user_in_a_thread_only() {
+        let Ok(nobody) = ServerUser::named("nobody") else { return };
+        if !rustix::process::geteuid().is_root() {
+            return skip::skip("the rights of the server's user, for this test does not run as root");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let ours = directory.path().join("ours");
+        fs::write(&ours, "secret").unwrap();
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o600)).unwrap();
+        let shared = directory.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        nobody.own(&shared).unwrap();
+        let link = shared.join("link");
+        std::os::unix::fs::symlink(&ours, &link).unwrap();
+        let refused = nobody.act(|| fs::read(&link).unwrap_err().kind()).unwrap();
+        assert_eq!(refused, io::ErrorKind::PermissionDenied);
+        let inherited =
+            nobody.act(|| thread::scope(|scope| scope.spawn(|| fs::write(&link, "x")).join().unwrap()));
+        assert_eq!(inherited.unwrap().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        nobody.act(|| fs::write(shared.join("new"), "new")).unwrap().unwrap();
+        let ServerUser::Dropped { uid, gid, .. } = nobody else { unreachable!() };
+        let made = fs::metadata(shared.join("new")).unwrap();
+        assert_eq!((made.uid(), made.gid()), (uid, gid));
+        assert_eq!(fs::read(&link).unwrap(), b"secret", "this thread is root as before");
+    }
+
+    #[test]
+    fn another_users_directory_is_taken_over_and_links_in_it_are_not_followed() {
+        let Ok(nobody) = ServerUser::named("nobody") else { return };
+        if !rustix::process::geteuid().is_root() {
+            return skip::skip("taking over files, for this test does not run as root");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (data, ours) = (directory.path().join("data"), directory.path().join("ours"));
+        fs::create_dir_all(data.join("base/1")).unwrap();
+        fs::write(data.join("base/1/table"), "").unwrap();
+        fs::write(&ours, "").unwrap();
+        std::os::unix::fs::symlink(&ours, data.join("link")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), data.join("base/up")).unwrap();
+        fs::hard_link(&ours, data.join("name")).unwrap();
+        nobody.take_over(&data).unwrap();
+        let ServerUser::Dropped { uid, .. } = nobody else { unreachable!() };
+        let owner = |path: &str| fs::symlink_metadata(directory.path().join(path)).unwrap().uid();
+        assert_eq!(
+            ["data", "data/base", "data/base/1", "data/base/1/table", "data/link"].map(owner),
+            [uid; 5]
+        );
+        assert_eq!(["ours", "data/name", ""].map(owner), [0; 3]);
+    }
 
     #[test]
     fn a_closed_directory_above_is_out_of_reach() {

@@ -5,6 +5,8 @@
 //! `Hello`, `Connected`, `Started`, then an `Interval` at the end of each second and `ClientDied` as they happen, and
 //! at the end exactly one of `Finished` or `Failed`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
@@ -54,7 +56,7 @@ pub struct Load {
 }
 
 /// Where and as whom to connect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connection {
     /// The server's address.
     pub endpoint: Endpoint,
@@ -64,6 +66,17 @@ pub struct Connection {
     pub database: String,
     /// Password, where the server asks for one.
     pub password: Option<String>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("endpoint", &self.endpoint)
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .field("password", &self.password.as_ref().map(|_| "…"))
+            .finish()
+    }
 }
 
 /// A server's address.

@@ -87,7 +87,7 @@ fn a_bundle_has_its_environment_and_no_secret() {
     }
 
     let facts = &record.environment.server;
-    assert_eq!(facts.authentication.as_deref(), Some(&["trust".to_owned()][..]));
+    assert_eq!(facts.authentication.as_deref(), Some(&["peer".to_owned()][..]));
     assert_eq!(facts.relations.as_ref().unwrap()[0].name, "pgbench_accounts");
     assert!(facts.pg_config.as_ref().unwrap().contains_key("CONFIGURE"));
     assert!(record.environment.mounts.len() > 1 && record.environment.sysctl.len() > 50);

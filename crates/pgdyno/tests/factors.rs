@@ -118,7 +118,7 @@ fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
         fs::set_permissions(data.join(name), Permissions::from_mode(0o600)).unwrap();
         chown(data.join(name), Some(owner.uid()), Some(owner.gid())).unwrap();
     }
-    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
+    let cluster = cluster.with_rules("local all all trust\nhostssl all all all scram-sha-256\n");
     let theirs = cluster.start(&[("ssl".to_owned(), "on".to_owned())].into()).unwrap();
     theirs.session("postgres").unwrap().execute("alter role postgres password 'well known'").unwrap();
     let Endpoint::Tcp { port, .. } = theirs.endpoint(Transport::Tcp) else {

@@ -37,7 +37,8 @@ impl Ground {
         let cache = Cache::open().unwrap();
         let installation = server::install_newest(&cache, major, &Quiet).unwrap();
         let settings: BTreeMap<String, String> = [("fsync".to_owned(), "off".to_owned())].into();
-        let server = server::Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap();
+        let cluster = server::Cluster::empty(&cache, &installation, &[]).unwrap();
+        let server = cluster.with_rules("local all all trust\n").start(&settings).unwrap();
         let mut bundles = Bundles::new();
         bundles.write(full());
         bundles.runs(&cell("17", 8), &[500.5, 510.25]);

@@ -1,5 +1,8 @@
 //! `pgdyno server list` as a versioned document and as a table.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use host::Cache;
 use plaintext::table::Table;
 use serde::Serialize;
@@ -186,9 +189,29 @@ impl ServerEntry {
     }
 }
 
-/// How to connect by TCP.
+/// How the user who started it connects: over TCP with the password file if it listens there, else through the socket.
 fn uri(server: &Instance) -> String {
-    format!("postgresql://{}@127.0.0.1:{}/{}", server::USER, server.port(), database(server))
+    let (user, port, database) = (server::USER, server.port(), database(server));
+    match (server.password_file(), server.socket_directory()) {
+        (Some(file), _) => {
+            format!("postgresql://{user}@127.0.0.1:{port}/{database}?passfile={}", parameter(&file))
+        }
+        (None, Some(sockets)) => {
+            format!("postgresql://{user}@/{database}?host={}&port={port}", parameter(&sockets))
+        }
+        (None, None) => format!("postgresql://{user}@/{database}?port={port}"),
+    }
+}
+
+/// A path as the value of a parameter of a URI.
+fn parameter(path: &Path) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    path.as_os_str().as_bytes().iter().copied().map(encode).collect()
 }
 
 /// The database to look at: the one with pgbench's tables, where there are any.
@@ -201,25 +224,32 @@ fn database(server: &Instance) -> &'static str {
 
 /// How to connect to a running server, to read its log and to stop it; ends in a line for a shell.
 pub fn how_to_connect(server: &Instance) -> String {
-    let database = database(server);
+    let (database, port) = (database(server), server.port());
     let mut text = format!(
-        "PostgreSQL {} runs as process {}. To connect by TCP:\n  psql {}\n",
+        "PostgreSQL {} runs as process {}. To connect, as the user who started it:\n  psql '{}'\n",
         server.version(),
         server.pid().map_or_else(|| "?".to_owned(), |pid| pid.to_string()),
         uri(server)
     );
-    if let Some(sockets) = server.socket_directory() {
-        text += &format!(
-            "By its Unix-domain socket:\n  psql -h {} -p {} -U postgres {database}\n",
-            sockets.display(),
-            server.port()
-        );
-    }
+    let host = match (server.password_file(), server.socket_directory()) {
+        (Some(file), sockets) => {
+            if let Some(sockets) = sockets {
+                text += &format!(
+                    "Through its socket:\n  psql -h {} -p {port} -U {} {database}\n",
+                    sockets.display(),
+                    server::USER
+                );
+            }
+            format!("127.0.0.1 PGPASSFILE={}", file.display())
+        }
+        (None, Some(sockets)) => sockets.display().to_string(),
+        (None, None) => String::new(),
+    };
     text += &format!(
-        "Log: {}\nTo stop: pgdyno server stop {}\n\nexport PGHOST=127.0.0.1 PGPORT={} PGUSER=postgres PGDATABASE={database}\n",
+        "Log: {}\nTo stop: pgdyno server stop {}\n\nexport PGHOST={host} PGPORT={port} PGUSER={} PGDATABASE={database}\n",
         server.log().display(),
         server.name(),
-        server.port()
+        server::USER
     );
     text
 }

@@ -15,6 +15,7 @@ use model::factor::settings::SettingsVariant;
 use model::limits::Limits;
 use model::plan::Plan;
 use model::server::{ServerSpec, Source};
+use model::workload::Transport;
 use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
 
 use crate::rig::{ServerPool, ServerUnderTest, StartedServer};
@@ -32,6 +33,8 @@ struct Start {
     cpus: Option<String>,
     /// Its limits, from its first moment on.
     limits: Limits,
+    /// Only a server of cells with the transport TCP listens there.
+    transport: Transport,
 }
 
 impl Start {
@@ -41,6 +44,7 @@ impl Start {
             settings: cell.settings.clone(),
             cpus: cell.pin.server.clone(),
             limits: cell.limits(),
+            transport: cell.transport,
         }
     }
 }
@@ -254,7 +258,7 @@ impl<'a> Servers<'a> {
         if cold {
             cluster.forget_files()?;
         }
-        let server = cluster.start_within(&cell.settings.values, &start.limits)?;
+        let server = cluster.start_within(&cell.settings.values, &start.limits, start.transport)?;
         if let Some(cpus) = start.cpus.as_deref().and_then(cpu_list) {
             server.keep_to(&cpus)?;
         }

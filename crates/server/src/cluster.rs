@@ -1,13 +1,15 @@
 //! Clusters: data directories that belong to one pgdyno process and go with it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use model::limits::Limits;
+use model::workload::Transport;
 use rustix::fs::{Advice, fadvise};
 
+use crate::access::Access;
 use crate::data::copy::{Copied, Stamps, make_alike};
 use crate::data::initdb::initdb;
 use crate::error::Error;
@@ -19,7 +21,7 @@ use host::Doing;
 use host::Lock;
 use host::Progress;
 use host::ServerUser;
-use host::files::remove_tree;
+use host::files::{open_regular, remove_tree};
 
 /// Held by the owner of a cluster as long as it lives.
 pub(crate) const OWNER_LOCK: &str = "owner.lock";
@@ -38,6 +40,8 @@ pub struct Cluster {
     /// How its files were left by the last copying.
     stamps: Stamps,
     copied: Copied,
+    /// Lines of `pg_hba.conf` in place of pgdyno's own.
+    rules: Option<String>,
     _owner: Lock,
     _installation_in_use: Lock,
 }
@@ -112,6 +116,7 @@ impl Cluster {
             sockets,
             stamps: Stamps::default(),
             copied: Copied::default(),
+            rules: None,
             _owner: owner,
             _installation_in_use: installation_in_use,
         })
@@ -122,7 +127,7 @@ impl Cluster {
     /// # Errors
     /// A file can't be opened or synced.
     pub fn forget_files(&self) -> Result<(), Error> {
-        forget_files(&self.data_directory())
+        self.user.act(|| forget_files(&self.data_directory()))?
     }
 
     /// Control groups for its server. Their directories are written down before they are made, for the next sweep.
@@ -133,6 +138,26 @@ impl Cluster {
             let mut file = OpenOptions::new().create(true).append(true).open(&journal)?;
             file.write_all(format!("{}\n", directory.display()).as_bytes())
         })
+    }
+
+    /// Lets in whom these lines of `pg_hba.conf` say, through the socket and on 127.0.0.1, at each start from now on: for
+    /// tests of clients. pgdyno's own sessions come through the socket as [`crate::USER`].
+    pub fn with_rules(mut self, rules: &str) -> Self {
+        self.rules = Some(rules.to_owned());
+        self
+    }
+
+    pub(crate) fn access(&self, transport: Transport) -> Access<'_> {
+        match (&self.rules, transport) {
+            (Some(rules), _) => Access::Rules(rules),
+            (None, Transport::Tcp) => Access::Tcp,
+            (None, Transport::Unix) => Access::Socket,
+        }
+    }
+
+    /// Its directory, which is pgdyno's own.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// PostgreSQL's data directory.
@@ -194,7 +219,7 @@ fn forget_files(directory: &Path) -> Result<(), Error> {
         if meta.is_dir() {
             forget_files(&path)?;
         } else if meta.is_file() {
-            let file = File::open(&path).doing("open", &path)?;
+            let file = open_regular(&path).doing("open", &path)?;
             file.sync_data().doing("sync", &path)?;
             fadvise(&file, 0, None, Advice::DontNeed).doing("put out of the page cache", &path)?;
         }

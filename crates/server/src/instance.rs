@@ -2,13 +2,16 @@
 //! until they are removed.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
 use crate::cluster::DATA;
 use crate::data::copy::{Stamps, make_alike};
 use crate::data::initdb::initdb;
@@ -27,6 +30,7 @@ use host::files::{entries, make_open, remove_tree};
 use host::process::signal;
 
 const RECORD: &str = "server.json";
+const PASSWORD_FILE: &str = "pgpass";
 const FAST_WITHIN: Duration = Duration::from_secs(120);
 
 /// A server with a place of its own in the cache, running or not.
@@ -49,6 +53,9 @@ struct Record {
     port: u16,
     scale: Option<u32>,
     settings: BTreeMap<String, String>,
+    /// Whether it listens on 127.0.0.1; earlier records have none.
+    #[serde(default)]
+    tcp: bool,
 }
 
 /// How an instance is started.
@@ -62,8 +69,10 @@ pub struct Start<'a> {
     pub template: Option<&'a Template>,
     /// Server settings.
     pub settings: &'a BTreeMap<String, String>,
-    /// TCP port; none for a free one.
+    /// The port, also in the socket's name; none for a free one.
     pub port: Option<u16>,
+    /// Whether it listens on 127.0.0.1, with a password.
+    pub tcp: bool,
 }
 
 impl Instance {
@@ -82,9 +91,14 @@ impl Instance {
         self.pid
     }
 
-    /// TCP port on 127.0.0.1, and the port in the socket's name.
+    /// The port in the socket's name, and on 127.0.0.1 if it listens there.
     pub fn port(&self) -> u16 {
         self.record.port
+    }
+
+    /// The password file for connections over TCP; none if it does not listen there. Only its owner can read it.
+    pub fn password_file(&self) -> Option<PathBuf> {
+        self.record.tcp.then(|| self.home.join(PASSWORD_FILE))
     }
 
     /// Scale of pgbench's tables; none where it was started without.
@@ -133,12 +147,13 @@ pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Resul
         check_scale(server, start)?;
         if server.pid.is_some() {
             let same_port = start.port.is_none_or(|port| port == server.port());
+            let same_transport = !start.tcp || server.record.tcp;
             let same_settings = start.settings.is_empty() || *start.settings == server.record.settings;
-            return if same_port && same_settings {
+            return if same_port && same_settings && same_transport {
                 Ok(server.clone())
             } else {
                 Err(Error::Instance(format!(
-                    "the server {name} already runs with another port or other settings; stop it first: pgdyno \
+                    "the server {name} already runs with another port, other settings or without TCP; stop it first: pgdyno \
                      server stop {name}"
                 )))
             };
@@ -240,18 +255,23 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
             sockets::make(home, cache.user())?
         }
     };
-    let Launched { child: _, port, .. } = Launch {
+    cache.user().take_over(&home.join(DATA))?;
+    cache.user().own(&sockets)?;
+    let Launched { child: _, port, password, .. } = Launch {
         installation: start.installation,
         user: cache.user(),
+        home,
         data: &home.join(DATA),
         sockets: &sockets,
         log: &home.join("server.log"),
         settings: start.settings,
         port: start.port,
+        access: if start.tcp { Access::Tcp } else { Access::Socket },
         detached: true,
         group: None,
     }
     .run()?;
+    write_password(home, password.as_deref(), port)?;
     let record = Record {
         format: 1,
         version: start.installation.version().to_string(),
@@ -259,10 +279,27 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
         port,
         scale: start.template.map(Template::scale).or(scale),
         settings: start.settings.clone(),
+        tcp: start.tcp,
     };
     let file = home.join(RECORD);
     let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
     Ok(fs::write(&file, text + "\n").doing("write", &file)?)
+}
+
+/// Writes the password over TCP as libpq's password file; removes the one of an earlier start.
+fn write_password(home: &Path, password: Option<&str>, port: u16) -> Result<(), Error> {
+    let file = home.join(PASSWORD_FILE);
+    let Some(password) = password else {
+        let _ = fs::remove_file(&file);
+        return Ok(());
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options
+        .open(&file)
+        .and_then(|mut opened| writeln!(opened, "127.0.0.1:{port}:*:{}:{password}", crate::USER))
+        .doing("write", &file)?;
+    Ok(())
 }
 
 fn read(name: String, home: PathBuf) -> Result<Instance, Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,9 @@ use model::units::Size;
 use model::version::Major;
 use rustix::process::Signal;
 use wire::blocking::Session;
+use wire::{NoRandomNumbers, quote_literal, random_password, stored_password};
 
+use crate::access::{Access, AccessFiles, has_scram, write_files};
 use crate::control::socket_params;
 use crate::data::initdb::SETTINGS_FILE;
 use crate::error::{Error, sql_text};
@@ -22,6 +24,7 @@ use crate::process::end_all;
 use crate::programs::installation::Installation;
 use host::Doing;
 use host::ServerUser;
+use host::files::{read_regular, write_regular};
 use host::process::{LAST_LINES, LOOK_AGAIN, enter, last_lines, spawn, spawn_detached};
 
 /// A server has to read its WAL first where it was killed; that takes its time.
@@ -60,12 +63,16 @@ const LOG_SETTINGS: [(&str, &str); 7] = [
 pub(crate) struct Launch<'a> {
     pub(crate) installation: &'a Installation,
     pub(crate) user: &'a ServerUser,
+    /// pgdyno's own directory, outside the data directory, for the files that say who may connect.
+    pub(crate) home: &'a Path,
     pub(crate) data: &'a Path,
     pub(crate) sockets: &'a Path,
     pub(crate) log: &'a Path,
     pub(crate) settings: &'a BTreeMap<String, String>,
     /// A port that must be had; none for any free one.
     pub(crate) port: Option<u16>,
+    /// Who may connect.
+    pub(crate) access: Access<'a>,
     /// Whether the server outlives this process.
     pub(crate) detached: bool,
     /// The control groups that it runs in; none for ours.
@@ -79,6 +86,10 @@ enum NotReady {
     Ended(ExitStatus),
     #[error("it can't be watched ({0})")]
     Unobservable(#[source] io::Error),
+    #[error("it got no password ({0})")]
+    Password(String),
+    #[error(transparent)]
+    Random(#[from] NoRandomNumbers),
     #[error("it was not ready within {} s ({last})", READY_WITHIN.as_secs())]
     TimedOut { last: String },
 }
@@ -87,6 +98,8 @@ enum NotReady {
 pub(crate) struct Launched {
     pub(crate) child: Child,
     pub(crate) port: u16,
+    /// The password over TCP, drawn for this start; none for a server that does not listen there.
+    pub(crate) password: Option<String>,
     /// Where in the log file this start begins.
     pub(crate) log_from: u64,
 }
@@ -95,9 +108,10 @@ impl Launch<'_> {
     /// Starts the server and waits until it takes connections.
     pub(crate) fn run(&self) -> Result<Launched, Error> {
         self.write_settings()?;
+        let files = write_files(self.home, self.user, self.major(), self.access)?;
         let mut attempt = 1;
         loop {
-            match self.attempt(self.port.map_or_else(free_port, Ok)?) {
+            match self.attempt(self.port.map_or_else(free_port, Ok)?, &files) {
                 Err(Error::Start { log, .. })
                     if self.port.is_none() && attempt < PORT_ATTEMPTS && port_was_taken(&log) =>
                 {
@@ -108,14 +122,24 @@ impl Launch<'_> {
         }
     }
 
-    fn attempt(&self, port: u16) -> Result<Launched, Error> {
+    fn major(&self) -> Major {
+        self.installation.version().major()
+    }
+
+    fn attempt(&self, port: u16, files: &AccessFiles) -> Result<Launched, Error> {
         let log = OpenOptions::new().create(true).append(true).open(self.log).doing("write", self.log)?;
         let log_from = log.metadata().doing("look at", self.log)?.len();
         let mut postgres = self.installation.command("postgres", self.user);
         postgres
             .arg("-D")
             .arg(self.data)
-            .args(["-c", "listen_addresses=127.0.0.1", "-c", &format!("port={port}")])
+            .args([
+                "-c",
+                if self.access.listens() { "listen_addresses=127.0.0.1" } else { "listen_addresses=" },
+            ])
+            .args(["-c", &format!("port={port}")])
+            .args(["-c", &format!("hba_file={}", files.hba.display())])
+            .args(["-c", &format!("ident_file={}", files.ident.display())])
             .arg("-c")
             // A list, so that a comma in the path has to be quoted.
             .arg(format!("unix_socket_directories=\"{}\"", self.sockets.display()))
@@ -133,8 +157,9 @@ impl Launch<'_> {
             spawn(postgres, Signal::QUIT)
         };
         let child = child.doing("run", &self.installation.program("postgres"))?;
-        let mut launched = Launched { child, port, log_from };
-        if let Err(error) = self.wait_until_ready(&mut launched) {
+        let mut launched = Launched { child, port, password: None, log_from };
+        let ready = self.wait_until_ready(&mut launched);
+        if let Err(error) = ready.and_then(|()| self.set_password(&mut launched)) {
             if let Ok(None) = launched.child.try_wait() {
                 end_all(self.data)?;
                 let _ = launched.child.wait();
@@ -184,10 +209,25 @@ impl Launch<'_> {
         Err(NotReady::TimedOut { last })
     }
 
+    /// Draws the password of a server that listens on TCP.
+    fn set_password(&self, launched: &mut Launched) -> Result<(), NotReady> {
+        if !self.access.has_password() {
+            return Ok(());
+        }
+        let password = random_password()?;
+        let stored = quote_literal(&stored_password(&password, crate::USER, has_scram(self.major())));
+        let statement = format!("ALTER ROLE {} PASSWORD {stored}", crate::USER);
+        Session::connect(&socket_params(self.sockets, launched.port, crate::USER))
+            .and_then(|mut session| session.execute(&statement))
+            .map_err(|error| NotReady::Password(sql_text(&error)))?;
+        launched.password = Some(password);
+        Ok(())
+    }
+
     /// The postmaster writes its state to line 8 of `postmaster.pid`, from PostgreSQL 10 on; before, only a connection
     /// tells.
     fn says_ready(&self, pid: u32) -> bool {
-        let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else { return false };
+        let Ok(text) = read_regular(&self.data.join("postmaster.pid")) else { return false };
         let mut lines = text.lines().map(str::trim);
         let is_ours = lines.next() == Some(&pid.to_string());
         let states_it = self.installation.version().major() >= Major::new(10);
@@ -196,8 +236,8 @@ impl Launch<'_> {
 
     fn write_settings(&self) -> Result<(), Error> {
         let file = self.data.join(SETTINGS_FILE);
-        fs::write(&file, log_settings() + &settings_text(self.settings)?).doing("write", &file)?;
-        Ok(self.user.own(&file)?)
+        let text = log_settings() + &settings_text(self.settings)?;
+        Ok(self.user.act(|| write_regular(&file, text.as_bytes()))?.doing("write", &file)?)
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`ExternalServer`] is one that somebody else runs; what is changed on it is put back, by [`restore_settings`] where a
 //! killed pgdyno could not. [`guest`] takes a server with its data into a virtual machine.
 
+mod access;
 mod cluster;
 mod control;
 mod count;

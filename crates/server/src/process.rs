@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use host::files::read_regular;
 use host::process::{OBEY_WITHIN, signal, until};
 use rustix::process::Signal;
 
@@ -28,7 +29,7 @@ pub(crate) fn postgres_processes(data: &Path) -> Vec<u32> {
 
 /// The server's main process as `postmaster.pid` states it, if it is alive and really is this directory's.
 pub(crate) fn postmaster(data: &Path) -> Option<u32> {
-    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let text = read_regular(&data.join("postmaster.pid")).ok()?;
     let pid = text.lines().next()?.trim().parse().ok()?;
     postgres_processes(data).contains(&pid).then_some(pid)
 }

@@ -51,30 +51,47 @@ pub struct Server {
     /// How far its log has been taken.
     log_taken: u64,
     port: u16,
+    /// The password over TCP; none where it does not listen there.
+    password: Option<Secret>,
     pub(crate) control: Control,
     /// Where its limits are; none where it has none.
     group: Option<Box<Group>>,
 }
 
+/// A password that is never printed.
+#[derive(Clone)]
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
 impl Cluster {
-    /// Starts a server on it with these settings, and waits until it takes connections.
+    /// Starts a server on it with these settings, and waits until it takes connections through its socket.
     ///
     /// # Errors
     /// A setting that can't be used; a server that does not start, with the end of its log.
     pub fn start(self, settings: &BTreeMap<String, String>) -> Result<Server, Error> {
-        Server::start(self, settings, &Limits::none())
+        Server::start(self, settings, &Limits::none(), Transport::Unix)
     }
 
-    /// Starts a server that is held to limits from its first moment on. What the system's page cache has of its files
+    /// Starts a server that is held to limits from its first moment on, and listens on 127.0.0.1, too, for `Transport::Tcp`. What the system's page cache has of its files
     /// is dropped before: it would count for whoever brought it there.
     ///
     /// # Errors
     /// As [`Self::start`]; limits that can't be had here, or in which the server can't live.
-    pub fn start_within(self, settings: &BTreeMap<String, String>, limits: &Limits) -> Result<Server, Error> {
+    pub fn start_within(
+        self,
+        settings: &BTreeMap<String, String>,
+        limits: &Limits,
+        transport: Transport,
+    ) -> Result<Server, Error> {
         if !limits.is_none() {
             self.forget_files()?;
         }
-        Server::start(self, settings, limits)
+        Server::start(self, settings, limits, transport)
     }
 }
 
@@ -83,17 +100,20 @@ impl Server {
         cluster: Cluster,
         settings: &BTreeMap<String, String>,
         limits: &Limits,
+        transport: Transport,
     ) -> Result<Self, Error> {
         let (data, log) = (cluster.data_directory(), cluster.log());
         let group = if limits.is_none() { None } else { Some(Box::new(cluster.group(limits)?)) };
-        let Launched { child, port, log_from } = Launch {
+        let Launched { child, port, password, log_from } = Launch {
             installation: cluster.installation(),
             user: cluster.user(),
+            home: cluster.directory(),
             data: &data,
             sockets: cluster.sockets(),
             log: &log,
             settings,
             port: None,
+            access: cluster.access(transport),
             detached: false,
             group: group.as_deref(),
         }
@@ -115,6 +135,7 @@ impl Server {
             log_from,
             log_taken: log_from,
             port,
+            password: password.map(Secret),
             control,
             group,
         })
@@ -136,7 +157,11 @@ impl Server {
             endpoint: self.endpoint(transport),
             user: crate::USER.to_owned(),
             database: crate::DATABASE.to_owned(),
-            password: None,
+            password: self
+                .password
+                .as_ref()
+                .filter(|_| transport == Transport::Tcp)
+                .map(|secret| secret.0.clone()),
         }
     }
 

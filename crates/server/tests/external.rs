@@ -35,8 +35,7 @@ impl Theirs {
     /// With a role that may make databases and nothing else, which needs its password by TCP.
     fn on(cluster: Cluster) -> Self {
         let hba = "local all all trust\nhost all bench all md5\nhost all all all trust\n";
-        fs::write(cluster.data_directory().join("pg_hba.conf"), hba).unwrap();
-        let server = cluster.start(&settings(&[])).unwrap();
+        let server = cluster.with_rules(hba).start(&settings(&[])).unwrap();
         let roles =
             format!("create role bench login createdb password '{PASSWORD}'; create role plain login");
         server.session("postgres").unwrap().execute(&roles).unwrap();
@@ -496,7 +495,7 @@ fn tls_is_verified_as_asked_for() {
         fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o600)).unwrap();
         chown(data.join(name), Some(owner.uid()), Some(owner.gid())).unwrap();
     }
-    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all all scram-sha-256\n").unwrap();
+    let cluster = cluster.with_rules("local all all trust\nhostssl all all all scram-sha-256\n");
     let server = cluster.start(&settings(&[("ssl", "on")])).unwrap();
     server
         .session("postgres")

@@ -16,7 +16,7 @@ fn every_major_tells_its_build_extensions_authentication_and_tables() {
         assert!(pg_config.unwrap()["VERSION"].starts_with(&format!("PostgreSQL {version}")), "{version}");
         assert!(extensions.unwrap().contains_key("plpgsql"), "{version}");
         assert!(available_extensions.unwrap().contains_key("plpgsql"), "{version}");
-        let methods = (version != "9.6").then(|| vec!["trust".to_owned()]);
+        let methods = (version != "9.6").then(|| vec!["peer".to_owned()]);
         assert_eq!(authentication, methods, "{version}");
 
         let relations = relations.unwrap();

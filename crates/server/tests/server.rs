@@ -7,6 +7,7 @@ mod support;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use model::limits::Limits;
 use model::message::Endpoint;
 use model::workload::Transport;
 use server::{Error, StopMode};
@@ -68,9 +69,12 @@ fn the_log_tells_what_happens_unless_the_user_says_otherwise() {
 
 #[test]
 fn both_transports_lead_to_it() {
-    let server = server("18", &[]);
-    let Endpoint::Tcp { host, port } = server.endpoint(Transport::Tcp) else { panic!("not TCP") };
-    let mut client = Session::connect(&ConnectParams::new(host, port, "postgres", "pgdyno", None)).unwrap();
+    let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
+    let server = cluster.start_within(&settings(&[]), &Limits::none(), Transport::Tcp).unwrap();
+    let connection = server.connection(Transport::Tcp);
+    let Endpoint::Tcp { host, port } = connection.endpoint else { panic!("not TCP") };
+    let params = ConnectParams::new(host, port, "postgres", "pgdyno", connection.password);
+    let mut client = Session::connect(&params).unwrap();
     let accounts: i64 = client.query_one("select count(*) from pgbench_accounts").unwrap();
     assert_eq!(accounts, 100_000);
     assert_eq!(server.connection(Transport::Unix).database, "pgdyno");

@@ -16,6 +16,7 @@ mod handshake;
 mod login;
 mod login_error;
 mod params;
+mod password;
 mod protocol_error;
 mod quote;
 mod reader;
@@ -32,6 +33,7 @@ pub use params::{
     Resolved, RootCert, SslMode, SslNegotiation, SslParams, TargetSessionAttrs, TlsVersion, Transport,
     shuffle, without_secrets,
 };
+pub use password::{NoRandomNumbers, random_password, stored_password};
 pub use protocol_error::ProtocolError;
 pub use quote::{quote_identifier, quote_literal};
 pub use reader::{Answer, CopyKind, Event, Reader, TransactionStatus};

@@ -36,7 +36,9 @@ fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     }
     all.extend(settings.iter().copied());
     let all = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    template.clone_cluster(&cache, &Quiet).unwrap().start(&all).unwrap()
+    // Roles of the tests connect, too.
+    let cluster = template.clone_cluster(&cache, &Quiet).unwrap().with_rules("local all all trust\n");
+    cluster.start(&all).unwrap()
 }
 
 /// 9 for 9.6.

@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -170,7 +169,7 @@ pub(crate) fn cluster(major: &str) -> Cluster {
 }
 
 fn start(cluster: Cluster, settings: &[(&str, &str)]) -> Server {
-    fs::write(cluster.data_directory().join("pg_hba.conf"), HBA).unwrap();
+    let cluster = cluster.with_rules(HBA);
     // No session but the drivers' may come into the database.
     let settings = [("autovacuum", "off"), ("fsync", "off")].iter().chain(settings);
     cluster.start(&settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()).unwrap()

@@ -24,7 +24,7 @@ use crate::output::note;
 /// a build.
 ///
 /// Everything is in the cache: PGDYNO_CACHE, else $XDG_CACHE_HOME/pgdyno, else ~/.cache/pgdyno. PostgreSQL does not run
-/// as root: for root, servers run as PGDYNO_SERVER_USER, else postgres, else nobody, and if that user can't access
+/// as root: for root, servers run as PGDYNO_SERVER_USER, else pgdyno, else nobody, and if that user can't access
 /// root's cache, the cache is /var/cache/pgdyno.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

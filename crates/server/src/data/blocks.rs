@@ -114,7 +114,12 @@ impl Job {
         let mut options = OpenOptions::new();
         options.custom_flags(flags);
         let source = options.read(true).open(&self.from).doing("read", &self.from)?;
-        let copy = options.read(false).write(true).open(&self.to).doing("write", &self.to)?;
+        let copy = options
+            .read(false)
+            .write(true)
+            .custom_flags(flags | libc::O_NOFOLLOW)
+            .open(&self.to)
+            .doing("write", &self.to)?;
         let end = self.bytes.min(start + PIECE_BYTES);
         let mut at = start;
         while at < end {

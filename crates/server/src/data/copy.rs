@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::data::blocks::{Job, copy_blocks, reserve};
 use crate::error::Error;
 use host::Doing;
 use host::ServerUser;
-use host::files::remove_tree;
+use host::files::{make_regular, open_regular, remove_tree};
 use host::{Progress, unless_interrupted};
 
 /// Files below this size are copied through the page cache; what they add is soon written.
@@ -70,21 +70,27 @@ pub(crate) fn make_alike(
     progress: &dyn Progress,
 ) -> Result<Copied, Error> {
     let begun = Instant::now();
+    if !to.try_exists().doing("look at", to)? {
+        fs::create_dir(to).doing("make the directory", to)?;
+        user.own(to)?;
+    }
     let mut copying = Copying {
-        user,
         progress,
         before: std::mem::take(stamps),
         stamps,
         large: Vec::new(),
         copied: Copied::default(),
     };
-    copying.directory(from, to)?;
-    copying.large(what)?;
-    Ok(Copied { seconds: begun.elapsed().as_secs_f64(), ..copying.copied })
+    // Processes of the server's user may have replaced any file by a link to another user's.
+    let copied = user.act(|| {
+        copying.directory(from, to)?;
+        copying.large(what)?;
+        Ok(copying.copied)
+    })?;
+    copied.map(|copied| Copied { seconds: begun.elapsed().as_secs_f64(), ..copied })
 }
 
 struct Copying<'a> {
-    user: &'a ServerUser,
     progress: &'a dyn Progress,
     /// The stamps that the copy was left with.
     before: Stamps,
@@ -97,12 +103,13 @@ struct Copying<'a> {
 
 impl Copying<'_> {
     fn directory(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
-        match fs::create_dir(to) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => remove_strangers(from, to)?,
-            made => {
-                made.doing("make the directory", to)?;
-                self.user.own(to)?;
+        match fs::symlink_metadata(to) {
+            Ok(there) if there.is_dir() => remove_strangers(from, to)?,
+            Ok(_) => {
+                fs::remove_file(to).doing("remove", to)?;
+                fs::create_dir(to).doing("make the directory", to)?;
             }
+            Err(_) => fs::create_dir(to).doing("make the directory", to)?,
         }
         for entry in fs::read_dir(from).doing("read the directory", from)? {
             let entry = entry.doing("read the directory", from)?;
@@ -129,15 +136,9 @@ impl Copying<'_> {
             return Ok(());
         }
         unless_interrupted(self.progress)?;
-        let mut source = File::open(from).doing("read", from)?;
-        let mode = wanted.mode() & 0o777;
-        let mut copy = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(mode)
-            .open(to)
-            .doing("write", to)?;
+        let mut source = open_regular(from).doing("read", from)?;
+        make_regular(to).doing("remove", to)?;
+        let mut copy = to_write().create(true).mode(wanted.mode() & 0o777).open(to).doing("write", to)?;
         if rustix::fs::ioctl_ficlone(&copy, &source).is_ok() {
             self.copied.reflinked_bytes += wanted.len();
         } else if wanted.len() < LARGE_BYTES {
@@ -156,7 +157,7 @@ impl Copying<'_> {
         copy_blocks(&jobs, what, self.progress)?;
         for Job { from, to, bytes } in jobs {
             let wanted = fs::metadata(&from).doing("look at", &from)?;
-            let copy = OpenOptions::new().write(true).open(&to).doing("write", &to)?;
+            let copy = to_write().open(&to).doing("write", &to)?;
             self.finish(&copy, &to, &wanted)?;
             self.copied.copied_bytes += bytes;
         }
@@ -165,7 +166,6 @@ impl Copying<'_> {
 
     /// Gives a file that has its content the rest: length, owner, mode, time of change.
     fn finish(&mut self, copy: &File, to: &Path, wanted: &Metadata) -> Result<(), Error> {
-        self.user.own(to)?;
         let stamp = copy
             .set_len(wanted.len())
             .and_then(|()| copy.set_permissions(fs::Permissions::from_mode(wanted.mode() & 0o7777)))
@@ -176,6 +176,13 @@ impl Copying<'_> {
         self.stamps.insert(to.to_owned(), stamp);
         Ok(())
     }
+}
+
+/// Opens a file of the copy to write, and follows no symbolic link.
+fn to_write() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
+    options
 }
 
 fn is_alike(there: &Metadata, wanted: &Metadata) -> bool {

@@ -55,7 +55,8 @@ pub(crate) fn initdb(
         .arg("-D")
         .arg(data)
         // -N: no fsync; whoever keeps the directory syncs it.
-        .args(["-N", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", crate::USER])
+        // -A: each start has its own file (see `access`); this one would let nobody in.
+        .args(["-N", "-A", "reject", "-E", "UTF8", "--locale=C", "-U", crate::USER])
         .args(options)
         .current_dir(data)
         .stdin(Stdio::null())
@@ -113,10 +114,12 @@ fn include_settings(data: &Path, user: &ServerUser) -> Result<(), Error> {
     let main = data.join("postgresql.conf");
     let mut text = fs::read_to_string(&main).doing("read", &main)?;
     text.push_str(&format!("\n# Written anew by pgdyno at each start.\ninclude '{SETTINGS_FILE}'\n"));
-    fs::write(&main, text).doing("write", &main)?;
     let settings = data.join(SETTINGS_FILE);
-    fs::write(&settings, "").doing("write", &settings)?;
-    Ok(user.own(&settings)?)
+    user.act(|| {
+        fs::write(&main, text).doing("write", &main)?;
+        fs::write(&settings, "").doing("write", &settings)
+    })??;
+    Ok(())
 }
 
 #[cfg(test)]

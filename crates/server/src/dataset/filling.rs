@@ -19,6 +19,7 @@ use crate::dataset::template::{FORMAT, Facts, RECORD, Record, Template, bytes_be
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use crate::server::{Server, StopMode};
+use host::files::write_regular;
 use host::process::{LAST_LINES, last_lines};
 use host::{Cache, Doing, Lock, Progress};
 
@@ -46,6 +47,7 @@ pub fn template(
         let lock = Lock::shared(&lock_file(cache, &name))?;
         if place.is_dir() {
             lock.touch();
+            cache.user().take_over(&place)?;
             return Ok(read(cache, &place)?.locked(installation, lock));
         }
         drop(lock);
@@ -96,8 +98,7 @@ fn make(
         facts: Some(facts),
     };
     let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
-    fs::write(&file, text + "\n").doing("write", &file)?;
-    cluster.user().own(&file)?;
+    cluster.user().act(|| write_regular(&file, (text + "\n").as_bytes()))?.doing("write", &file)?;
     sync_file_system(&data)?;
     Ok(fs::rename(&data, place).doing("put in place", place)?)
 }

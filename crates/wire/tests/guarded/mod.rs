@@ -89,7 +89,7 @@ impl Guarded {
 
     fn on(cluster: Cluster, identity: Identity) -> Self {
         let files = tempfile::tempdir().unwrap();
-        fs::write(cluster.data_directory().join("pg_hba.conf"), HBA).unwrap();
+        let cluster = cluster.with_rules(HBA);
         let issuer = issuer("the issuer");
         let write = |name: &str, content: &str| {
             fs::write(files.path().join(name), content).unwrap();

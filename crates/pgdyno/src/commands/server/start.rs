@@ -14,12 +14,12 @@ use crate::progress::PreparationProgress;
 /// Start a server that stays up, and print how to connect
 ///
 /// The server outlives this command and keeps its data; `pgdyno server stop` stops it, and the next start continues with
-/// the same data. The version is installed first if needed. The server listens on 127.0.0.1 and on a Unix-domain socket
-/// without a password: every user of this machine may connect by TCP.
+/// the same data. The version is installed first if needed. The server listens on a Unix-domain socket, through which only
+/// the user who started it can connect, and with --tcp on 127.0.0.1, with a password that only this user can read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno server start 18\n  \
-                        pgdyno server start 18 --scale 10 --port 5433\n  \
+                        pgdyno server start 18 --scale 10 --port 5433 --tcp\n  \
                         pgdyno server start 16.4 --settings shared_buffers=1GB max_connections=500\n\n\
                         Its standard output ends in lines for a shell:\n  \
                         eval \"$(pgdyno server start 18 | grep ^export)\" && psql")]
@@ -32,9 +32,13 @@ pub(super) struct StartArgs {
     #[arg(long, value_name = "NAME=VALUE", num_args = 1.., value_parser = setting)]
     settings: Vec<(String, String)>,
 
-    /// TCP port [default: a free one]
+    /// Port, also in the socket's name [default: a free one]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
+
+    /// Listen on 127.0.0.1, too; the password is drawn anew at each start
+    #[arg(long)]
+    tcp: bool,
 
     /// Create the database pgdyno with pgbench's tables of this scale in a new server (1 is 100,000 accounts)
     #[arg(long, value_name = "SCALE", value_parser = clap::value_parser!(u32).range(1..))]
@@ -58,6 +62,7 @@ impl StartArgs {
                 template: template.as_ref(),
                 settings: &settings,
                 port: self.port,
+                tcp: self.tcp,
             },
             &bar,
         )?;

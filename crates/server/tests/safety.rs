@@ -1,0 +1,146 @@
+//! Other users of the machine, and processes of the server's user, get nowhere by a server that pgdyno starts.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::thread;
+
+use host::ServerUser;
+use model::limits::Limits;
+use model::message::Endpoint;
+use model::workload::Transport;
+use rustix::process::{Gid, Uid};
+use server::StopMode;
+use support::{Quiet, cache, settings, template};
+use wire::ConnectParams;
+use wire::blocking::Session;
+
+/// Runs `work` as a user who has nothing to do with the server's.
+fn as_another_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            rustix::thread::set_thread_groups(&[]).unwrap();
+            rustix::thread::set_thread_gid(Gid::from_raw(54_321)).unwrap();
+            rustix::thread::set_thread_uid(Uid::from_raw(54_321)).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skip::skip("what other users can do to a server, for this test does not run as root");
+    }
+    is_root
+}
+
+#[test]
+fn only_the_owner_connects_and_only_with_the_password_over_tcp() {
+    if !is_root() {
+        return;
+    }
+    for major in ["9.6", "18"] {
+        let cluster = template(major, 1).clone_cluster(&cache(), &Quiet).unwrap();
+        let server = cluster.start(&settings(&[])).unwrap();
+        let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { unreachable!() };
+        let by_socket = ConnectParams::new(directory, port, "postgres", "postgres", None);
+        let by_tcp = |port, password: Option<&str>| {
+            let password = password.map(str::to_owned);
+            Session::connect(&ConnectParams::new("127.0.0.1", port, "postgres", "postgres", password))
+                .map(drop)
+        };
+        Session::connect(&by_socket).unwrap();
+        let refused = as_another_user(|| Session::connect(&by_socket).map(drop).unwrap_err().to_string());
+        assert!(refused.contains("Permission denied"), "{major}: {refused}");
+        let refused = by_tcp(port, None).unwrap_err().to_string();
+        assert!(refused.contains("Connection refused"), "{major}: {refused}");
+
+        let cluster = server.stop(StopMode::Fast).unwrap();
+        let server = cluster.start_within(&settings(&[]), &Limits::none(), Transport::Tcp).unwrap();
+        let connection = server.connection(Transport::Tcp);
+        let Endpoint::Tcp { port, .. } = connection.endpoint else { unreachable!() };
+        let password = connection.password.unwrap();
+        by_tcp(port, Some(&password)).unwrap();
+        assert!(by_tcp(port, None).is_err() && by_tcp(port, Some("postgres")).is_err(), "{major}");
+        assert!(!format!("{server:?}").contains(&password), "{major}");
+        assert!(!server.log().unwrap().contains(&password), "{major}");
+    }
+}
+
+/// What a session of a superuser can do by `COPY … TO PROGRAM` to the files of its own server.
+#[test]
+fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
+    if !is_root() {
+        return;
+    }
+    let user = ServerUser::choose().unwrap();
+    let template = template("18", 1);
+    let mut cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
+    let data = cluster.data_directory();
+    let private = tempfile::tempdir().unwrap();
+    let secret = private.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let (directory, victim) = (private.path().join("directory"), private.path().join("directory/victim"));
+    fs::create_dir(&directory).unwrap();
+    fs::write(&victim, "victim").unwrap();
+    let before = [&secret, &directory, &victim].map(|path| described(path));
+
+    let plant = |name: &str, to: &Path| {
+        user.act(|| {
+            let path = data.join(name);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            symlink(to, path).unwrap();
+        })
+        .unwrap();
+    };
+    let fifo = |name: &str| {
+        user.act(|| {
+            let _ = fs::remove_file(data.join(name));
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                data.join(name),
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+                0,
+            )
+            .unwrap();
+        })
+        .unwrap();
+    };
+    let all = |place: &dyn Fn(&str)| {
+        for name in
+            ["pg_ident.conf", "pgdyno.conf", "PG_VERSION", "global/pg_control", "postmaster.pid", "base/new"]
+        {
+            place(name);
+        }
+    };
+    for round in 0..3 {
+        match round {
+            0 => all(&|name| plant(name, &secret)),
+            1 => all(&fifo),
+            _ => ["pg_xact", "base", "pgdyno.conf", "new"].iter().for_each(|name| plant(name, &directory)),
+        }
+        // What root reads and writes before, between and after trials.
+        let _ = cluster.forget_files();
+        template.restore(&mut cluster, &Quiet).unwrap();
+        plant("pgdyno.conf", &secret);
+        let server = cluster.start(&settings(&[("work_mem", "7MB")])).unwrap();
+        let work_mem =
+            server.settings().unwrap().into_iter().find(|setting| setting.name == "work_mem").unwrap();
+        assert_eq!(work_mem.value, "7168");
+        cluster = server.stop(StopMode::Fast).unwrap();
+        assert_eq!([&secret, &directory, &victim].map(|path| described(path)), before, "round {round}");
+    }
+}
+
+/// Owner, mode and content.
+fn described(path: &Path) -> (u32, u32, Option<String>) {
+    let meta = fs::symlink_metadata(path).unwrap();
+    (meta.uid(), meta.mode(), fs::read_to_string(path).ok())
+}
