@@ -1,7 +1,7 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated test-reboot lint unit program-tests crate-tests browser screenshots bench conformance fuzz clean \
+.PHONY: build web demo test check generated test-reboot lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
 	compiler chromium perf kernels clients cargo-deny
 
 PGDYNO := target/release/pgdyno
@@ -11,6 +11,9 @@ FUZZ_SECONDS := 600
 
 # The tests that compare generated files with their sources.
 GENERATED := setup/built test -p model -p analysis -p report -p pgdyno --lib --test offline -- --quiet generated
+# Groups of tests that run in parallel, the longest first, and tests of pgdyno that are a group of their own.
+TEST_GROUPS := program-tests crate-tests long-tests browser
+LONG_TESTS := kernels shipped
 # Tests that can't run on this machine write one line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
@@ -54,15 +57,18 @@ lint: compiler $(WEB_PAGE) cargo-deny
 generated: compiler $(WEB_PAGE)
 	BLESS=1 $(GENERATED)
 
-## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so three groups run in parallel, followed
+## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so groups run in parallel, followed
 ## by the tests that need the machine for themselves
 unit: compiler perf kernels clients chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
-	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target program-tests crate-tests browser
+	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS)
 	setup/built test -p pgdyno -- alone_
 
 program-tests:
-	setup/built test -p pgdyno -- --skip alone_
+	setup/built test -p pgdyno $(LONG_TESTS:%=--exclude-test %) -- --skip alone_
+
+long-tests:
+	setup/built test -p pgdyno $(LONG_TESTS:%=--test %) -- --skip alone_
 
 crate-tests:
 	setup/built test --exclude pgdyno
