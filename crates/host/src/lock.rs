@@ -1,14 +1,20 @@
 //! Locks between processes: `flock`, which the kernel takes away from the dead.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Doing, Error};
+use crate::progress::{Progress, unless_interrupted};
+
+/// Time after which a wait is reported.
+const REPORT_AFTER: Duration = Duration::from_secs(1);
+/// Time between attempts.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A lock that is held as long as this lives. A program started meanwhile does not inherit it.
 #[derive(Debug)]
@@ -27,13 +33,57 @@ impl Lock {
         Self::wait(path, FlockOperation::LockShared)
     }
 
-    /// None where somebody has it.
+    /// Waits for a lock that another process may hold for minutes while it makes `what`. After a second, reports who holds it.
+    ///
+    /// # Errors
+    /// The user interrupts; the file can't be locked.
+    pub fn exclusive_for(path: &Path, what: &str, progress: &dyn Progress) -> Result<Self, Error> {
+        Self::wait_for(path, FlockOperation::NonBlockingLockExclusive, what, progress)
+    }
+
+    /// Like [`Self::exclusive_for`], until nobody has it exclusively.
+    ///
+    /// # Errors
+    /// The user interrupts; the file can't be locked.
+    pub fn shared_for(path: &Path, what: &str, progress: &dyn Progress) -> Result<Self, Error> {
+        Self::wait_for(path, FlockOperation::NonBlockingLockShared, what, progress)
+    }
+
+    /// None if another process has it.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>, Error> {
-        let file = open(path)?;
+        Self::attempt(open(path)?, path, FlockOperation::NonBlockingLockExclusive).map(Result::ok)
+    }
+
+    fn wait_for(
+        path: &Path,
+        how: FlockOperation,
+        what: &str,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        let mut file = open(path)?;
+        let begun = Instant::now();
+        let mut is_reported = false;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Self { file })),
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            match Self::attempt(file, path, how)? {
+                Ok(lock) => return Ok(lock),
+                Err(unlocked) => file = unlocked,
+            }
+            unless_interrupted(progress)?;
+            if !is_reported && begun.elapsed() >= REPORT_AFTER {
+                is_reported = true;
+                let holder = holder(&file).unwrap_or_else(|| "another process".to_owned());
+                progress.notice(&format!("waiting for {what}, which {holder} has locked"));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Returns the file if another process has the lock.
+    fn attempt(file: File, path: &Path, how: FlockOperation) -> Result<Result<Self, File>, Error> {
+        loop {
+            match flock(&file, how) {
+                Ok(()) => return Ok(Ok(Self { file })),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Err(file)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error)).doing("lock", path),
             }
@@ -64,6 +114,25 @@ impl Drop for Lock {
     }
 }
 
+/// The process that holds the lock of a file, with its command. Source: proc(5), `/proc/locks`.
+fn holder(file: &File) -> Option<String> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let held = locks.lines().find_map(|line| {
+        // `5: FLOCK  ADVISORY  WRITE 4711 08:01:1234567 0 EOF`; a process that waits has `->` after the number.
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let &[_, "FLOCK", _, _, pid, place, ..] = fields.as_slice() else { return None };
+        (place.rsplit(':').next() == Some(&inode)).then(|| pid.to_owned())
+    })?;
+    let command = fs::read(format!("/proc/{held}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = command.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let command = words.join(" ");
+    Some(match command.trim() {
+        "" => format!("process {held}"),
+        command => format!("process {held} ({command})"),
+    })
+}
+
 /// Lock files stay for good: one that is deleted could be locked by two. Nobody else may open one, for a reader could lock it.
 fn open(path: &Path) -> Result<File, Error> {
     let file = OpenOptions::new()
@@ -82,6 +151,9 @@ fn open(path: &Path) -> Result<File, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -106,5 +178,38 @@ mod tests {
         drop(lock);
         assert!(Lock::try_exclusive(&path).unwrap().is_some());
         drop(of_the_child);
+    }
+
+    #[derive(Default)]
+    struct Notices(Mutex<Vec<String>>, AtomicBool);
+
+    impl Progress for Notices {
+        fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+
+        fn interrupted(&self) -> bool {
+            self.1.load(Ordering::Relaxed)
+        }
+
+        fn notice(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_long_wait_is_reported_with_the_holder_and_ends_when_interrupted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let notices = Notices::default();
+        drop(Lock::exclusive_for(&path, "the data set", &notices).unwrap());
+        assert!(notices.0.lock().unwrap().is_empty());
+        let held = Lock::exclusive(&path).unwrap();
+        let error = Lock::shared_for(&path, "the data set", &notices).unwrap_err();
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        let notices = notices.0.into_inner().unwrap();
+        let own = std::process::id();
+        let begin = format!("waiting for the data set, which process {own} (");
+        assert!(notices.len() == 1 && notices[0].starts_with(&begin), "{notices:?}");
+        drop(held);
     }
 }

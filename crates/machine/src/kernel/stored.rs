@@ -61,7 +61,10 @@ struct Record {
 pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
     let link = cache.kernel_labels().join(wanted.label());
     match fs::read_link(&link) {
-        Ok(id) => open(cache, wanted, &id.to_string_lossy()),
+        Ok(id) => {
+            let id = id.to_string_lossy();
+            open(cache, wanted, &id, Lock::shared(&lock_file(cache, &id))?)
+        }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Ok(Err(error).doing("read the link", &link)?)
         }
@@ -77,7 +80,7 @@ pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, E
         .map(|(id, record)| (id, Package::named(&record.package, &record.version)));
     let fitting = all.filter(|(_, package)| wanted.allows(package));
     let Some((id, _)) = fitting.max_by(|(_, a), (_, b)| wanted.prefer(a, b)) else { return Ok(None) };
-    let found = open(cache, wanted, &id)?;
+    let found = open(cache, wanted, &id, Lock::shared(&lock_file(cache, &id))?)?;
     if found.is_some() {
         label(cache, wanted, &id)?;
     }
@@ -92,12 +95,14 @@ pub(crate) fn get(
     progress: &dyn Progress,
 ) -> Result<Kernel, Error> {
     let id = format!("{}_{}", package.name, package.version);
+    let what = format!("the kernel {id}");
     loop {
-        if let Some(kernel) = open(cache, wanted, &id)? {
+        let lock = Lock::shared_for(&lock_file(cache, &id), &what, progress)?;
+        if let Some(kernel) = open(cache, wanted, &id, lock)? {
             label(cache, wanted, &id)?;
             return Ok(kernel);
         }
-        let _lock = Lock::exclusive(&lock_file(cache, &id))?;
+        let _lock = Lock::exclusive_for(&lock_file(cache, &id), &what, progress)?;
         // Somebody else may have fetched it meanwhile.
         if !cache.kernels().join(&id).is_dir() {
             unless_interrupted(progress)?;
@@ -163,9 +168,8 @@ fn image_of(tree: &Path, release: &str) -> PathBuf {
     tree.join("boot").join(format!("{IMAGE}{release}"))
 }
 
-/// The kernel in a directory of the cache, and holds it in use. None where it is not there.
-fn open(cache: &Cache, wanted: &Wanted, id: &str) -> Result<Option<Kernel>, Error> {
-    let lock = Lock::shared(&lock_file(cache, id))?;
+/// The kernel in a directory of the cache, held in use by a lock. None if it is not there.
+fn open(cache: &Cache, wanted: &Wanted, id: &str, lock: Lock) -> Result<Option<Kernel>, Error> {
     let directory = cache.kernels().join(id);
     if !directory.is_dir() {
         return Ok(None);

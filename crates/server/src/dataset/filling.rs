@@ -43,19 +43,19 @@ pub fn template(
     check_options(initdb)?;
     let name = name(installation, initdb, content);
     let place = cache.templates().join(&name);
+    let what = format!("PostgreSQL {}, {content}", installation.version());
     loop {
-        let lock = Lock::shared(&lock_file(cache, &name))?;
+        let lock = Lock::shared_for(&lock_file(cache, &name), &what, progress)?;
         if place.is_dir() {
             lock.touch();
             cache.user().take_over(&place)?;
             return Ok(read(cache, &place)?.locked(installation, lock));
         }
         drop(lock);
-        let _lock = Lock::exclusive(&lock_file(cache, &name))?;
+        let _lock = Lock::exclusive_for(&lock_file(cache, &name), &what, progress)?;
         // Somebody else may have made it meanwhile.
         if !place.is_dir() {
-            let what = format!("PostgreSQL {}, {content}: creating", installation.version());
-            progress.step(&what, 0, None);
+            progress.step(&format!("{what}: creating"), 0, None);
             eviction::make_room(cache, template_bytes(initdb, content), progress)?;
             make(cache, installation, initdb, content, &place, progress)?;
         }

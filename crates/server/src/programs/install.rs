@@ -75,7 +75,8 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
     };
     let version = version_of(&release);
     let identity = version.to_string();
-    let _lock = Lock::exclusive(&lock_file(cache, &identity))?;
+    let _lock =
+        Lock::exclusive_for(&lock_file(cache, &identity), &format!("PostgreSQL {identity}"), progress)?;
     if let Some(installation) = find(cache, &identity)? {
         return Ok(installation);
     }
