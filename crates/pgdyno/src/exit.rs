@@ -13,6 +13,7 @@ use runner::campaign_file::overrides::OverrideError;
 use runner::reboots::RebootError;
 use runner::resume::ResumeError;
 
+use crate::output::note;
 use crate::snippet;
 
 /// Outcome of a command.
@@ -89,21 +90,19 @@ fn with_causes(error: &anyhow::Error) -> String {
 }
 
 /// Prints an error with its causes to standard error.
-#[allow(clippy::print_stderr)]
 pub(crate) fn print_error(error: &anyhow::Error) {
-    eprintln!("error: {}", with_causes(error));
+    note(&format!("error: {}\n", with_causes(error)));
 }
 
 /// Prints an error to standard error and returns the process's exit code.
-#[allow(clippy::print_stderr)]
 pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
     let exit = outcome.unwrap_or_else(|error| {
         if let Some(message) = usage(&error) {
-            eprintln!("{message}");
+            note(&format!("{message}\n"));
             return Exit::Usage;
         }
         if let Some(RunError::Interrupted) = error.downcast_ref() {
-            eprintln!("interrupted before the first trial");
+            note("interrupted before the first trial\n");
             return Exit::Interrupted;
         }
         print_error(&error);

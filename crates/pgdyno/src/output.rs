@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use plaintext::printable;
 use plaintext::table::Format;
 use report::Terminal;
 use rustix::termios::tcgetwinsize;
@@ -35,9 +36,11 @@ impl FormatArg {
     }
 }
 
-/// Prints text to standard output. A reader that goes away (`| head`) is not an error.
+/// Prints text to standard output, a terminal's without control characters of data. A reader that goes away (`| head`) is not
+/// an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { printable(text) } else { text.into() };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome.context("could not write to standard output"),
@@ -50,9 +53,11 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()>
     print(&(text + "\n"))
 }
 
-/// Prints a note to standard error; errors of printing are ignored.
+/// Prints a note to standard error, like [`print`]; errors of printing are ignored.
 pub(crate) fn note(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let mut err = io::stderr().lock();
+    let text = if err.is_terminal() { printable(text) } else { text.into() };
+    let _ = err.write_all(text.as_bytes());
 }
 
 /// The terminal of standard output; none if it is a file, a pipe or a dumb terminal. Colours are on unless `NO_COLOR` is

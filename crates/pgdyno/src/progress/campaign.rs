@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::message::Interval;
 use model::record::{Status, Trial};
 use plaintext::figures::duration;
+use plaintext::printable;
 use runner::observer::{Event, Observer};
 
 use crate::output::note;
@@ -41,7 +42,7 @@ impl CampaignProgress {
 
     fn line(&self, text: &str) {
         if self.terminal {
-            self.bar.println(text);
+            self.bar.println(printable(text));
         } else {
             note(&format!("{text}\n"));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use host::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
+use plaintext::printable;
 
 use crate::output::note;
 
@@ -60,7 +61,7 @@ impl Progress for PreparationProgress {
 
     fn notice(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
+            Some(bar) => bar.println(printable(text)),
             None => note(&format!("{text}\n")),
         }
     }
