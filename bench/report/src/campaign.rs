@@ -142,6 +142,7 @@ impl Maker<'_> {
             )),
             server_version: Some(version),
             server_build: None,
+            server_commit: None,
             limits: None,
             profile: None,
             database_bytes: Some(1_600_000_000),

@@ -10,6 +10,7 @@ mod series;
 mod steps;
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use model::acceptance::Acceptance;
 use model::metrics::Kind;
@@ -28,9 +29,8 @@ use steps::Keys;
 pub use accept::Decision;
 pub use error::HistoryError;
 pub use gate::GateOutcome;
-pub use git::git_order;
 pub use of_run::histories_of_run;
-pub use steps::{GitOrder, Order, Over, Step};
+pub use steps::{Order, Over, Step};
 
 /// What history is asked for.
 pub struct Request<'a> {
@@ -48,8 +48,8 @@ pub struct Request<'a> {
     pub gates: Vec<Gate>,
     /// Gates look at changes in so many of the newest steps; none for all.
     pub newest: Option<usize>,
-    /// How commits are ordered.
-    pub git: GitOrder<'a>,
+    /// Repository that orders commits; without it, what their trials recorded does.
+    pub repository: Option<&'a Path>,
 }
 
 /// A metric over steps.
@@ -217,7 +217,11 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
         }
     }
     some_are_left(request, &trials, &about)?;
-    let (mut steps, order) = keys.steps(&trials, request.git);
+    let no_order = |refs| {
+        let path = request.repository.unwrap_or(Path::new("")).to_owned();
+        HistoryError::Repository { path, refs }
+    };
+    let (mut steps, order) = keys.steps(&trials, request.repository).map_err(no_order)?;
     for wanted in &request.without {
         let step = steps.remove(step(&steps, wanted)?);
         trials.retain(|(_, of)| *of != step.key);

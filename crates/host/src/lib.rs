@@ -4,6 +4,7 @@
 mod cache;
 mod error;
 pub mod files;
+pub mod git;
 mod hash;
 mod lock;
 pub mod process;

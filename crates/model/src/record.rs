@@ -115,6 +115,8 @@ pub struct Trial {
     pub server_banner: Option<String>,
     /// Which programs the server is, as pgdyno tells them apart; none where it was never there, or is not pgdyno's own.
     pub server_build: Option<String>,
+    /// Commit that the server was built from; none unless it was built from a git ref.
+    pub server_commit: Option<Commit>,
     /// The limits that the server was under; none where there were none.
     pub limits: Option<LimitsInForce>,
     /// How its profile was taken; none where there was none.
@@ -131,6 +133,15 @@ pub struct Trial {
     pub accounting: Accounting,
     /// Where it was imported from; none where pgdyno measured it.
     pub imported: Option<Imported>,
+}
+
+/// A commit of a git repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its full id.
+    pub id: String,
+    /// Number of commits in its history, itself included: a descendant's is greater.
+    pub position: u64,
 }
 
 impl Trial {
@@ -151,6 +162,7 @@ impl Trial {
             server_version: None,
             server_banner: None,
             server_build: None,
+            server_commit: None,
             limits: None,
             profile: None,
             database_bytes: None,

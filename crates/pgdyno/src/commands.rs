@@ -53,7 +53,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
-    History(history::HistoryArgs),
+    History(Box<history::HistoryArgs>),
     Explain(explain::ExplainArgs),
     Profile(profile::ProfileArgs),
     Import(import::ImportArgs),

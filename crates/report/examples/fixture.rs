@@ -105,7 +105,7 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
         without: Vec::new(),
         gates: Vec::new(),
         newest: None,
-        git: &|_, _| None,
+        repository: None,
     };
     let histories = [Document::new(&history(&bundles.store, &request)?)];
     fs::write(folder.join("kernels.html"), html(&view, &histories, &[])?)?;

@@ -10,7 +10,6 @@ use store::{Store, StoreError};
 use crate::history;
 use crate::html::{compressed, page};
 use crate::json::json;
-use analysis::history::GitOrder;
 use analysis::history::histories_of_run;
 use analysis::overview::view::View;
 use analysis::trial::{Points, detail};
@@ -98,16 +97,11 @@ const PLANNED: f64 = 0.85;
 ///
 /// # Errors
 /// The store can't be read.
-pub fn file(
-    store: &Store,
-    view: &View,
-    git: GitOrder<'_>,
-    room_bytes: usize,
-) -> Result<ReportFile, FileError> {
+pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile, FileError> {
     let trials = by_nearness(view);
     let mut histories = Vec::new();
     for run in &view.runs {
-        let found = histories_of_run(store, &run.id, git)?;
+        let found = histories_of_run(store, &run.id)?;
         histories.extend(found.iter().map(history::Document::new));
     }
     let points = match trials.first() {

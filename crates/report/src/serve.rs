@@ -20,14 +20,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use guard::{BadToken, Guard, Token};
 pub use page::PageError;
-pub use report_cache::GitOrder;
 
-/// The pages of a store, and who may see them; `git` orders commits in histories.
+/// The pages of a store, and who may see them.
 ///
 /// # Errors
 /// The page that is built in is none that can be served.
-pub fn site(store: Store, guard: Guard, git: GitOrder) -> Result<Router, PageError> {
-    Ok(routes::router(Arc::new(routes::Site::new(store, git)?), Arc::new(guard)))
+pub fn site(store: Store, guard: Guard) -> Result<Router, PageError> {
+    Ok(routes::router(Arc::new(routes::Site::new(store)?), Arc::new(guard)))
 }
 
 /// Serves until SIGINT or SIGTERM, and then ends at once, whoever is connected.

@@ -218,7 +218,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
         without: Vec::new(),
         gates: Vec::new(),
         newest: None,
-        git: &|_, _| None,
+        repository: None,
     };
     let found = history(&bundles.store, &asked(None)).unwrap();
     let tested: Vec<Tested> = found.series.iter().map(|series| series.tested).collect();

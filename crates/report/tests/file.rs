@@ -22,8 +22,6 @@ use model::record::{Status, Trial};
 use report::{MAX_DETAIL_BYTES, ReportFile, file};
 use serde_json::Value;
 
-const NO_GIT: analysis::history::GitOrder<'static> = &|_, _| None;
-
 /// A cell of five trials with 670 readings of each metric; the second is invalid.
 fn five() -> (Bundles, Vec<String>) {
     let mut bundles = Bundles::new();
@@ -54,7 +52,7 @@ fn five() -> (Bundles, Vec<String>) {
 
 fn written(bundles: &Bundles, room_bytes: usize) -> ReportFile {
     let view = read(&bundles.store, &RunSelection::Latest).unwrap();
-    file(&bundles.store, &view, NO_GIT, room_bytes).unwrap()
+    file(&bundles.store, &view, room_bytes).unwrap()
 }
 
 fn embedded(page: &str, id: &str) -> Option<Value> {
@@ -112,7 +110,7 @@ fn stored(bundles: &mut Bundles, server: &str, run: &str, minute: u32) {
 }
 
 fn offered_histories(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
-    let histories = histories_of_run(&bundles.store, run, NO_GIT).unwrap();
+    let histories = histories_of_run(&bundles.store, run).unwrap();
     histories.iter().map(|history| (history.over.name().into(), history.steps.len())).collect()
 }
 

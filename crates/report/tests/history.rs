@@ -12,13 +12,9 @@ use analysis::metric::Metric;
 use analysis::select::Selector;
 use bundles::{Bundles, cell, judged, record, run};
 use model::cell::{Cell, Level};
-use model::record::{Imported, ImportedFile, Status, TrialRecord};
+use model::record::{Commit, Imported, ImportedFile, Status, TrialRecord};
 use plaintext::table::Format;
 use report::history::{Document, text};
-
-fn no_git(_: &Path, _: &[String]) -> Option<Vec<String>> {
-    None
-}
 
 fn request(over: Over) -> Request<'static> {
     Request {
@@ -29,7 +25,7 @@ fn request(over: Over) -> Request<'static> {
         without: Vec::new(),
         gates: Vec::new(),
         newest: None,
-        git: &no_git,
+        repository: None,
     }
 }
 
@@ -335,7 +331,7 @@ fn versions_are_in_their_order_and_of_one_server() {
 }
 
 /// Nightly builds of branches `a0` to `a11`, one run each; measured in the order of `measured`.
-fn commits(measured: &[usize]) -> Bundles {
+fn commits(measured: &[usize], is_recorded: bool) -> Bundles {
     let mut bundles = Bundles::new();
     for (number, commit) in measured.iter().enumerate() {
         let tps = if *commit < 6 { 1000.0 } else { 900.0 };
@@ -344,24 +340,27 @@ fn commits(measured: &[usize]) -> Bundles {
             "name = 'nightly'\n[servers.head]\nsource = '/src'\nref = 'a{commit}'\n\
              [factors]\nserver = ['head']\nworkload = ['select-only']\nclients = [8]\n"
         );
+        trial.trial.server_commit =
+            is_recorded.then(|| Commit { id: format!("{commit:040x}"), position: 70_000 + *commit as u64 });
         bundles.write(trial);
     }
     bundles
 }
 
 #[test]
-fn commits_are_in_the_order_of_git_else_of_their_measurement() {
-    let bundles = commits(&[11, 3, 7, 0, 5, 9, 1, 10, 2, 8, 4, 6]);
-    let in_git = |repository: &Path, refs: &[String]| {
-        assert_eq!(repository, Path::new("/src"));
-        let mut refs = refs.to_vec();
-        refs.sort_by_key(|name| name[1..].parse::<u32>().unwrap());
-        Some(refs)
-    };
-    let found = history(&bundles.store, &Request { git: &in_git, ..request(Over::Commit) }).unwrap();
+fn commits_are_in_the_recorded_order_else_of_their_measurement() {
+    let measured = [11, 3, 7, 0, 5, 9, 1, 10, 2, 8, 4, 6];
+    let found = history_over(&commits(&measured, true), Over::Commit);
     assert_eq!((found.order, changes(&found)), (Order::Git, vec![("a5", "a6")]));
+    let bundles = commits(&measured, false);
     let unknown = history_over(&bundles, Over::Commit);
     assert_eq!((unknown.order, unknown.steps[0].label.as_str()), (Order::FirstSeen, "a11"));
+    let elsewhere = Request { repository: Some(Path::new("/no-such-repository")), ..request(Over::Commit) };
+    let error = refused(&bundles, &elsewhere);
+    assert!(
+        error.starts_with("git finds no order of a11, a3, a7") && error.contains("/no-such-repository"),
+        "{error}"
+    );
     assert!(
         refused(&nights(), &request(Over::Commit))
             .starts_with("none of 180 trials says its commit: a commit is")

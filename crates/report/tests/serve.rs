@@ -75,7 +75,7 @@ impl Served {
             store.write(record).unwrap();
         }
         let token = token.map(|token| Token::new(token).unwrap());
-        let site = site(store, Guard::new(address.parse().unwrap(), token), Box::new(|_, _| None)).unwrap();
+        let site = site(store, Guard::new(address.parse().unwrap(), token)).unwrap();
         Self { folder, records, site }
     }
 
@@ -308,7 +308,7 @@ async fn histories_are_those_of_the_report_and_follow_the_store() {
         served.store().write(&record).unwrap();
     }
     let answer = served.get(&path).await;
-    let of_report = histories_of_run(&served.store(), served.run(), &|_, _| None).unwrap();
+    let of_report = histories_of_run(&served.store(), served.run()).unwrap();
     assert!(!of_report.is_empty());
     assert_eq!(
         answer.json(),

@@ -128,12 +128,13 @@ impl Campaign<'_> {
             });
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
-            let ended = match &machines {
+            let mut ended = match &machines {
                 Some(machines) if cell.acceleration.is_virtual() => {
                     machines.run(&context, self.cache, &servers, &next, on_interval)?
                 }
                 _ => trial::run(&context, &mut servers, &next, on_interval)?,
             };
+            ended.record.trial.server_commit = servers.commit(cell);
             self.store.write(&ended.record)?;
             schedule.record(&ended.record.trial);
             pace.estimated += self.plan.estimate_of(&[next.trial]).us();

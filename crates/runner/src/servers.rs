@@ -14,6 +14,7 @@ use model::factor::pin::cpu_list;
 use model::factor::settings::SettingsVariant;
 use model::limits::Limits;
 use model::plan::Plan;
+use model::record::Commit;
 use model::server::{ServerSpec, Source};
 use model::workload::Transport;
 use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
@@ -71,6 +72,8 @@ struct State {
 pub(crate) struct Servers<'a> {
     cache: &'a Cache,
     installations: BTreeMap<String, Installation>,
+    /// Commits of servers built from a git ref, by name of server.
+    commits: HashMap<String, Commit>,
     /// External servers, while no trial runs on them.
     externals: HashMap<String, ExternalServer>,
     progress: &'a dyn host::Progress,
@@ -115,6 +118,11 @@ impl<'a> Servers<'a> {
                 let external = ExternalServer::connect(cache, &server.name, dsn, progress)?;
                 servers.externals.insert(server.name.clone(), external);
                 continue;
+            }
+            if let Source::Build(build) = &server.source
+                && let Some(commit) = server::commit(build)
+            {
+                servers.commits.insert(server.name.clone(), commit);
             }
             let installation = server::installation(cache, &server.source, progress)?;
             servers.installations.insert(server.name.clone(), installation);
@@ -169,6 +177,7 @@ impl<'a> Servers<'a> {
         Self {
             cache,
             installations: BTreeMap::new(),
+            commits: HashMap::new(),
             externals: HashMap::new(),
             progress,
             templates: HashMap::new(),
@@ -197,6 +206,11 @@ impl<'a> Servers<'a> {
         let datasets: Vec<Dataset> =
             origins.iter().map(|(name, content)| (name, content)).filter_map(dataset).collect();
         server::disk_need(self.cache, &datasets)?.check(self.cache)
+    }
+
+    /// Commit that a cell's server was built from.
+    pub(crate) fn commit(&self, cell: &Cell) -> Option<Commit> {
+        self.commits.get(&cell.server).cloned()
     }
 
     /// Settings in force and build of a cell's server.

@@ -41,6 +41,7 @@ pub use programs::build_flags::BuildFlags;
 pub use programs::install::{Release, install, install_newest, resolve};
 pub use programs::installation::{BuildRecord, Installation, Origin, find, installed};
 pub use programs::resolve::installation;
+pub use programs::source::commit;
 pub use raw_read::{RawReadError, RawReading, ReadError, read_files};
 pub use readiness::Warmed;
 pub use remove::remove;

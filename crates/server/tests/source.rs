@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use host::Progress;
+use model::record::Commit;
 use model::server::BuildSystem;
 use server::{BuildRecord, Cluster, Error, StopMode};
 use support::fake_source::{FakeSource, compiled, names};
@@ -170,6 +171,14 @@ fn of_a_git_repository_a_ref_or_the_tree_as_it_stands() {
     let (first, second, tree) = (build(Some("first")), build(Some("HEAD")), build(None));
     assert_eq!([&first, &second, &tree].map(compiled), ["one", "two", "three"]);
     assert_eq!(first.build().unwrap().git_ref.as_deref(), Some("first"));
+    let commit = |git_ref: Option<&str>| {
+        let git_ref = git_ref.map(str::to_owned);
+        server::commit(&model::server::Build { git_ref, ..fake.build_of("postgresql") })
+    };
+    let id = fake.git(&["rev-parse", "first"]).trim().to_owned();
+    assert_eq!(commit(Some("first")), Some(Commit { id, position: 1 }));
+    assert_eq!(commit(Some("HEAD")).unwrap().position, 2);
+    assert_eq!((commit(None), commit(Some("no-such-ref"))), (None, None));
     let id = fake.git(&["rev-parse", "first^{tree}"]);
     assert_eq!(first.build().unwrap().content, format!("tree:{}", id.trim()));
     fake.tally();

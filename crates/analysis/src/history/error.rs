@@ -1,5 +1,7 @@
 //! Why there is no history, said so that the user can do something about it.
 
+use std::path::PathBuf;
+
 use store::StoreError;
 
 use super::Over;
@@ -42,6 +44,17 @@ pub enum HistoryError {
         over: Over,
         /// What to do.
         next: &'static str,
+    },
+    /// A repository cannot order the commits.
+    #[error(
+        "git finds no order of {} in {path}: it must be a git repository that has all of them, and belong to you",
+        .refs.join(", ")
+    )]
+    Repository {
+        /// The repository.
+        path: PathBuf,
+        /// Refs of the history's steps.
+        refs: Vec<String>,
     },
     /// A step that is named is not there.
     #[error("there is no step \"{wanted}\"; there are {known}")]

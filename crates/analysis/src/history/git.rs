@@ -2,19 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use store::Store;
-
-/// Orders refs by the history of their repository, ancestors first, as [`super::GitOrder`]. Relative paths of repositories
-/// are relative to the directory of the store, as to that of the campaign.
-pub fn git_order(store: &Store) -> impl Fn(&Path, &[String]) -> Option<Vec<String>> + Send + Sync + use<> {
-    let directory = store.root().parent().unwrap_or(Path::new("")).to_owned();
-    move |repository, refs| in_order(&directory.join(repository), refs)
-}
-
-/// The refs in order; none if git, the repository or a ref is missing.
-fn in_order(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
+/// The refs in the order of the repository's history, ancestors first; none if git, the repository or a ref is missing.
+pub(super) fn in_order(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
     let commits: Vec<String> = refs.iter().map(|name| format!("{name}^{{commit}}")).collect();
     let resolve = ["rev-parse", "--end-of-options"].into_iter().chain(commits.iter().map(String::as_str));
     // Before 2.30, rev-parse echoes the end of its options.
@@ -36,23 +26,18 @@ fn in_order(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
     Some(ordered.into_iter().map(|(_, name)| name.clone()).collect())
 }
 
-/// Configuration of git for a repository that a bundle names, which may be anybody's: it fetches nothing, for a remote may be a
-/// command (`ext::`), and runs no hook and no monitor.
-const HARMLESS: [&str; 6] =
-    ["-c", "protocol.allow=never", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
-
 fn lines<'a>(repository: &Path, args: impl Iterator<Item = &'a str>) -> Option<Vec<String>> {
-    let mut git = Command::new("git");
-    // A missing repository is no error here, and not for the terminal.
-    git.args(HARMLESS).arg("-C").arg(repository).args(args).stdin(Stdio::null()).stderr(Stdio::null());
-    git.env("GIT_ALLOW_PROTOCOL", "").env("GIT_NO_LAZY_FETCH", "1").env("GIT_CONFIG_NOSYSTEM", "1");
-    let output = git.output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    let output = host::git::command(repository).args(args).output().ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::process::Command;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use model::factor::Factor;
 use model::record::Trial;
 use store::{Store, StoreError};
 
-use super::{GitOrder, History, HistoryError, Over, Request, history};
+use super::{History, HistoryError, Over, Request, history};
 use crate::metric::Metric;
 use crate::select::ReadError;
 use crate::select::{SelectError, Selector};
@@ -19,7 +19,7 @@ const LEAST_STEPS: usize = 4;
 ///
 /// # Errors
 /// The store can't be read.
-pub fn histories_of_run(store: &Store, run: &str, git: GitOrder<'_>) -> Result<Vec<History>, StoreError> {
+pub fn histories_of_run(store: &Store, run: &str) -> Result<Vec<History>, StoreError> {
     let all = store.trials()?;
     let of_run: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == run).collect();
     let Some(first) = of_run.first() else { return Ok(Vec::new()) };
@@ -43,7 +43,7 @@ pub fn histories_of_run(store: &Store, run: &str, git: GitOrder<'_>) -> Result<V
             without: Vec::new(),
             gates: Vec::new(),
             newest: None,
-            git,
+            repository: None,
         };
         match history(store, &request) {
             Ok(history) if history.steps.len() >= LEAST_STEPS => found.push(history),

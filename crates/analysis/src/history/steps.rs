@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use model::factor::Factor;
 use model::record::Trial;
 use model::server::{Build, Source};
 
+use super::git::in_order;
 use crate::layout::plan;
 use crate::version::Version;
 
@@ -99,9 +100,6 @@ impl Order {
     }
 }
 
-/// The refs of a git repository, in the order of its history; none where one of them, or the repository, is not there.
-pub type GitOrder<'a> = &'a dyn Fn(&Path, &[String]) -> Option<Vec<String>>;
-
 /// What tells the key of each trial's step.
 pub(super) struct Keys {
     over: Over,
@@ -152,15 +150,15 @@ impl Keys {
         }
     }
 
-    /// The repository that all these trials' servers were built from; none where there are several.
-    fn repository(&self, trials: &[(&Trial, String)]) -> Option<PathBuf> {
-        let mut all = trials.iter().filter_map(|(trial, _)| Some(&self.build(trial)?.location));
-        let first = all.next()?;
-        all.all(|other| other == first).then(|| first.clone())
-    }
-
     /// The steps of these trials with their keys, in order. The trials are oldest first.
-    pub(super) fn steps(&self, trials: &[(&Trial, String)], git: GitOrder<'_>) -> (Vec<Step>, Order) {
+    ///
+    /// # Errors
+    /// The refs, if the repository that is to order them does not have all.
+    pub(super) fn steps(
+        &self,
+        trials: &[(&Trial, String)],
+        repository: Option<&Path>,
+    ) -> Result<(Vec<Step>, Order), Vec<String>> {
         let mut steps: Vec<Step> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
         for (trial, key) in trials {
@@ -170,31 +168,37 @@ impl Keys {
             });
             steps[place].began = [steps[place].began, trial.started].into_iter().flatten().min();
         }
-        match self.over {
+        let order = match self.over {
             Over::Version | Over::Kernel => {
                 let versions: Option<Vec<Version>> =
                     steps.iter().map(|step| Version::parse(&step.key)).collect();
                 if versions.is_none() {
-                    return (steps, Order::FirstSeen);
+                    return Ok((steps, Order::FirstSeen));
                 }
                 steps.sort_by_cached_key(|step| Version::parse(&step.key));
                 if self.over == Over::Kernel {
                     label_kernels(&mut steps, trials);
                 }
-                (steps, Order::Version)
+                Order::Version
             }
             Over::Commit => {
+                steps.sort_by_key(|step| step.began);
                 let refs: Vec<String> = steps.iter().map(|step| step.key.clone()).collect();
-                let ordered = self.repository(trials).and_then(|repository| git(&repository, &refs));
-                match ordered.filter(|ordered| refs.iter().all(|one| ordered.contains(one))) {
-                    Some(ordered) => {
-                        steps.sort_by_cached_key(|step| ordered.iter().position(|one| *one == step.key));
-                        (steps, Order::Git)
+                let positions: Option<HashMap<String, u64>> = match repository {
+                    Some(repository) => {
+                        let ordered = in_order(repository, &refs).ok_or(refs)?;
+                        Some(ordered.into_iter().zip(0..).collect())
                     }
-                    None => {
-                        steps.sort_by_key(|step| step.began);
-                        (steps, Order::FirstSeen)
+                    None => self
+                        .recorded_positions(trials)
+                        .filter(|known| refs.iter().all(|name| known.contains_key(name))),
+                };
+                match positions {
+                    Some(positions) => {
+                        steps.sort_by_key(|step| positions.get(&step.key).copied());
+                        Order::Git
                     }
+                    None => Order::FirstSeen,
                 }
             }
             Over::Date => {
@@ -203,9 +207,20 @@ impl Keys {
                 for step in &mut steps {
                     step.label = step.began.map_or(step.key.clone(), |began| date(began, &all));
                 }
-                (steps, Order::Time)
+                Order::Time
             }
-        }
+        };
+        Ok((steps, order))
+    }
+
+    /// Positions of commits in their repository's history, as their trials recorded them; a ref that moved has its last. None if
+    /// the servers are of several repositories.
+    fn recorded_positions(&self, trials: &[(&Trial, String)]) -> Option<HashMap<String, u64>> {
+        let mut locations = trials.iter().filter_map(|(trial, _)| Some(&self.build(trial)?.location));
+        let first = locations.next()?;
+        let recorded =
+            |(trial, key): &(&Trial, String)| Some((key.clone(), trial.server_commit.as_ref()?.position));
+        locations.all(|location| location == first).then(|| trials.iter().filter_map(recorded).collect())
     }
 }
 

@@ -1,7 +1,9 @@
 //! `pgdyno history`: when a metric changed.
 
+use std::path::PathBuf;
+
 use analysis::compare::Gate;
-use analysis::history::{Decision, Over, Request, git_order, history};
+use analysis::history::{Decision, Over, Request, history};
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::{Args, ValueEnum};
@@ -48,6 +50,10 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     over: OverName,
 
+    /// Order commits by this git repository; by default the order recorded with their trials is used
+    #[arg(long, value_name = "DIRECTORY")]
+    repository: Option<PathBuf>,
+
     /// Divide each figure by that of the same run's cell that has these levels and is the same in all others: changes of
     /// both, such as a slower machine, cancel
     #[arg(long, value_name = "LEVELS")]
@@ -92,7 +98,7 @@ pub(crate) struct HistoryArgs {
 enum OverName {
     /// The server's version
     Version,
-    /// The `ref` of servers built from git, in the order of the history if the repository is available
+    /// The `ref` of servers built from git, in the order of the repository's history
     Commit,
     /// The kernel of the factor, else of the machine
     Kernel,
@@ -123,7 +129,7 @@ impl HistoryArgs {
             without: self.without,
             gates: self.gates,
             newest: self.newest,
-            git: &git_order(&store),
+            repository: self.repository.as_deref(),
         };
         let mut history = history(&store, &request)?;
         if let Some(decision) = decision {

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use analysis::history::git_order;
 use analysis::overview::view::View;
 use clap::Args;
 use report::ReportFile;
@@ -53,7 +52,7 @@ impl ReportArgs {
             print(&report::tables(&view, self.format.get()))?;
             return Ok(Exit::Ok);
         };
-        let file = report::file(&store, &view, &git_order(&store), report::MAX_DETAIL_BYTES)?;
+        let file = report::file(&store, &view, report::MAX_DETAIL_BYTES)?;
         if path == Path::new("-") {
             print(&file.html)?;
         } else {

@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
-use analysis::history::git_order;
 use anyhow::Context;
 use clap::Args;
 use report::serve::{Guard, Token, serve, site};
@@ -67,8 +66,7 @@ impl ServeArgs {
         if token.is_some() {
             note("visitors need the token: http://…/?token=TOKEN, or `Authorization: Bearer TOKEN`\n");
         }
-        let git = Box::new(git_order(&store));
-        let site = site(store, Guard::new(address, token.or(generated)), git)?;
+        let site = site(store, Guard::new(address, token.or(generated)))?;
         serve(listener, site).context("could not serve")?;
         Ok(Exit::Ok)
     }

@@ -31,7 +31,7 @@ const HOUSE: [(&str, u8, &[&str]); 21] = [
             "workload",
         ],
     ),
-    ("analysis", 2, &["model", "stats", "plaintext", "diagnose", "store"]),
+    ("analysis", 2, &["model", "host", "stats", "plaintext", "diagnose", "store"]),
     (
         "report",
         3,

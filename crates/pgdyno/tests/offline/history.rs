@@ -101,9 +101,9 @@ fn git(directory: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Measured in another order than they were committed, and told apart by git.
+/// Measured in another order than they were committed.
 #[test]
-fn commits_are_in_the_order_of_the_repository_beside_the_store() {
+fn commits_are_in_the_order_of_a_repository_only_if_asked() {
     let mut bundles = Bundles::new();
     let source = bundles.directory.path().join("source");
     std::fs::create_dir(&source).unwrap();
@@ -125,12 +125,18 @@ fn commits_are_in_the_order_of_the_repository_beside_the_store() {
         );
         bundles.write(trial);
     }
-    let (out, err, code) = printed(&bundles, &["tps", "--over", "commit"]);
+    let source = source.to_str().unwrap();
+    let ordered = ["tps", "--over", "commit", "--repository", source];
+    let (out, err, code) = printed(&bundles, &ordered);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains(", in the order of git's history\n"), "{out}");
     assert!(out.contains(&format!("A  between {} and {}: REGRESSION", commits[5], commits[6])), "{out}");
-    std::fs::remove_dir_all(&source).unwrap();
+    // What a bundle names is not run.
     let (out, _, code) = printed(&bundles, &["tps", "--over", "commit"]);
     assert_eq!(code, Some(0));
-    assert!(out.contains(", as they were first measured\n"), "{out}");
+    assert!(out.contains(", as they were first measured; --repository\n  orders commits by git\n"), "{out}");
+    std::fs::remove_dir_all(source).unwrap();
+    let (_, err, code) = printed(&bundles, &ordered);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("git finds no order of ") && err.contains(source), "{err}");
 }

@@ -65,6 +65,8 @@ struct TrialDocument<'a> {
     server_version: Option<&'a str>,
     server_banner: Option<&'a str>,
     server_build: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_commit: Option<&'a str>,
     limits: Option<LimitsDocument<'a>>,
     profile: Option<ProfiledDocument>,
     database_bytes: Option<u64>,
@@ -317,6 +319,7 @@ impl<'a> TrialDocument<'a> {
             server_version: trial.server_version.as_deref(),
             server_banner: trial.server_banner.as_deref(),
             server_build: trial.server_build.as_deref(),
+            server_commit: trial.server_commit.as_ref().map(|commit| commit.id.as_str()),
             limits: trial.limits.as_ref().map(LimitsDocument::new),
             profile: trial.profile.as_ref().map(ProfiledDocument::new),
             database_bytes: trial.database_bytes,

@@ -268,6 +268,9 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
             "identity of the server's programs; null if pgdyno did not provide them",
             |row| Value::from(row.trial.server_build.as_deref()),
         ),
+        field("server_commit", Text, "commit that the server was built from; null unless built from a git ref", |row| {
+            Value::from(row.trial.server_commit.as_ref().map(|commit| commit.id.as_str()))
+        }),
         field("machine_hostname", Text, "name of the machine", |row| {
             Value::from(row.environment.hostname.as_deref())
         }),

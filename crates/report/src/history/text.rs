@@ -7,7 +7,7 @@ use model::machine::Acceleration;
 use model::metrics::Better;
 use stats::{ChangePoint, LEAST_VALUES};
 
-use analysis::history::{History, Series, Shift, Tested};
+use analysis::history::{History, Order, Over, Series, Shift, Tested};
 
 use super::csv;
 use crate::chart::Columns;
@@ -92,10 +92,13 @@ fn head(history: &History) -> Vec<String> {
         [only] => format!(", {}", only.label),
         [] => String::new(),
     };
-    let mut lines = vec![
-        title,
-        format!("over {over}: {}{ends}, {}", counted(steps.len(), "step"), history.order.in_words()),
-    ];
+    let hint = match (*over, history.order) {
+        (Over::Commit, Order::FirstSeen) => "; --repository orders commits by git",
+        _ => "",
+    };
+    let order = history.order.in_words();
+    let mut lines =
+        vec![title, format!("over {over}: {}{ends}, {order}{hint}", counted(steps.len(), "step"))];
     let selector =
         if history.selector.is_empty() { String::new() } else { format!("{} · ", history.selector) };
     lines.push(format!(

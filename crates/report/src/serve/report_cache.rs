@@ -1,7 +1,6 @@
 //! What was read of the store. Bundles never change, so that none is read twice.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -27,13 +26,9 @@ const TRIALS: usize = 8;
 /// Fewer new heads are read one by one, more of them by way of the index.
 const FEW: usize = 16;
 
-/// Says in which order commits of a repository are, as [`analysis::history::GitOrder`].
-pub type GitOrder = Box<dyn Fn(&Path, &[String]) -> Option<Vec<String>> + Send + Sync>;
-
 /// The store, and what was read of it.
 pub(crate) struct ReportCache {
     store: Store,
-    git: GitOrder,
     heads: Mutex<Heads>,
     runs: Mutex<Recent<Kept>>,
     details: Mutex<Recent<Option<Document>>>,
@@ -84,9 +79,9 @@ pub(crate) struct RunHead {
 }
 
 impl ReportCache {
-    pub(crate) fn new(store: Store, git: GitOrder) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         let (runs, details) = (Mutex::new(Recent::new(RUNS)), Mutex::new(Recent::new(TRIALS)));
-        Self { store, git, heads: Mutex::default(), runs, details }
+        Self { store, heads: Mutex::default(), runs, details }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -211,7 +206,7 @@ impl ReportCache {
         {
             return Ok(Some(histories.clone()));
         }
-        let found = histories_of_run(&self.store, run, &*self.git)?;
+        let found = histories_of_run(&self.store, run)?;
         let documents: Vec<_> = found.iter().map(history::Document::new).collect();
         let histories = Document::new(json(&documents));
         kept.histories = Some((trials, accepted, histories.clone()));

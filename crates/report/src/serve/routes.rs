@@ -17,7 +17,7 @@ use tower_http::compression::{CompressionLayer, CompressionLevel};
 use super::answer::{Document, HTML, JSON, Refusal};
 use super::guard::{self, Guard};
 use super::page::{Page, PageError};
-use super::report_cache::{GitOrder, ReportCache};
+use super::report_cache::ReportCache;
 use super::watch::Watch;
 
 /// What is served.
@@ -29,11 +29,11 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(store: Store, git: GitOrder) -> Result<Self, PageError> {
+    pub(crate) fn new(store: Store) -> Result<Self, PageError> {
         let page = Page::new(crate::html::PAGE)?;
         let policy = HeaderValue::try_from(&page.policy)
             .map_err(|_| PageError::new("its content security policy is not plain text"))?;
-        let cache = Arc::new(ReportCache::new(store, git));
+        let cache = Arc::new(ReportCache::new(store));
         let watch = Arc::new(Watch::new(Arc::clone(&cache)));
         Ok(Self { page: Document::new(page.html), policy, cache, watch })
     }

@@ -83,6 +83,8 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 server_version: before.version,
                 server_banner: before.banner,
                 server_build,
+                // Set by the campaign, which has the source.
+                server_commit: None,
                 limits: concluded.limits,
                 profile: collected.profile,
                 database_bytes: before.database_bytes,

@@ -18,6 +18,7 @@ use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
 use content::Content;
+pub use content::commit;
 use host::Cache;
 use host::Doing;
 use host::Fingerprint;
@@ -51,7 +52,8 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
     let name = how.with(location)[..DIGITS].to_owned();
     let directory = cache.builds().join(&name);
     make_open(&directory)?;
-    let _building = Lock::exclusive(&directory_lock(cache, &name))?;
+    let what = format!("the build of {}", content.location.display());
+    let _building = Lock::exclusive_for(&directory_lock(cache, &name), &what, progress)?;
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
     }
@@ -60,7 +62,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
     let version = sync::bring(&content, &directory, &runner, progress)?;
     let identity = format!("{version}{suffix}");
     // The same source may be built from another place at the same time.
-    let _lock = Lock::exclusive(&lock_file(cache, &identity))?;
+    let _lock = Lock::exclusive_for(&lock_file(cache, &identity), &what, progress)?;
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
     }

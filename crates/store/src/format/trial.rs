@@ -48,6 +48,9 @@ pub struct Trial {
     /// Which programs the server is; null where they are not pgdyno's own.
     #[serde(default)]
     pub server_build: Option<String>,
+    /// Commit that the server was built from; null unless it was built from a git ref, and in older bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_commit: Option<Commit>,
     /// The limits that the server was under; null where there were none, and in older bundles.
     #[serde(default)]
     pub limits: Option<Limits>,
@@ -69,6 +72,15 @@ pub struct Trial {
     /// Where it was imported from; null where pgdyno measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+}
+
+/// A commit of a git repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// Its full id.
+    pub id: String,
+    /// Number of commits in its history, itself included.
+    pub position: u64,
 }
 
 /// The files of a relation, read past the server.
@@ -341,6 +353,7 @@ impl From<&Model> for Trial {
             server_version: trial.server_version.clone(),
             server_banner: trial.server_banner.clone(),
             server_build: trial.server_build.clone(),
+            server_commit: trial.server_commit.clone().map(Commit::from),
             limits: trial.limits.clone().map(Limits::from),
             profile: trial.profile.as_ref().map(Profile::from),
             database_bytes: trial.database_bytes,
@@ -381,6 +394,7 @@ impl Trial {
             server_version: self.server_version,
             server_banner: self.server_banner,
             server_build: self.server_build,
+            server_commit: self.server_commit.map(record::Commit::from),
             limits: self.limits.map(limits::LimitsInForce::from),
             profile: self.profile.map(Profile::into_model).transpose()?,
             database_bytes: self.database_bytes,
@@ -489,6 +503,7 @@ impl BackgroundSummary {
     }
 }
 
+mirrors!(Commit, record::Commit { id, position });
 mirrors!(RawRead, record::RawRead { relation, bytes, elapsed_us });
 mirrors!(ImportedFile, record::ImportedFile { name, sha256 });
 mirrors!(Imported, record::Imported { format, line, at, trials } into {} each { files });

@@ -24,8 +24,8 @@ use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
 use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
 use model::record::{
-    Accounting, BackgroundSummary, ClockReading, Clocks, Environment, Event, Finding, Imported, ImportedFile,
-    Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
+    Accounting, BackgroundSummary, ClockReading, Clocks, Commit, Environment, Event, Finding, Imported,
+    ImportedFile, Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
 };
 use model::spec::Campaign;
 use model::statistics::{Percentile, Stall, Statistics};
@@ -130,6 +130,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             server_version: Some("18.1".to_owned()),
             server_banner: Some("PostgreSQL 18.1 on x86_64".to_owned()),
             server_build: Some("18.1".to_owned()),
+            server_commit: Some(Commit { id: "0123456789".repeat(4), position: 61_234 }),
             limits: Some(LimitsInForce {
                 cgroup: "v1".to_owned(),
                 groups: vec!["/sys/fs/cgroup/memory/a".to_owned(), "/sys/fs/cgroup/blkio/a".to_owned()],

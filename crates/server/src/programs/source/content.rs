@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use model::record::Commit;
 use model::server::Build;
 
 use super::run::Runner;
@@ -104,6 +105,22 @@ fn tree_of(repository: &Path, git_ref: &str) -> Result<String, Error> {
         return Err(refuse(repository, format!("git has no \"{git_ref}\" there: {}", stderr.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The commit that a build's ref stands for; none without a ref, in a shallow clone, whose history is cut off, and where git or
+/// the ref is missing.
+pub fn commit(build: &Build) -> Option<Commit> {
+    let git = |arguments: &[&str]| {
+        let mut git = host::git::command(&build.location);
+        // Whoever owns the repository, as for its build.
+        let output = git.args(["-c", "safe.directory=*"]).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let name = format!("{}^{{commit}}", build.git_ref.as_ref()?);
+    let id = git(&["rev-parse", "--verify", "--end-of-options", &name])?;
+    let is_whole = git(&["rev-parse", "--is-shallow-repository"])? == "false";
+    let position = git(&["rev-list", "--count", &id])?.parse().ok()?;
+    is_whole.then_some(Commit { id, position })
 }
 
 /// The files of a source directory: in a git work tree those that git does not ignore. Directories that something was
