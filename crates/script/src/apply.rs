@@ -1,7 +1,7 @@
-//! What each operator and function makes of its arguments.
+//! Operators and functions, applied to their arguments.
 //!
-//! An argument that is null makes the result null, except for `is` and `debug`. Arithmetic and comparisons are in
-//! doubles if either side is one, else in integers.
+//! A null argument makes the result null, except for `is` and `debug`. Arithmetic and comparisons use doubles if either
+//! side is one, else integers.
 
 use crate::distribution;
 use crate::expr::{Binary, Extremum, Ternary, Unary};
@@ -67,7 +67,7 @@ fn integers(function: Binary, a: i64, b: i64, random: &mut RandomState) -> Resul
         Binary::BitAnd => a & b,
         Binary::BitOr => a | b,
         Binary::BitXor => a ^ b,
-        // The machine shifts by the lowest 6 bits, and pgbench leaves it to the machine.
+        // The CPU shifts by the lowest 6 bits, and pgbench leaves it to the CPU.
         Binary::ShiftLeft => a.wrapping_shl(b as u32),
         Binary::ShiftRight => a.wrapping_shr(b as u32),
         Binary::HashFnv1a => hash::fnv1a(a, b),
@@ -80,7 +80,7 @@ fn integers(function: Binary, a: i64, b: i64, random: &mut RandomState) -> Resul
         Binary::NotEqual => return Ok(Value::Bool(a != b)),
         Binary::Less => return Ok(Value::Bool(a < b)),
         Binary::LessOrEqual => return Ok(Value::Bool(a <= b)),
-        // Done in doubles or on any values, before.
+        // Handled before, in doubles or for any values.
         Binary::Power | Binary::Is => return Ok(Value::Null),
     }))
 }
@@ -143,7 +143,7 @@ pub(crate) fn extremum(function: Extremum, values: &[Value]) -> Result<Value, Ev
     Ok(Value::Int(extremum))
 }
 
-/// Bounds of random numbers: not crossed, and at most 2^63 - 1 numbers between them.
+/// Checks the bounds of random numbers: in order, and at most 2^63 - 1 numbers between them.
 fn check_range(min: i64, max: i64) -> Result<(), EvalError> {
     if min > max {
         return Err(EvalError::EmptyRandomRange);

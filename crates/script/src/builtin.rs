@@ -1,4 +1,4 @@
-//! The scripts that pgbench brings along, letter by letter those of pgbench 18 (`pgbench --show-script=NAME`).
+//! pgbench's built-in scripts, identical to those of pgbench 18 (`pgbench --show-script=NAME`).
 
 use thiserror::Error;
 
@@ -33,24 +33,24 @@ pub fn builtin_by_prefix(prefix: &str) -> Result<&'static Builtin, BuiltinError>
     }
 }
 
-/// Why a built-in script was not found.
+/// Errors of the lookup of a built-in script.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuiltinError {
-    /// No name begins so.
+    /// No name begins with the prefix.
     #[error("no builtin script found for name \"{name}\"; available: tpcb-like, simple-update, select-only")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// Several names begin so.
+    /// Several names begin with the prefix.
     #[error(
         "ambiguous builtin name: {found} builtin scripts found for prefix \"{prefix}\"; \
          available: tpcb-like, simple-update, select-only"
     )]
     Ambiguous {
-        /// What was asked for.
+        /// The requested prefix.
         prefix: String,
-        /// How many scripts it could be.
+        /// Number of scripts that match.
         found: usize,
     },
 }

@@ -5,19 +5,19 @@ use crate::shell::ShellWords;
 use crate::sleep::Sleep;
 use crate::{Slot, Sql};
 
-/// One command of a script, counted as pgbench counts them: `\gset` and `\aset` belong to the SQL command before, and
-/// what `\;` joins is one.
+/// One command of a script, counted as pgbench counts them: `\gset` and `\aset` belong to the preceding SQL command,
+/// and statements joined by `\;` are one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
     /// The line where it begins, counted from 1.
     pub line: u32,
-    /// What pgbench's `-r` report shows for it: a backslash command whole, of SQL the first line, cut after 127 bytes.
+    /// Text in pgbench's `-r` report: a whole backslash command, or the first line of SQL, cut after 127 bytes.
     pub text: String,
-    /// What it does.
+    /// Its action.
     pub kind: CommandKind,
 }
 
-/// What a command does.
+/// Action of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandKind {
     /// `\set`: evaluates an expression and stores its value in a variable.
@@ -46,16 +46,16 @@ pub enum CommandKind {
         /// The condition, by [`Value::is_truth`](crate::Value::is_truth).
         expr: Expr,
     },
-    /// `\elif`: goes on with another condition, which is only evaluated when none before it held.
+    /// `\elif`: continues with another condition, evaluated only if none before it held.
     Elif {
         /// The condition.
         expr: Expr,
     },
-    /// `\else`: goes on with what is to be done when no condition held.
+    /// `\else`: continues with the commands to run if no condition held.
     Else,
     /// `\endif`: ends a conditional block.
     Endif,
-    /// `\startpipeline`: what follows is sent without waiting for results.
+    /// `\startpipeline`: subsequent commands are sent without waiting for results.
     StartPipeline,
     /// `\syncpipeline`: sends a Sync within the pipeline. pgbench has it from PostgreSQL 17 on.
     SyncPipeline,
@@ -66,8 +66,8 @@ pub enum CommandKind {
 }
 
 impl Command {
-    /// What pgbench's messages call it: a backslash command by its name, SQL `SQL`. Of the `\gset` or `\aset` that
-    /// belongs to it they speak by [`Fetch::name`].
+    /// Its name in pgbench's messages: that of a backslash command, or `SQL`. For a `\gset` or `\aset` that belongs to
+    /// it, they use [`Fetch::name`].
     pub fn name(&self) -> &'static str {
         match &self.kind {
             CommandKind::Set { .. } => "set",

@@ -1,17 +1,17 @@
-//! Whether the conditional blocks of a script are nested well (pgbench's `CheckConditional`).
+//! Check of the nesting of a script's conditional blocks (pgbench's `CheckConditional`).
 
 use crate::ScriptError;
 use crate::command::{Command, CommandKind};
 use crate::source::{Complaint, Source};
 
-/// A block that is open.
+/// An open block.
 struct Block {
-    /// Where its `\if` is.
+    /// Offset of its `\if`.
     offset: usize,
     has_else: bool,
 }
 
-/// Checks the blocks of commands that stand at these offsets of the source.
+/// Checks the blocks of the commands at these offsets of the source.
 pub(crate) fn check(source: Source<'_>, commands: &[Command], offsets: &[usize]) -> Result<(), ScriptError> {
     let mut open: Vec<Block> = Vec::new();
     for (index, (command, &offset)) in commands.iter().zip(offsets).enumerate() {
@@ -46,7 +46,7 @@ pub(crate) fn check(source: Source<'_>, commands: &[Command], offsets: &[usize])
     }
 }
 
-/// The error that shows at the command of an index (for an open block, one beyond the last).
+/// The error at the command with this index (for an open block, one past the last).
 fn error(source: Source<'_>, offset: usize, index: usize, message: &str, expected: &str) -> ScriptError {
     let headline = format!("condition error in script \"{}\" command {}: {message}", source.name, index + 1);
     source.error(offset, &Complaint { message, expected, headline: Some(headline), ..Complaint::default() })

@@ -1,6 +1,6 @@
 //! The distributions of the random functions, each from `min` to `max`, both included.
 //!
-//! The formulas and the order of draws are pgbench's, so that its numbers come out.
+//! The formulas and the order of draws are pgbench's, to get identical numbers.
 
 use std::f64::consts::PI;
 
@@ -45,7 +45,7 @@ pub(crate) fn zipfian(random: &mut RandomState, min: i64, max: i64, parameter: f
     }
 }
 
-/// The value that lies at a fraction, in [0, 1), of the range.
+/// The value at a fraction, in [0, 1), of the range.
 fn at_fraction(min: i64, max: i64, fraction: f64) -> i64 {
     min.wrapping_add(((max - min + 1) as f64 * fraction) as i64)
 }

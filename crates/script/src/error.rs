@@ -1,10 +1,10 @@
-//! What can be wrong with a script: when it is read ([`ScriptError`]) and when it runs ([`EvalError`]).
+//! Errors of a script: in parsing ([`ScriptError`]) and in execution ([`EvalError`]).
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A script that cannot be read, in pgbench's form and words, with what was expected.
+/// An error in parsing a script, in pgbench's form and words, with the expected input.
 ///
 /// ```text
 /// my.sql:3: unexpected function name (foo) in command "set"
@@ -13,8 +13,8 @@ use thiserror::Error;
 /// expected one of: abs, debug, double, …
 /// ```
 ///
-/// The caret stands at the beginning of what is wrong (pgbench's at its end), and of a command that goes over several
-/// lines the line of the error is shown and counted (by pgbench all of them, and the first counted).
+/// The caret marks the beginning of the error (pgbench's its end), and for a command of several lines the line of the
+/// error is shown and counted (pgbench shows all of them, and counts the first).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ScriptError(Box<Details>);
@@ -39,27 +39,27 @@ impl ScriptError {
         self.0.column
     }
 
-    /// What is wrong, in pgbench's words.
+    /// The problem, in pgbench's words.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The piece of text that is wrong, where there is one.
+    /// The wrong piece of text, if there is one.
     pub fn near(&self) -> Option<&str> {
         self.0.near.as_deref()
     }
 
-    /// The backslash command it is in, without the backslash.
+    /// The backslash command that contains it, without the backslash.
     pub fn command(&self) -> Option<&str> {
         self.0.command.as_deref()
     }
 
-    /// The line of the script that is wrong, without its line end.
+    /// The wrong line of the script, without its line end.
     pub fn source_line(&self) -> &str {
         &self.0.source_line
     }
 
-    /// What would have been right.
+    /// The expected input.
     pub fn expected(&self) -> &str {
         &self.0.expected
     }
@@ -75,7 +75,7 @@ pub(crate) struct Details {
     pub(crate) command: Option<String>,
     pub(crate) source_line: String,
     pub(crate) expected: String,
-    /// The first line of the message, where it is not the usual one.
+    /// The first line of the message, if it is not the usual one.
     pub(crate) headline: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Details {
         }
         if !self.source_line.is_empty() {
             write!(out, "\n{}\n", self.source_line)?;
-            // Tabs stay tabs, so that the caret stands under its character however wide they are shown.
+            // Tabs stay tabs, so that the caret is below its character at any tab width.
             for passed in self.source_line.chars().take(self.column.saturating_sub(1) as usize) {
                 write!(out, "{}", if passed == '\t' { '\t' } else { ' ' })?;
             }
@@ -107,22 +107,22 @@ impl fmt::Display for Details {
     }
 }
 
-/// What goes wrong when a command runs, in pgbench's words: most often an expression that has no value.
+/// Errors of running a command, in pgbench's words: mostly expressions that have no value.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EvalError {
-    /// A variable that nothing has given a value.
+    /// An undefined variable.
     #[error("undefined variable \"{name}\"")]
     UndefinedVariable {
         /// The variable's name.
         name: String,
     },
-    /// A variable that cannot have a value. pgbench puts the command's name before the message.
+    /// An assignment to a variable with an invalid name. pgbench puts the command's name before the message.
     #[error("invalid variable name: \"{name}\"")]
     InvalidVariableName {
         /// Its name.
         name: String,
     },
-    /// A variable that nothing has given a value, elsewhere than in an expression.
+    /// An undefined variable outside of an expression.
     #[error("{command}: undefined variable \"{name}\"")]
     UndefinedIn {
         /// `sleep`, or the name of the shell command.
@@ -130,7 +130,7 @@ pub enum EvalError {
         /// The variable's name, in a shell command with its colon.
         name: String,
     },
-    /// A variable that is no time to sleep.
+    /// A variable whose value is not a sleep time.
     #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
     InvalidSleep {
         /// Its text.
@@ -138,27 +138,27 @@ pub enum EvalError {
         /// Its name.
         name: String,
     },
-    /// A shell command longer than pgbench takes.
+    /// A shell command longer than pgbench accepts.
     #[error("{command}: shell command is too long")]
     ShellTooLong {
         /// Its name.
         command: String,
     },
-    /// A shell command that writes nothing.
+    /// A shell command without output.
     #[error("{command}: could not read result of shell command")]
     ShellNoResult {
         /// Its name.
         command: String,
     },
-    /// A shell command that writes something else than an integer.
+    /// A shell command whose output is not an integer.
     #[error("{command}: shell command must return an integer (not \"{text}\")")]
     ShellResult {
         /// Its name.
         command: String,
-        /// What it writes.
+        /// Its output.
         text: String,
     },
-    /// A text value that is no value of any type.
+    /// A text that is not a value of any type.
     #[error("malformed variable \"{name}\" value: \"{text}\"")]
     MalformedVariable {
         /// The variable's name.
@@ -166,27 +166,27 @@ pub enum EvalError {
         /// Its text.
         text: String,
     },
-    /// A text value made of a sign and no digit.
+    /// A text with a sign and no digit.
     #[error("invalid input syntax for type bigint: \"{text}\"")]
     InvalidInteger {
         /// The text.
         text: String,
     },
-    /// A text value that is an integer beyond 64 bits.
+    /// A text with an integer beyond 64 bits.
     #[error("value \"{text}\" is out of range for type bigint")]
     IntegerOutOfRange {
         /// The text.
         text: String,
     },
-    /// A value of a type that the function does not take.
+    /// A value of a type that the function does not accept.
     #[error("cannot coerce {from} to {to}")]
     Coercion {
-        /// The type it has.
+        /// Actual type.
         from: &'static str,
-        /// The type it should have.
+        /// Expected type.
         to: &'static str,
     },
-    /// A double that is no 64-bit integer.
+    /// A double that does not fit a 64-bit integer.
     #[error("double to int overflow for {}", fixed(*.0))]
     DoubleToInt(f64),
     /// An integer result beyond 64 bits.
@@ -198,10 +198,10 @@ pub enum EvalError {
     /// An integer divided by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// More arguments than pgbench takes.
+    /// More arguments than pgbench accepts.
     #[error("too many function arguments, maximum is {maximum}")]
     TooManyArguments {
-        /// The most it takes.
+        /// Maximum number of arguments.
         maximum: usize,
     },
     /// A lower bound above the upper one.

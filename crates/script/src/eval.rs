@@ -1,11 +1,11 @@
-//! Evaluating expressions.
+//! Evaluation of expressions.
 
 use crate::apply;
 use crate::expr::{Expr, Unary};
 use crate::{EvalError, RandomState, Value, Variables};
 
 impl Expr {
-    /// The value of the expression with one client's variables and random numbers.
+    /// Evaluates the expression with one client's variables and random numbers.
     ///
     /// Arguments are evaluated from left to right (`a > b` being `b < a`), and draw their random numbers in that order.
     /// `debug(x)` is `x`; see [`Expr::eval_with_debug`]. Allocates only for errors.
@@ -13,7 +13,7 @@ impl Expr {
         self.eval_with_debug(variables, random, &mut |_| {})
     }
 
-    /// As [`Expr::eval`]; every `debug(x)` hands over its value.
+    /// Like [`Expr::eval`]; calls `debug` with the value of every `debug(x)`.
     pub fn eval_with_debug(
         &self,
         variables: &Variables,
@@ -78,8 +78,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// `and`, which `false` on the left decides, or `or`, which `true` does. Null on the left decides, too: unlike in
-    /// SQL, `null and false` is null.
+    /// Evaluates `and`, which `false` on the left decides, or `or`, which `true` does. Null on the left decides, too:
+    /// unlike in SQL, `null and false` is null.
     fn logical(&mut self, sides: &[Expr; 2], decisive: bool) -> Result<Value, EvalError> {
         let left = self.value(&sides[0])?;
         if left.is_null() || left.to_bool()? == decisive {

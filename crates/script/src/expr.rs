@@ -1,11 +1,11 @@
-//! Expressions, parsed.
+//! Parsed expressions.
 
 use crate::{Slot, Value};
 
 /// An expression of `\set`, evaluated by [`Expr::eval`].
 ///
-/// What pgbench writes in other words is already so here: `-x` is `0 - x`, `~x` is `-1 # x`, `a > b` is `b < a` (with
-/// `b` evaluated first, as there), `x isnull` is `x is null`, and a hash without a seed takes `:default_seed`.
+/// Forms that pgbench rewrites are already rewritten: `-x` is `0 - x`, `~x` is `-1 # x`, `a > b` is `b < a` (with `b`
+/// evaluated first, as in pgbench), `x isnull` is `x is null`, and a hash without a seed uses `:default_seed`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// A literal.
@@ -20,9 +20,9 @@ pub enum Expr {
     Ternary(Ternary, Box<[Expr; 3]>),
     /// `least` or `greatest`.
     Extremum(Extremum, Box<[Expr]>),
-    /// `and`, which leaves the right side alone when the left one is false or null.
+    /// `and`, which does not evaluate the right side if the left one is false or null.
     And(Box<[Expr; 2]>),
-    /// `or`, which leaves the right side alone when the left one is true or null.
+    /// `or`, which does not evaluate the right side if the left one is true or null.
     Or(Box<[Expr; 2]>),
     /// `case when condition then value … else value end`; no `else` means null.
     Case {

@@ -5,14 +5,14 @@ use std::f64::consts::PI;
 use crate::expr::{Binary, Expr, Extremum, Ternary, Unary};
 use crate::{Slot, Value};
 
-/// What a function is in an expression, and how many arguments it takes.
+/// Form of a function in an expression, with the number of its arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Function {
     Constant(Value),
     Unary(Unary),
     Binary(Binary),
     Ternary(Ternary),
-    /// One argument at least.
+    /// At least one argument.
     Extremum(Extremum),
     /// One argument and, optionally, a seed.
     Hash(Binary),
@@ -20,7 +20,7 @@ pub(crate) enum Function {
     Permute,
 }
 
-/// The variable that seeds hashes and permutations that name no seed.
+/// The variable that seeds hashes and permutations without a seed.
 pub(crate) const DEFAULT_SEED: &str = "default_seed";
 
 /// Every function, by name.
@@ -49,12 +49,12 @@ pub(crate) const FUNCTIONS: [(&str, Function); 21] = [
 ];
 
 impl Function {
-    /// The function of this name, in any case, with the name as the manual has it.
+    /// The function of this name, in any case, with the manual's spelling of the name.
     pub(crate) fn named(name: &str) -> Option<(&'static str, Function)> {
         FUNCTIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()
     }
 
-    /// How many arguments it takes, in words.
+    /// Number of its arguments, in words.
     pub(crate) fn arity(self) -> &'static str {
         match self {
             Function::Constant(_) => "no argument",

@@ -23,10 +23,10 @@ pub(crate) fn murmur2(value: i64, seed: i64) -> i64 {
     mix(mix(hash.wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER)) as i64
 }
 
-/// Where `value` (modulo `size`) goes in the permutation of 0 to `size - 1` that `seed` chooses; `size` is positive.
+/// Position of `value` (modulo `size`) in the permutation of 0 to `size - 1` that `seed` selects; `size` is positive.
 ///
-/// Six rounds; each scrambles the lower and the upper 2^k values (2^k being the greatest power of two not above
-/// `size`) by an odd multiplier, a mask and a rotation, and then turns the whole circle.
+/// Six rounds; each scrambles the lower and the upper 2^k values (2^k being the greatest power of two not above `size`)
+/// by an odd multiplier, a mask and a rotation, and then rotates the whole range.
 pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
@@ -36,7 +36,7 @@ pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     let mask = (1_u64 << bits) - 1;
     let mut random = RandomState::from_seed(seed as u64);
     let scramble = |random: &mut RandomState, value: u64| {
-        // Both are drawn whether they are used or not.
+        // Both are drawn even if not used.
         let multiplier = (random.next_u64() & mask) | 1;
         let flips = random.next_u64() & mask;
         if value > mask {

@@ -1,19 +1,19 @@
-//! The words of expressions (pgbench's `exprscan.l`).
+//! Tokens of expressions (pgbench's `exprscan.l`).
 
 use crate::ScriptError;
 use crate::names;
 use crate::number::{self, IntError};
 use crate::source::{Complaint, Source};
 
-/// A word of an expression.
+/// A token of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Token<'a> {
     Integer(i64),
-    /// 9223372036854775808, which is an integer only behind a minus.
+    /// 9223372036854775808, which is an integer only after a minus sign.
     IntegerMinMagnitude,
     Double(f64),
     Variable(&'a str),
-    /// A name that is no keyword.
+    /// A name that is not a keyword.
     Function(&'a str),
     Keyword(Keyword),
     Operator(Operator),
@@ -62,7 +62,7 @@ pub(crate) enum Operator {
     ShiftRight,
 }
 
-/// A token and where it begins.
+/// A token and its offset.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spanned<'a> {
     pub(crate) token: Token<'a>,
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
         Lexer { source, command, at }
     }
 
-    /// The next token; at the end of the line, and from then on, `End`, which stands before the line's end.
+    /// Returns the next token; at the end of the line, and from then on, `End`, located before the line's end.
     pub(crate) fn next(&mut self) -> Result<Spanned<'a>, ScriptError> {
         self.skip_space();
         let start = self.at;

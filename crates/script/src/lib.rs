@@ -1,17 +1,17 @@
 //! The pgbench script language: SQL commands and backslash commands with their expressions, as in pgbench of
 //! PostgreSQL 18.
 //!
-//! Read in this order: [`Script::parse`] (`script`) cuts a text into SQL commands (`split`, then `sql` finds their
-//! variables) and backslash commands (`meta`), whose expressions go through `lexer` and `parse` into an [`Expr`], and
-//! checks their nesting (`conditions`). What comes out is a list of [`Command`]s, for an engine to run: it evaluates
+//! Reading order: [`Script::parse`] (`script`) splits a text into SQL commands (`split`, then `sql` finds their
+//! variables) and backslash commands (`meta`), whose expressions pass through `lexer` and `parse` into an [`Expr`], and
+//! checks their nesting (`conditions`). The result is a list of [`Command`]s, for an engine to run: it evaluates
 //! expressions by [`Expr::eval`] (`eval`, `apply`) with one client's [`Variables`] and [`RandomState`].
 //!
-//! The meaning is the manual's (PostgreSQL 18, "pgbench", sections "Custom Scripts" to "Built-In Functions"); where
-//! the manual is silent it is that of pgbench itself, which is the oracle of the tests in `tests/`. Random numbers are
-//! those of pgbench 15 and later, bit by bit, drawn in its order ([`Seeds`]).
+//! The semantics are the manual's (PostgreSQL 18, "pgbench", sections "Custom Scripts" to "Built-In Functions"), or,
+//! where the manual is silent, those of pgbench itself, which is the oracle of the tests in `tests/`. Random numbers
+//! are identical to those of pgbench 15 and later, drawn in its order ([`Seeds`]).
 //!
-//! Since 15 two things have changed: `\syncpipeline` came with 17, and a `\;` inside a function's `BEGIN ATOMIC` body no
-//! longer hides its `END`. Hardly a script relies on the older ways, so there is one language here.
+//! Two things have changed since 15: `\syncpipeline` was added in 17, and a `\;` inside a function's `BEGIN ATOMIC`
+//! body no longer hides its `END`. Hardly any script relies on the older behaviour, so only one language is supported.
 //!
 //! No I/O and no threads. A [`Script`] is immutable and shared; everything that changes belongs to one client.
 //!

@@ -10,17 +10,17 @@ use crate::source::{Complaint, LineCounter, Source};
 use crate::sql::Fetch;
 use crate::{Expr, ScriptError, Slot};
 
-/// What a backslash begins.
+/// Construct that a backslash begins.
 pub(crate) enum Meta {
-    /// Nothing: it stands alone on its line.
+    /// Nothing: the backslash is alone on its line.
     Nothing,
     /// A command.
     Command(Command),
-    /// `\gset` or `\aset`, which belongs to the command before.
+    /// `\gset` or `\aset`, which belongs to the preceding command.
     Fetch(Fetch),
 }
 
-/// Reads the backslash command whose backslash stands at an offset. Returns it with the offset behind its line.
+/// Parses the backslash command whose backslash is at an offset. Returns it with the offset after its line.
 pub(crate) fn parse_meta(
     source: Source<'_>,
     backslash: usize,
@@ -46,7 +46,7 @@ pub(crate) fn parse_meta(
     Ok((meta, after_newline(source.text, arguments.at)))
 }
 
-/// How the arguments of a command are read.
+/// Parser of a command's arguments.
 enum Read {
     Command(fn(&mut Arguments<'_, '_>) -> Result<CommandKind, ScriptError>),
     Fetch(fn(String) -> Fetch),
@@ -72,7 +72,7 @@ const COMMANDS: [(&str, Read); 13] = [
 /// pgbench's `MAX_ARGS` less the command's name.
 const MAX_WORDS: usize = 255;
 
-/// A word and where it is.
+/// A word and its offset.
 #[derive(Debug, Clone, Copy)]
 struct Word<'a> {
     text: &'a str,
@@ -83,7 +83,7 @@ struct Word<'a> {
 struct Arguments<'a, 'n> {
     source: Source<'a>,
     name: Word<'a>,
-    /// The offset of what is not read yet.
+    /// Offset of the unread rest.
     at: usize,
     names: &'n mut Names,
 }
@@ -152,7 +152,7 @@ impl<'a> Arguments<'a, '_> {
         Ok(CommandKind::Sleep(Sleep { amount, unit }))
     }
 
-    /// A command that takes nothing.
+    /// Parses a command without arguments.
     fn no_words(&mut self, kind: CommandKind) -> Result<CommandKind, ScriptError> {
         match self.words()?.first() {
             None => Ok(kind),
@@ -181,7 +181,7 @@ impl<'a> Arguments<'a, '_> {
         Ok(expr)
     }
 
-    /// All words that are left.
+    /// All remaining words.
     fn words(&mut self) -> Result<Vec<Word<'a>>, ScriptError> {
         let mut words = Vec::new();
         while let Some(word) = next_word(self.source.text, &mut self.at) {
@@ -216,7 +216,7 @@ impl<'a> Arguments<'a, '_> {
         self.error(self.name.offset, "invalid command", None, &format!("one of: {}", known.join(", ")))
     }
 
-    /// The error of a command that ends too early, which shows behind its name.
+    /// The error of a command that ends too early, located after its name.
     fn missing(&self, what: &str, usage: &str) -> ScriptError {
         let end = self.name.offset + self.name.text.len();
         self.error(end, &format!("missing {what}"), None, usage)
@@ -228,7 +228,7 @@ impl<'a> Arguments<'a, '_> {
     }
 }
 
-/// The next word of a command's line, which ends before `at`. At the end of the line there is none.
+/// Returns the next word of a command's line, which ends before `at`; none at the end of the line.
 fn next_word<'a>(text: &'a str, at: &mut usize) -> Option<Word<'a>> {
     let bytes = text.as_bytes();
     let offset = *at + blank(&bytes[*at..]);

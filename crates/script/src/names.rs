@@ -17,7 +17,7 @@ impl Slot {
 /// The names of all variables of a load. Its scripts share them, since a client keeps its variables from one script to
 /// the next.
 ///
-/// A clone is cheap, and does not see names that the other gets later.
+/// A clone is cheap, and does not see names that are added to the other later.
 #[derive(Debug, Clone, Default)]
 pub struct Names(Arc<Table>);
 
@@ -29,10 +29,10 @@ struct Table {
 }
 
 impl Names {
-    /// The slot of a variable, which gets one if it has none yet. `None` when all 65536 slots are taken by others.
+    /// Returns the slot of a variable, a new one if it has none yet. `None` when all 65536 slots are taken by others.
     ///
-    /// Takes any text. What is no [valid name](is_valid_variable_name) stands for a variable that never has a value:
-    /// pgbench finds fault with it only when it is to be assigned.
+    /// Accepts any text. One that is not a [valid name](is_valid_variable_name) gets a variable that never has a value:
+    /// pgbench reports it only when it is assigned.
     pub fn slot(&mut self, name: &str) -> Option<Slot> {
         let place = match self.place(&[name.as_bytes()]) {
             Ok(slot) => return Some(slot),
@@ -45,17 +45,17 @@ impl Names {
         Some(slot)
     }
 
-    /// The slot of a variable, unless no script names it.
+    /// Returns the slot of a variable, unless no script names it.
     pub fn find(&self, name: &str) -> Option<Slot> {
         self.place(&[name.as_bytes()]).ok()
     }
 
-    /// The variable that `\gset` or `\aset` with this prefix assigns a result's column to, or `None` when no script
-    /// reads it. Allocates only for errors.
+    /// Returns the variable that `\gset` or `\aset` with this prefix assigns a result's column to, or `None` when no
+    /// script reads it. Allocates only for errors.
     ///
     /// # Errors
     ///
-    /// When prefix and column together are no [valid name](is_valid_variable_name), as in `?column?`.
+    /// When prefix and column together are not a [valid name](is_valid_variable_name), as in `?column?`.
     pub fn find_column(&self, prefix: &str, column: impl AsRef<[u8]>) -> Result<Option<Slot>, EvalError> {
         let pieces = [prefix.as_bytes(), column.as_ref()];
         if is_valid(pieces.iter().copied().flatten().copied()) {
@@ -65,11 +65,11 @@ impl Names {
         Err(EvalError::InvalidVariableName { name })
     }
 
-    /// The name of a slot of this table.
+    /// Returns the name of a slot of this table.
     ///
     /// # Panics
     ///
-    /// When the slot is of another table and beyond this one.
+    /// When the slot belongs to another table and is beyond this one.
     pub fn name(&self, slot: Slot) -> &str {
         &self.0.by_slot[slot.index()]
     }
@@ -79,7 +79,7 @@ impl Names {
         (0..=u16::MAX).map(Slot).zip(self.0.by_slot.iter().map(String::as_str))
     }
 
-    /// How many variables there are.
+    /// Number of variables.
     pub fn len(&self) -> usize {
         self.0.by_slot.len()
     }
@@ -89,15 +89,15 @@ impl Names {
         self.0.by_slot.is_empty()
     }
 
-    /// The slot of the name with these pieces, or else its place among the sorted ones.
+    /// The slot of the name with these pieces, or else its index among the sorted ones.
     fn place(&self, pieces: &[&[u8]]) -> Result<Slot, usize> {
         let order = |slot: &Slot| self.name(*slot).bytes().cmp(pieces.iter().copied().flatten().copied());
         self.0.by_name.binary_search_by(order).map(|place| self.0.by_name[place])
     }
 }
 
-/// Whether a variable of this name can be given a value: letters, digits, `_` and anything beyond ASCII, not beginning
-/// with a digit.
+/// Whether a variable of this name can be assigned: letters, digits, `_` and anything beyond ASCII, not beginning with
+/// a digit.
 pub fn is_valid_variable_name(name: &str) -> bool {
     is_valid(name.bytes())
 }

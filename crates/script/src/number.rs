@@ -2,16 +2,16 @@
 
 use std::fmt::{self, Write};
 
-/// Why a text is not an integer.
+/// Errors of parsing an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IntError {
-    /// Something else than a sign and digits.
+    /// Something other than a sign and digits.
     Syntax,
     /// More than 64 bits.
     Range,
 }
 
-/// Reads `[+-]digits`.
+/// Parses `[+-]digits`.
 pub(crate) fn parse_int(text: &str) -> Result<i64, IntError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -20,7 +20,7 @@ pub(crate) fn parse_int(text: &str) -> Result<i64, IntError> {
     text.parse().map_err(|_| IntError::Range)
 }
 
-/// Reads a double as C's `strtod` does in the C locale, or `None` when the text is no double or is one beyond the range
+/// Parses a double as C's `strtod` does in the C locale; `None` when the text is not a double or is outside the range
 /// or the precision of normal doubles.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -35,12 +35,12 @@ pub(crate) fn parse_double(text: &str) -> Option<f64> {
     (named || zero || value.is_normal()).then_some(value)
 }
 
-/// Reads `digits[.digits][p[+-]digits]` behind `0x`, the exponent being one of 2 and in decimal digits.
+/// Parses `digits[.digits][p[+-]digits]` after `0x`; the exponent is of base 2, in decimal digits.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['p', 'P']) {
         Some((mantissa, exponent)) => match parse_int(exponent) {
             Ok(exponent) => (mantissa, exponent),
-            // So far beyond all doubles that it may as well be nearer.
+            // Beyond all doubles: the exact exponent does not matter.
             Err(IntError::Range) => (mantissa, if exponent.starts_with('-') { i64::MIN } else { i64::MAX }),
             Err(IntError::Syntax) => return None,
         },
@@ -50,7 +50,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // The first 64 bits; of the others whether there are any, which is all that rounding asks.
+    // The first 64 bits; of the rest only whether any is set, which is all that rounding needs.
     let mut bits = 0_u64;
     let mut scale = 0_i64;
     for digit in whole.chars().chain(fraction.chars()) {
@@ -177,7 +177,7 @@ fn significant_digits(value: f64) -> ([u8; SIGNIFICANT as usize], i32) {
     (digits, if negative { -exponent } else { exponent })
 }
 
-/// Room for one formatted number on the stack.
+/// Stack buffer for one formatted number.
 struct Scratch {
     bytes: [u8; 32],
     length: usize,

@@ -1,4 +1,4 @@
-//! Expressions from words, by precedence climbing (the grammar is pgbench's `exprparse.y`).
+//! Parser of expressions, by precedence climbing (the grammar is pgbench's `exprparse.y`).
 
 use crate::expr::{Binary, Expr, Unary};
 use crate::functions::{DEFAULT_SEED, FUNCTIONS, Function};
@@ -25,7 +25,7 @@ pub(crate) fn parse_expression(
     }
 }
 
-/// How deep an expression may be nested. Parsing, evaluating and dropping recurse that deep.
+/// Maximum nesting of an expression. Parsing, evaluating and dropping recurse that deep.
 const MAX_DEPTH: usize = 250;
 
 /// Precedence, from the loosest to the tightest.
@@ -51,14 +51,14 @@ struct Parser<'a, 'n> {
     nesting: usize,
 }
 
-/// A part of an expression, and how deep it is.
+/// A part of an expression, and its depth.
 struct Parsed {
     expr: Expr,
     depth: usize,
 }
 
 impl<'a> Parser<'a, '_> {
-    /// An operand and the operators behind it that bind at least as tightly as `loosest`.
+    /// An operand and the subsequent operators that bind at least as tightly as `loosest`.
     fn expression(&mut self, loosest: Level) -> Result<Parsed, ScriptError> {
         self.nesting += 1;
         self.check_depth(self.nesting)?;
@@ -84,7 +84,7 @@ impl<'a> Parser<'a, '_> {
         Ok(left)
     }
 
-    /// `isnull`, `notnull`, `is [not] null|true|false`, behind the word `operator`.
+    /// `isnull`, `notnull`, `is [not] null|true|false`, after the token `operator`.
     fn test(&mut self, left: Parsed, operator: Spanned<'a>) -> Result<Parsed, ScriptError> {
         let (negated, value) = match operator.token {
             Token::Keyword(Keyword::IsNull) => (false, Value::Null),
@@ -177,7 +177,7 @@ impl<'a> Parser<'a, '_> {
         let mut arguments = Vec::new();
         let mut depth = 0;
         if self.next.token != Token::CloseParen {
-            // pgbench takes a comma before the first argument, too.
+            // pgbench accepts a comma before the first argument, too.
             if self.next.token == Token::Comma {
                 self.advance()?;
             }
@@ -242,7 +242,7 @@ impl<'a> Parser<'a, '_> {
         Ok(())
     }
 
-    /// Goes on to the next token; returns the one passed.
+    /// Advances to the next token; returns the current one.
     fn advance(&mut self) -> Result<Spanned<'a>, ScriptError> {
         let next = self.lexer.next()?;
         Ok(std::mem::replace(&mut self.next, next))
@@ -286,11 +286,11 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// What may follow an operand.
+/// A token that may follow an operand.
 enum Infix {
-    /// An operator of a level, the loosest level of its right side, and what it makes of its sides.
+    /// Level of an operator, the loosest level of its right side, and the constructor of its expression.
     Binary(Level, Level, fn(Expr, Expr) -> Expr),
-    /// `is` and its relatives, whose right side is a word.
+    /// `is` and its relatives, whose right side is a keyword.
     Test,
 }
 

@@ -1,4 +1,4 @@
-//! Expressions as text again.
+//! Printing of expressions.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::expr::{Binary, Expr, Extremum, Ternary, Unary};
 use crate::{Names, Value};
 
 impl Expr {
-    /// The expression in pgbench's language, with all its parentheses; `names` are those it was parsed with. Parsing it
+    /// The expression in pgbench's language, fully parenthesised; `names` are those it was parsed with. Parsing it
     /// gives the same expression again.
     pub fn display<'a>(&'a self, names: &'a Names) -> impl fmt::Display + 'a {
         Printed { expr: self, names }
@@ -76,7 +76,7 @@ fn constant(out: &mut fmt::Formatter<'_>, value: Value) -> fmt::Result {
         Value::Null => write!(out, "null"),
         Value::Bool(value) => write!(out, "{value}"),
         Value::Int(value) => write!(out, "{value}"),
-        // As many digits as tell it from its neighbours, and a point or an exponent that make it a double.
+        // As many digits as distinguish it from its neighbours, and a point or an exponent that makes it a double.
         Value::Double(value) => write!(out, "{value:?}"),
     }
 }

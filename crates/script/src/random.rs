@@ -1,4 +1,4 @@
-//! pgbench's random numbers, bit by bit those of PostgreSQL 15 and later (`src/common/pg_prng.c`).
+//! pgbench's random numbers, identical to those of PostgreSQL 15 and later (`src/common/pg_prng.c`).
 
 /// A generator: xoroshiro128**, seeded by splitmix64.
 ///
@@ -11,18 +11,18 @@ pub struct RandomState {
 }
 
 impl RandomState {
-    /// The generator that PostgreSQL's `pg_prng_seed` makes.
+    /// Creates the generator of PostgreSQL's `pg_prng_seed`.
     pub fn from_seed(seed: u64) -> Self {
         let mut splitmix = seed;
         let state = RandomState { s0: splitmix64(&mut splitmix), s1: splitmix64(&mut splitmix) };
         if state.s0 == 0 && state.s1 == 0 {
-            // A fixed point of the generator. PostgreSQL takes these two numbers instead, from Knuth's MMIX.
+            // A fixed point of the generator. PostgreSQL uses these two numbers instead, from Knuth's MMIX.
             return RandomState { s0: 0x5851_F42D_4C95_7F2D, s1: 0x1405_7B7E_F767_814F };
         }
         state
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s0 = self.s0;
@@ -32,8 +32,8 @@ impl RandomState {
         s0.wrapping_mul(5).rotate_left(7).wrapping_mul(9)
     }
 
-    /// A number from `lo` to `hi`, both included; `lo` when there is none. `hi - lo` must fit in 63 bits for pgbench's
-    /// `random`, which checks it; this function takes any bounds.
+    /// Returns a number from `lo` to `hi`, inclusive; `lo` when there is none. `hi - lo` must fit in 63 bits for
+    /// pgbench's `random`, which checks it; this function accepts any bounds.
     #[inline]
     pub fn range_i64(&mut self, lo: i64, hi: i64) -> i64 {
         if hi <= lo {
@@ -42,15 +42,15 @@ impl RandomState {
         lo.wrapping_add_unsigned(self.at_most(hi.wrapping_sub(lo) as u64))
     }
 
-    /// A number in [0, 1), of 52 random bits.
+    /// Returns a number in [0, 1), of 52 random bits.
     #[inline]
     pub fn f64(&mut self) -> f64 {
         const UNIT: f64 = 1.0 / (1_u64 << 52) as f64;
         (self.next_u64() >> 12) as f64 * UNIT
     }
 
-    /// A number from 0 to `max`, both included. Draws nothing for 0; else takes as many bits as `max` has, and again
-    /// while they make more than `max`.
+    /// Returns a number from 0 to `max`, inclusive. Draws nothing for 0; else draws as many bits as `max` has, and
+    /// again while they exceed `max`.
     #[inline]
     pub(crate) fn at_most(&mut self, max: u64) -> u64 {
         if max == 0 {

@@ -10,23 +10,23 @@ use crate::split::{Splitter, Statement, Stop};
 use crate::sql::Fetch;
 use crate::sql::{MAX_PARAMS, Sql};
 
-/// A parsed script, to be shared by all clients that run it.
+/// A parsed script, shared by all clients that run it.
 #[derive(Debug, Clone)]
 pub struct Script {
     name: String,
     commands: Vec<Command>,
-    /// The first statement that the extended protocol cannot carry.
+    /// The error of the first statement that exceeds [`MAX_PARAMS`].
     too_many_params: Option<ScriptError>,
 }
 
 impl Script {
-    /// Parses a script. `name` is what messages call it: the file's name, or a builtin's description. Gives slots to
-    /// the variables it names.
+    /// Parses a script. `name` is its name in messages: the file's name, or a builtin's description. Allocates slots
+    /// for the variables it names.
     ///
     /// # Errors
     ///
-    /// For backslash commands that are wrong or stand where they must not, and for a script without any command. SQL is
-    /// never wrong here; the server judges it.
+    /// For zero bytes, too many variables, invalid or misplaced backslash commands, and for a script without any
+    /// command. SQL is not checked; the server does that.
     pub fn parse(name: &str, text: &str, names: &mut Names) -> Result<Script, ScriptError> {
         let source = Source { name, text };
         if let Some(nul) = text.find('\0') {
@@ -103,7 +103,7 @@ impl Script {
         Ok(())
     }
 
-    /// Makes `\gset` or `\aset`, which stands at an offset, part of the command before.
+    /// Attaches `\gset` or `\aset`, at an offset, to the preceding command.
     fn set_fetch(&mut self, source: Source<'_>, offset: usize, fetch: Fetch) -> Result<(), ScriptError> {
         let near = match self.commands.last_mut() {
             Some(Command { kind: CommandKind::Sql(sql), .. }) if *sql.fetch() == Fetch::Discard => {
@@ -122,12 +122,12 @@ impl Script {
         Err(source.error(offset, &complaint))
     }
 
-    /// The name it was parsed with.
+    /// Returns the name it was parsed with.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its commands, in order.
+    /// Returns its commands, in order.
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }

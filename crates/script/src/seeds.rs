@@ -1,4 +1,4 @@
-//! Which generator starts where: pgbench's order of drawing.
+//! Seeding of the generators, in pgbench's order.
 
 use crate::RandomState;
 
@@ -12,9 +12,9 @@ use crate::RandomState;
 /// 2. `:default_seed` takes the next 64 bits as they are, unless `-D` defines it, which draws nothing;
 /// 3. for each thread: the choice of scripts, the throttle, the sampling of the log.
 ///
-/// A client keeps its generator for the whole run. At a retry of a transaction pgbench puts the generator back to where
-/// the transaction began (clone it there). With a single script the choice draws nothing; with several each transaction
-/// draws `range_i64(0, sum of the weights - 1)`.
+/// A client keeps its generator for the whole run. When a transaction is retried, pgbench resets the generator to its
+/// state at the start of the transaction (clone it there). With a single script the choice draws nothing; with several
+/// each transaction draws `range_i64(0, sum of the weights - 1)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeds {
     /// The generators of the scripts' random functions, by client.
@@ -37,8 +37,8 @@ pub struct ThreadSeeds {
 }
 
 impl Seeds {
-    /// The generators of a run with this many clients and threads. `default_seed_defined` says that `:default_seed`
-    /// has a value from `-D`.
+    /// Creates the generators of a run with this many clients and threads. `default_seed_defined`: whether `-D` defines
+    /// `:default_seed`.
     pub fn draw(random_seed: u64, clients: usize, threads: usize, default_seed_defined: bool) -> Self {
         let mut base = RandomState::from_seed(random_seed);
         Seeds {

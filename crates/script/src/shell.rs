@@ -6,7 +6,7 @@ use crate::{EvalError, Slot, Variables};
 /// The words of a shell command, with variables among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellWords {
-    /// The first word as the script has it, which messages call the command by.
+    /// The first word as in the script, the command's name in messages.
     pub(crate) command: String,
     pub(crate) words: Vec<ShellWord>,
 }
@@ -14,9 +14,9 @@ pub struct ShellWords {
 /// One word of a shell command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellWord {
-    /// The word itself. A colon more than it should have keeps one that begins with a colon from being a variable.
+    /// The word itself. An additional colon escapes one that begins with a colon.
     Literal(String),
-    /// A variable, whose text takes its place.
+    /// A variable, replaced by its text.
     Variable(Slot),
 }
 
@@ -24,17 +24,17 @@ pub enum ShellWord {
 const MAX_BYTES: usize = 254;
 
 impl ShellWords {
-    /// The first word as the script has it, which messages call the command by.
+    /// Returns the first word as in the script, the command's name in messages.
     pub fn command(&self) -> &str {
         &self.command
     }
 
-    /// The words, in order.
+    /// Returns the words, in order.
     pub fn words(&self) -> &[ShellWord] {
         &self.words
     }
 
-    /// Appends the command to hand to the shell: the words with one blank between them.
+    /// Appends the command for the shell: the words with one blank between them.
     ///
     /// # Errors
     ///
@@ -61,12 +61,12 @@ impl ShellWords {
         Ok(())
     }
 
-    /// The integer that `\setshell` takes from what the command wrote: that of its first line, of 32 bits (the lowest
-    /// ones of a longer one). An empty line is 0.
+    /// Returns the integer that `\setshell` reads from the command's output: that of its first line, of 32 bits (the
+    /// lowest ones of a longer one). An empty line is 0.
     ///
     /// # Errors
     ///
-    /// When it wrote nothing, or something else.
+    /// When the output is empty, or not an integer.
     pub fn result(&self, output: &[u8]) -> Result<i64, EvalError> {
         let Some(line) = output.split_inclusive(|byte| *byte == b'\n').next() else {
             return Err(EvalError::ShellNoResult { command: self.command.clone() });

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::{EvalError, Slot, Value, Variables};
 
-/// How long `\sleep` waits.
+/// Duration of a `\sleep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sleep {
-    /// How many units.
+    /// Number of units.
     pub amount: Amount,
     /// The unit.
     pub unit: TimeUnit,
@@ -18,7 +18,7 @@ pub struct Sleep {
 pub enum Amount {
     /// A number.
     Literal(i64),
-    /// A variable, whose text has to begin with an integer.
+    /// A variable, whose text must begin with an integer.
     Variable(Slot),
 }
 
@@ -51,8 +51,8 @@ impl TimeUnit {
 }
 
 impl Sleep {
-    /// How long to wait with one client's variables. A negative amount is no time. Of a variable's text counts the
-    /// integer that it begins with, so 1.5 is 1.
+    /// Returns the time to wait with one client's variables. A negative amount is no time. Of a variable's text only
+    /// the leading integer counts, so 1.5 is 1.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ fn variable(slot: Slot, variables: &Variables) -> Result<i64, EvalError> {
         return Err(EvalError::UndefinedIn { command: "sleep".to_owned(), name: name() });
     }
     let amount = leading_int(&text);
-    // pgbench's rule, which takes " 5" but not " 0".
+    // pgbench's rule, which accepts " 5" but not " 0".
     if amount == 0 && !text.first().is_some_and(u8::is_ascii_digit) {
         let text = String::from_utf8_lossy(&text).into_owned();
         return Err(EvalError::InvalidSleep { text, name: name() });
@@ -84,8 +84,8 @@ fn variable(slot: Slot, variables: &Variables) -> Result<i64, EvalError> {
     Ok(amount)
 }
 
-/// The integer that a text begins with, behind blanks, as C's `atoi` reads it; the greatest or least one when it is
-/// beyond these; 0 when there is none.
+/// The leading integer of a text, after blanks, as C's `atoi` parses it, limited to the range of 64 bits; 0 when there
+/// is none.
 pub(crate) fn leading_int(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text {

@@ -1,38 +1,38 @@
-//! The text of a script, and where in it something is.
+//! The text of a script, and positions in it.
 
 use crate::error::{Details, ScriptError};
 
-/// A script's text with the name under which messages speak of it.
+/// A script's text with its name in messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
 }
 
-/// What is wrong, without the place.
+/// An error, without its position.
 #[derive(Debug, Default)]
 pub(crate) struct Complaint<'a> {
     /// pgbench's wording of the error.
     pub(crate) message: &'a str,
     /// The offending piece of text.
     pub(crate) near: Option<&'a str>,
-    /// The backslash command it is in.
+    /// The backslash command that contains it.
     pub(crate) command: Option<&'a str>,
-    /// What would have been right.
+    /// The expected input.
     pub(crate) expected: &'a str,
-    /// The first line of the message, where pgbench does not begin it with the place.
+    /// The first line of the message, if pgbench does not begin it with the position.
     pub(crate) headline: Option<String>,
 }
 
 impl Source<'_> {
     /// The line of a byte offset, counted from 1.
     ///
-    /// Counts from the beginning, so callers that go through a text keep a [`LineCounter`] instead.
+    /// Counts from the beginning; callers that scan a text use a [`LineCounter`] instead.
     fn line(&self, offset: usize) -> u32 {
         LineCounter::default().line(self.text, offset)
     }
 
-    /// The error of one variable more than there are slots.
+    /// The error for more variables than there are slots.
     pub(crate) fn too_many_variables(&self, offset: usize) -> ScriptError {
         self.error(
             offset,
@@ -63,7 +63,7 @@ impl Source<'_> {
     }
 }
 
-/// Counts lines up to offsets that never go back, each byte once.
+/// Counts lines up to non-decreasing offsets, each byte once.
 #[derive(Debug, Default)]
 pub(crate) struct LineCounter {
     offset: usize,

@@ -1,12 +1,12 @@
-//! Cutting a script into SQL commands and backslash commands (psql's lexer, `psqlscan.l` of PostgreSQL 18).
+//! Splitting of a script into SQL commands and backslash commands (psql's lexer, `psqlscan.l` of PostgreSQL 18).
 //!
 //! A command ends at a `;` that is not in quotes, comments, parentheses or a function's `BEGIN … END`, or before a
-//! backslash command, or at the end of the text. What is never closed goes on to the end of the text, for the server to
-//! complain of.
+//! backslash command, or at the end of the text. Constructs that are never closed extend to the end of the text, for
+//! the server to report.
 
 use crate::names::{is_part, is_start};
 
-/// Goes through a script, each byte a bounded number of times.
+/// Scans a script, each byte a bounded number of times.
 pub(crate) struct Splitter<'a> {
     text: &'a str,
     at: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Splitter<'a> {
     body: FunctionBody,
 }
 
-/// What ended an SQL command.
+/// End of an SQL command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// Its semicolon.
@@ -25,10 +25,10 @@ pub(crate) enum Stop {
     End,
 }
 
-/// The text of an SQL command, as it is sent but for the variables.
+/// Text of an SQL command, as sent except for the variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
-    /// Where in the script it begins.
+    /// Offset of its beginning in the script.
     pub(crate) offset: usize,
     /// Its text: without the blanks and `--` comments before it, with `\;` and `\:` written `;` and `:`.
     pub(crate) text: String,
@@ -39,12 +39,12 @@ impl<'a> Splitter<'a> {
         Splitter { text, at: 0, open_parens: 0, body: FunctionBody::default() }
     }
 
-    /// Continues at an offset, behind a backslash command.
+    /// Continues at an offset, after a backslash command.
     pub(crate) fn resume(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// The next SQL command, unless there is nothing but blanks and `--` comments, and what ended it.
+    /// Returns the next SQL command, unless there are only blanks and `--` comments, and its end.
     pub(crate) fn next(&mut self) -> (Option<Statement>, Stop) {
         let mut statement = Statement { offset: self.at, text: String::new() };
         let stop = loop {
@@ -79,7 +79,7 @@ impl<'a> Splitter<'a> {
                     statement.push(start, ":");
                 }
                 (b'\\', _) => break Stop::Backslash(start),
-                // psql's test whether a variable exists. To pgbench's lexer none does.
+                // psql's test whether a variable exists. For pgbench's lexer none does.
                 (b':', Some(b'{')) if self.existence_test() => statement.push(start, "FALSE"),
                 _ => {
                     self.token(first);
@@ -90,7 +90,7 @@ impl<'a> Splitter<'a> {
         ((!statement.text.is_empty()).then_some(statement), stop)
     }
 
-    /// Goes over a token that ends no command.
+    /// Skips a token that does not end a command.
     fn token(&mut self, first: u8) {
         match (first, self.byte(1)) {
             (b'/', Some(b'*')) => self.block_comment(),
@@ -100,7 +100,7 @@ impl<'a> Splitter<'a> {
                 self.at += 1;
                 self.escape_string();
             }
-            // The other prefixed strings are read as any string behind a prefix, which is no identifier.
+            // The other prefixed strings are read like any string after a prefix, which is not an identifier.
             (b'b' | b'B' | b'n' | b'N' | b'x' | b'X', Some(b'\'')) => self.at += 1,
             // A cast or an assignment, whose last character begins nothing.
             (b':', Some(b':' | b'=')) => self.at += 2,
@@ -128,15 +128,15 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// A string or a quoted identifier. A doubled quote is taken for the end of one and the beginning of the next.
+    /// A string or a quoted identifier. A doubled quote is treated as the end of one and the beginning of the next.
     fn quoted(&mut self, quote: u8) {
         self.at += 1;
         self.skip_while(|byte| byte != quote);
         self.at = self.text.len().min(self.at + 1);
     }
 
-    /// An `E''` string from its quote on, with the strings that continue it: those behind blanks that
-    /// have a line's end among them.
+    /// An `E''` string from its quote on, with the strings that continue it: those after blanks that include a line
+    /// end.
     fn escape_string(&mut self) {
         loop {
             self.at += 1;
@@ -158,7 +158,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Goes over the blanks and comments between a string and its continuation. False when there is none.
+    /// Skips the blanks and comments between a string and its continuation. Returns false when there is none.
     fn continued(&mut self) -> bool {
         let mut newline = false;
         loop {
@@ -197,7 +197,7 @@ impl<'a> Splitter<'a> {
         self.at += rest.find(tag).map_or(rest.len(), |found| found + tag.len());
     }
 
-    /// A number. One with underscores is a number with junk here, which ends at the same place.
+    /// A number. One with underscores is treated as a number with junk, which ends at the same place.
     fn number(&mut self) {
         let digit = |byte: u8| byte.is_ascii_digit();
         self.skip_while(digit);
@@ -215,8 +215,8 @@ impl<'a> Splitter<'a> {
         self.junk();
     }
 
-    /// The identifier that sticks to a number (`1e`, `0xff`, `1abc`) and is part of it, so that neither a quote nor a
-    /// dollar behind belongs to the identifier.
+    /// The identifier attached to a number (`1e`, `0xff`, `1abc`), which is part of it, so that neither a quote after
+    /// it nor a dollar in it begins a string.
     fn junk(&mut self) {
         if self.byte(0).is_some_and(is_start) {
             self.identifier();
@@ -254,7 +254,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Goes over `:{?name}`. Stays where it is when there is none.
+    /// Skips `:{?name}`. Stays where it is when there is none.
     fn existence_test(&mut self) -> bool {
         let start = self.at;
         self.at += 2;
@@ -289,7 +289,7 @@ impl Statement {
         self.text.push_str(text);
     }
 
-    /// Adds blanks or a comment, unless nothing stands before them.
+    /// Adds blanks or a comment, unless nothing precedes them.
     fn push_blank(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push_str(text);
@@ -298,11 +298,11 @@ impl Statement {
 }
 
 /// psql's heuristic for the bodies of SQL functions: in a statement that begins with
-/// `CREATE [OR REPLACE] {FUNCTION|PROCEDURE}`, `BEGIN` and, inside it, `CASE` go with an `END`.
+/// `CREATE [OR REPLACE] {FUNCTION|PROCEDURE}`, `BEGIN` and, inside it, `CASE` are closed by an `END`.
 #[derive(Debug, Default)]
 struct FunctionBody {
     words: usize,
-    /// The initials of the statement's first words, if they are of that beginning.
+    /// The initials of the statement's first words, if they belong to that beginning.
     beginning: [u8; 4],
     depth: u32,
 }
@@ -312,7 +312,7 @@ impl FunctionBody {
         self.words = 0;
     }
 
-    /// Takes note of a word outside of parentheses.
+    /// Counts a word outside of parentheses.
     fn word(&mut self, word: &str) {
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         if self.words == 0 {

@@ -5,10 +5,10 @@ use crate::source::Source;
 use crate::split::Statement;
 use crate::{ScriptError, Slot};
 
-/// How many parameters a statement of the extended protocol may have (pgbench's `MAX_ARGS` less the statement).
+/// Maximum number of parameters of a statement in the extended protocol (pgbench's `MAX_ARGS` less the statement).
 pub const MAX_PARAMS: usize = 255;
 
-/// One SQL command, sent whole: a statement, or several that are joined by `\;`.
+/// One SQL command, sent whole: a statement, or several joined by `\;`.
 ///
 /// A variable is a colon and a name, anywhere: in strings, quoted identifiers and comments as well. Two colons or more
 /// in a row begin none, so `::int` stays a cast.
@@ -25,12 +25,12 @@ pub struct Sql {
 pub enum SqlPart {
     /// Text to send as it is.
     Text(String),
-    /// A variable, whose text takes its place if it is defined; if not, its `:name` stays.
+    /// A variable, replaced by its text if it is defined; if not, its `:name` stays.
     Var(Slot),
 }
 
 impl Sql {
-    /// What becomes of its rows.
+    /// Returns the destination of its rows.
     pub fn fetch(&self) -> &Fetch {
         &self.fetch
     }
@@ -39,18 +39,18 @@ impl Sql {
         self.fetch = fetch;
     }
 
-    /// The command for the simple protocol: its text in pieces, the variables between them.
-    /// [`Variables::write_statement`](crate::Variables::write_statement) puts them together.
+    /// Returns the command for the simple protocol: its text in pieces, with the variables between them.
+    /// [`Variables::write_statement`](crate::Variables::write_statement) joins them.
     pub fn parts(&self) -> &[SqlPart] {
         &self.parts
     }
 
-    /// The command for the extended protocol, with `$1`, `$2` … in place of the variables.
+    /// Returns the command for the extended protocol, with `$1`, `$2` … in place of the variables.
     pub fn parameterised(&self) -> &str {
         &self.parameterised
     }
 
-    /// The variables of `$1`, `$2` …, one for every occurrence; may be more than [`MAX_PARAMS`], see
+    /// Returns the variables of `$1`, `$2` …, one for every occurrence; may be more than [`MAX_PARAMS`], see
     /// [`Script::check_params`](crate::Script::check_params).
     pub fn params(&self) -> &[Slot] {
         &self.params
@@ -90,7 +90,7 @@ impl Sql {
     }
 }
 
-/// The text before the first variable, its name, and the text behind it.
+/// The text before the first variable, its name, and the text after it.
 fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -108,20 +108,20 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Destination of the rows that an SQL command returns. A value becomes the text of a variable
 /// ([`Variables::set_text`](crate::Variables::set_text)), null an empty text;
-/// [`Names::find_column`](crate::Names::find_column) says of which.
+/// [`Names::find_column`](crate::Names::find_column) returns the variable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Fetch {
-    /// Nothing.
+    /// Rows are dropped.
     #[default]
     Discard,
     /// `\gset`: the last result must be one row, whose columns become variables.
     Gset {
-        /// What their names begin with; may be empty.
+        /// Prefix of their names; may be empty.
         prefix: String,
     },
-    /// `\aset`: the columns of each result's last row, where there is one, become variables.
+    /// `\aset`: the columns of each result's last row, if there is one, become variables.
     Aset {
-        /// What their names begin with; may be empty.
+        /// Prefix of their names; may be empty.
         prefix: String,
     },
 }

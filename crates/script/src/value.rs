@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// Appends the value with its type, as pgbench shows it for `debug()`: `null`, `boolean true`, `int 7`, `double 0.5`.
+    /// Appends the value with its type, as in pgbench's `debug()`: `null`, `boolean true`, `int 7`, `double 0.5`.
     pub fn write_debug(self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.type_name().as_bytes());
         if self != Value::Null {
@@ -48,7 +48,7 @@ impl Value {
         }
     }
 
-    /// The name of the value's type, as pgbench's messages say it.
+    /// Returns the name of the value's type in pgbench's messages.
     pub fn type_name(self) -> &'static str {
         match self {
             Value::Null => "null",

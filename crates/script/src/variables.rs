@@ -7,8 +7,8 @@ use crate::{EvalError, Slot, Value};
 
 /// The values of a load's variables for one client, by [`Slot`].
 ///
-/// A variable is undefined until it gets a value. Slots are those of the [`Names`] that it was made for; a slot that was
-/// given later than that panics.
+/// A variable is undefined until it gets a value. Slots are those of the [`Names`] passed to [`Variables::new`]; a slot
+/// allocated later panics.
 #[derive(Debug, Clone)]
 pub struct Variables {
     names: Names,
@@ -20,7 +20,7 @@ pub struct Variables {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stored {
     Undefined,
-    /// Undefined forever, for its name is none.
+    /// Undefined forever: its name is invalid.
     Invalid,
     Value(Value),
     /// A text, by its index.
@@ -35,11 +35,11 @@ impl Variables {
         Variables { names: names.clone(), values: names.iter().map(undefined).collect(), texts: Vec::new() }
     }
 
-    /// Gives a variable a value.
+    /// Assigns a value to a variable.
     ///
     /// # Errors
     ///
-    /// When its name is not [valid](is_valid_variable_name), which pgbench finds only now (`\set . 1`).
+    /// When its name is not [valid](is_valid_variable_name), which pgbench detects only now (`\set . 1`).
     #[inline]
     pub fn set(&mut self, slot: Slot, value: Value) -> Result<(), EvalError> {
         let stored = &mut self.values[slot.index()];
@@ -50,13 +50,14 @@ impl Variables {
         Ok(())
     }
 
-    /// Gives a variable a text, as `-D`, `\gset` and `\aset` do. SQL gets the text as it is; an expression takes it for
-    /// null, a boolean (`t`, `tru`, `yes`, `on`, `f`, `no`, `off`, …), an integer or a double, whichever it looks like
-    /// first, and fails if it looks like none. Allocates only when the variable has had no text as long as this one.
+    /// Assigns a text to a variable, as `-D`, `\gset` and `\aset` do. SQL gets the text as it is; an expression
+    /// converts it to null, a boolean (`t`, `tru`, `yes`, `on`, `f`, `no`, `off`, …), an integer or a double, the first
+    /// that it matches, and fails if it matches none. Allocates only when the variable has had no text as long as this
+    /// one.
     ///
     /// # Errors
     ///
-    /// As [`Variables::set`].
+    /// Same as [`Variables::set`].
     pub fn set_text(&mut self, slot: Slot, text: impl AsRef<[u8]>) -> Result<(), EvalError> {
         let index = match self.values[slot.index()] {
             Stored::Text(index) => usize::from(index),
@@ -78,11 +79,11 @@ impl Variables {
         Ok(())
     }
 
-    /// The value of a variable in an expression.
+    /// Returns the value of a variable in an expression.
     ///
     /// # Errors
     ///
-    /// When it is undefined, or a text that is no value.
+    /// When it is undefined, or a text that is not a value.
     #[inline]
     pub fn get(&self, slot: Slot) -> Result<Value, EvalError> {
         match self.values[slot.index()] {
@@ -92,7 +93,7 @@ impl Variables {
         }
     }
 
-    /// The value of a variable that is no text.
+    /// Returns the value of a variable, unless it is a text.
     pub(crate) fn value(&self, slot: Slot) -> Option<Value> {
         match self.values[slot.index()] {
             Stored::Value(value) => Some(value),
@@ -105,7 +106,7 @@ impl Variables {
         !matches!(self.values[slot.index()], Stored::Undefined | Stored::Invalid)
     }
 
-    /// The names that it was made for.
+    /// Returns the names that it was created for.
     pub fn names(&self) -> &Names {
         &self.names
     }
@@ -123,7 +124,7 @@ impl Variables {
     }
 
     /// Appends a statement with the variables' values in it, as the simple protocol sends it. Like pgbench, leaves
-    /// undefined `:name`s as they are, for they may be no variables at all (`'HH24:MI'`).
+    /// undefined `:name`s as they are, for they may not be variables (`'HH24:MI'`).
     pub fn write_statement(&self, sql: &Sql, out: &mut Vec<u8>) {
         for part in sql.parts() {
             match part {
@@ -150,7 +151,7 @@ impl Variables {
     }
 }
 
-/// What a text is in an expression.
+/// The value of a text in an expression.
 fn typed(name: &str, bytes: &[u8]) -> Result<Value, EvalError> {
     let shown = || String::from_utf8_lossy(bytes).into_owned();
     let malformed = || EvalError::MalformedVariable { name: name.to_owned(), text: shown() };

@@ -1,4 +1,4 @@
-//! What a user sees of a script that cannot be read, and that nothing at all makes the parser fall over.
+//! Errors of scripts that cannot be parsed, as users see them; no input makes the parser panic.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test helper may fail its test")]
 
@@ -340,7 +340,7 @@ proptest! {
         use_it(&text);
     }
 
-    /// Texts of the pieces that mean something.
+    /// Texts of meaningful pieces.
     #[test]
     fn any_sequence_of_pieces_parses_or_is_refused(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)
@@ -356,7 +356,7 @@ proptest! {
     }
 }
 
-/// What is parsed can be written and evaluated.
+/// Prints and evaluates a parsed script.
 fn use_it(text: &str) {
     let mut names = Names::default();
     let Ok(script) = Script::parse("any", text, &mut names) else { return };

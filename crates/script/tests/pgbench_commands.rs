@@ -7,8 +7,8 @@
 //!         -Dbadtrue=trueXXX -Dmaxint=9223372036854775807 -Dminint=-9223372036854775808
 //! ```
 //!
-//! Among the scripts is what pgbench's own tests (`src/bin/pgbench/t` of PostgreSQL 15, 17 and 18) try; by their sources,
-//! 17 and 18 say the same.
+//! The scripts include those of pgbench's own tests (`src/bin/pgbench/t` of PostgreSQL 15, 17 and 18); according to
+//! their sources, 17 and 18 print the same.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test helper may fail its test")]
 
@@ -49,7 +49,7 @@ fn what_is_run_and_computed_is_the_same() {
     }
 }
 
-/// What `-r` shows for each command.
+/// Texts of commands in the `-r` report.
 #[test]
 fn commands_are_reported_by_the_same_texts() {
     for (text, pgbench) in REPORTED {
@@ -135,10 +135,10 @@ impl Client {
         Client { script, variables, random: seeds.clients.remove(0), debugged: Vec::new() }
     }
 
-    /// What `debug` printed, or the first error.
+    /// Returns the output of `debug`, or the first error.
     fn run(mut self) -> Result<Vec<String>, String> {
         let script = self.script.clone();
-        // Of each open block: whether it is run, and whether a part of it has been or must not be.
+        // For each open block: whether it is active, and whether a branch of it has run or must not.
         let mut blocks: Vec<(bool, bool)> = Vec::new();
         for (index, command) in script.commands().iter().enumerate() {
             let active = blocks.iter().all(|(active, _)| *active);
@@ -364,7 +364,7 @@ const DEBUGGED: &[(&str, &[&str])] = &[
     ("\\set a debug(random(10, 19))\n\\set b debug(random_exponential(100, 199, 10.0))\n\\set c debug(random_gaussian(1000, 1999, 10.0))\n\\set d debug(random_zipfian(1, 9, 1.3))\n\\set e debug(hash(10) = hash(10, :default_seed))\n\\set f debug(permute(7, 100))\n\\set g debug(:random_seed + :scale + :client_id)", &["debug(script=0,command=1): int 17", "debug(script=0,command=2): int 104", "debug(script=0,command=3): int 1498", "debug(script=0,command=4): int 3", "debug(script=0,command=5): boolean true", "debug(script=0,command=6): int 6", "debug(script=0,command=7): int 5433"]),
 ];
 
-/// The last text but one has half a letter more in pgbench.
+/// In pgbench, the last text but one ends with half a letter more.
 #[rustfmt::skip]
 const REPORTED: &[(&str, &[&str])] = &[
     ("  \\set x 1 +\\\n  2  \n\\shell true :x \\\n  a\n\\sleep 1 us \r\nSELECT 1,\n 2;\n  -- c\n  select  3 ; select 4 as x \\gset p_\n\\if 1 \n\\else\n\\endif\nselect 5 \\; select 6;/* a\n b */ select 7;",

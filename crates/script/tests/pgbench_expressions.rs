@@ -36,7 +36,7 @@ fn run_time_errors_are_those_of_pgbench() {
     }
 }
 
-/// What pgbench refuses is refused, in the same words for the same piece of text (where pgbench says which).
+/// pgbench's errors are reported in the same words for the same piece of text (if pgbench states it).
 #[test]
 fn parse_errors_are_those_of_pgbench() {
     for (text, pgbench) in PARSE_ERRORS {
@@ -60,7 +60,7 @@ fn debug_hands_over_its_values_in_order() {
     assert_eq!(values, [Value::Int(3), Value::Int(1), Value::Double(2.5), Value::Double(2.5)]);
 }
 
-/// Where pgbench reads the wrong union member or never returns.
+/// Cases in which pgbench reads the wrong union member or never returns.
 #[test]
 fn better_than_pgbench() {
     for (text, message) in [

@@ -1,6 +1,6 @@
-//! Which random numbers each client and each thread draws, against pgbench itself.
+//! Random numbers that each client and each thread draws, compared with pgbench itself.
 //!
-//! Frozen from Debian's pgbench 15.18 with `--random-seed=42`, recorded by a server that keeps what it is sent.
+//! Recorded from Debian's pgbench 15.18 with `--random-seed=42`, by a server that keeps its input.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test helper may fail its test")]
 
@@ -28,7 +28,7 @@ fn three(client: &mut RandomState) -> [i64; 3] {
     std::array::from_fn(|_| client.range_i64(1, 1_000_000))
 }
 
-/// `-c 3 -j 3 -t 12` with scripts of weights 5, 3 and 2: which script each thread's only client runs.
+/// `-c 3 -j 3 -t 12` with scripts of weights 5, 3 and 2: the scripts that each thread's only client runs.
 #[test]
 fn threads_choose_scripts() {
     let mut seeds = Seeds::draw(42, 3, 3, false);

@@ -1,6 +1,6 @@
-//! Cutting scripts into statements and putting variables into them, against pgbench itself.
+//! Splitting of scripts into statements and substitution of variables, compared with pgbench itself.
 //!
-//! The statements were recorded by a server that only answers and keeps what it is sent, from Debian's pgbench 15.18:
+//! The statements were recorded by a server that only responds and keeps its input, from Debian's pgbench 15.18:
 //! `pgbench -n -t 1 --random-seed=42 -f SCRIPT -Dv=7 -Dé=8` with `-M simple` and with `-M extended`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test helper may fail its test")]
@@ -49,7 +49,7 @@ fn statements_are_those_of_pgbench() {
     }
 }
 
-/// The parameter that is sent for a variable: null for an undefined one.
+/// The parameter sent for a variable: null for an undefined one.
 fn text_of(variables: &Variables, slot: script::Slot) -> Option<String> {
     let mut out = Vec::new();
     match variables.write_text(slot, &mut out) {
@@ -61,7 +61,7 @@ fn text_of(variables: &Variables, slot: script::Slot) -> Option<String> {
     }
 }
 
-/// Where pgbench reads on behind the end of its buffer and sends what it finds there.
+/// In this case pgbench reads past the end of its buffer and sends what it finds there.
 #[test]
 fn a_variable_may_be_the_last_of_the_text() {
     let mut names = Names::default();
@@ -75,7 +75,7 @@ fn a_variable_may_be_the_last_of_the_text() {
     assert_eq!(sql.parameterised(), "SELECT $1");
 }
 
-/// As PostgreSQL 17 and 18 do it; 15 loses the function's END.
+/// The behaviour of PostgreSQL 17 and 18; 15 loses the function's END.
 #[test]
 fn a_joined_statement_does_not_end_the_body_of_a_function() {
     let text = "CREATE FUNCTION f() BEGIN ATOMIC SELECT 1 \\; SELECT 2; END; SELECT 3;";

@@ -1,8 +1,7 @@
-//! A session that waits for its server: for control queries before and after a load, such as creating tables, and for
-//! collectors during one.
+//! A blocking session: for control queries before and after a load, such as creating tables, and for collectors during
+//! one.
 //!
-//! It is the only part of this crate that has sockets. Everything that it knows of the protocol it has from the state
-//! machines around it.
+//! The only module of this crate with sockets; the protocol is implemented by the state machines around it.
 
 mod attempt;
 mod prepared;
@@ -24,76 +23,76 @@ pub use prepared::Prepared;
 pub use row::{FromRow, FromText, RowError};
 use stream::Stream;
 
-/// How much is received at once, in bytes.
+/// Size of the receive buffer, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// How much is copied at once, in bytes.
+/// Size of the buffer for COPY data, in bytes.
 const COPY_PIECE: usize = 64 * 1024;
 
-/// Why something could not be done in a session.
+/// Errors of a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// No session could be had. Each attempt is told in libpq's words.
+    /// No session could be established. Reports each attempt in libpq's words.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Connect(Vec<FailedAttempt>),
-    /// TLS is asked for, and cannot be used at all.
+    /// TLS is required, and cannot be used.
     #[error("SSL cannot be used: {0}")]
     Tls(TlsError),
-    /// The server does not want to.
+    /// The server rejected a statement.
     #[error("the server refuses \"{}\": {source}", beginning(.sql))]
     Refused {
-        /// What it does not want to do.
+        /// The rejected statement.
         sql: String,
-        /// What it says.
+        /// The server's error.
         source: Box<ServerError>,
     },
-    /// A COPY was begun or not begun where it was not to be.
+    /// An unexpected COPY, or none where one was expected.
     #[error("\"{}\" {problem}", beginning(.sql))]
     Copy {
         /// The statement.
         sql: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: &'static str,
     },
-    /// What was to be copied could not be had.
+    /// The data to copy could not be produced.
     #[error("the data for \"{}\" cannot be copied to the server: {source}", beginning(.sql))]
     Data {
         /// The statement.
         sql: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The connection is gone.
+    /// The connection is lost.
     #[error("the connection to the server is lost: {0}")]
     Lost(#[from] io::Error),
-    /// Nothing came for longer than [`Session::limit_answers`] allows. The session is given up.
+    /// Nothing was received for longer than [`Session::limit_answers`] allows. The connection is shut down.
     #[error("the server has not answered for {0:?}; the session with it is given up")]
     Silent(Duration),
-    /// The server closed the connection, perhaps with a last word.
+    /// The server closed the connection, perhaps with an error.
     #[error("server closed the connection unexpectedly{}", .0.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
     Closed(Option<Box<ServerError>>),
-    /// The bytes that came cannot be decrypted.
+    /// The received bytes cannot be decrypted.
     #[error("{0}")]
     Decrypt(#[from] TlsError),
-    /// The bytes that came are no answer.
+    /// The received bytes violate the protocol.
     #[error("the server's answer cannot be understood: {0}")]
     Protocol(#[from] ProtocolError),
-    /// A row is not as it was expected.
+    /// A row does not fit the expected type.
     #[error("the answer to \"{}\" can't be used: {source}", beginning(.sql))]
     Row {
         /// The statement.
         sql: String,
-        /// The column, and what it has.
+        /// The column, its value and the expected one.
         source: RowError,
     },
-    /// Not the expected number of rows.
+    /// An unexpected number of rows.
     #[error("the answer to \"{}\" has {rows} rows, where {expected} expected", beginning(.sql))]
     Rows {
         /// The statement.
         sql: String,
-        /// How many there are.
+        /// Actual number of rows.
         rows: usize,
-        /// How many there may be.
+        /// Expected number of rows, in words.
         expected: &'static str,
     },
     /// A text that cannot be sent.
@@ -102,7 +101,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// What the server complained about, if that is why.
+    /// Returns the server's error, if it is the cause.
     pub fn server_error(&self) -> Option<&ServerError> {
         match self {
             Self::Refused { source, .. } | Self::Closed(Some(source)) => Some(source),
@@ -117,7 +116,7 @@ impl SessionError {
     }
 }
 
-/// What is sent as a text must not have the byte that ends it.
+/// Rejects a text with a zero byte, the terminator in the protocol.
 fn check_text(sql: &str) -> Result<(), SessionError> {
     if sql.contains('\0') { Err(SessionError::ZeroByte(sql.to_owned())) } else { Ok(()) }
 }
@@ -134,23 +133,23 @@ fn beginning(sql: &str) -> String {
 
 type OnNotice = Box<dyn FnMut(&ServerError) + Send>;
 
-/// A session with a server. It ends when it is dropped.
+/// A session with a server. It is terminated when dropped.
 pub struct Session {
     stream: Stream,
     tls: Option<Box<Tls>>,
     begun: crate::Session,
     reader: Reader,
-    /// Received, decrypted, and read up to `read_to`.
+    /// Received and decrypted bytes, read up to `read_to`.
     input: Vec<u8>,
     read_to: usize,
-    /// To be sent, not encrypted.
+    /// Bytes to send, not encrypted.
     output: Vec<u8>,
     encrypted: Vec<u8>,
     piece: Vec<u8>,
     on_notice: Option<OnNotice>,
-    /// For how long it is waited for something to come; not limited if none.
+    /// Time to wait for data from the server; unlimited if none.
     patience: Option<Duration>,
-    /// How many statements have been prepared.
+    /// Number of statements prepared so far.
     prepared: u32,
 }
 
@@ -161,11 +160,11 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects to the first of the hosts whose session will do.
+    /// Connects to the first host with a suitable session.
     ///
     /// # Errors
     ///
-    /// If there is none, with every attempt.
+    /// If there is none; the error lists all attempts.
     pub fn connect(params: &ConnectParams) -> Result<Self, SessionError> {
         let tls = TlsContext::new(params).map_err(SessionError::Tls)?;
         let Connected { stream, tls, begun, input } =
@@ -186,25 +185,25 @@ impl Session {
         })
     }
 
-    /// Has notices and warnings of the server handed to `on_notice` when they are read.
+    /// Passes notices and warnings of the server to `on_notice` when they are read.
     pub fn on_notice(&mut self, on_notice: impl FnMut(&ServerError) + Send + 'static) {
         self.reader.keep_notices(true);
         self.on_notice = Some(Box::new(on_notice));
     }
 
-    /// Has the session given up when nothing comes of an answer for that long. A server that limits statements itself
-    /// answers before; this is for one that is gone without a word.
+    /// Sets a timeout: if nothing is received for that long, the session is shut down. A server that limits statements
+    /// itself responds earlier; this is for one that disappears silently.
     ///
     /// # Errors
     ///
-    /// The system does not take it.
+    /// If the operating system rejects the timeout.
     pub fn limit_answers(&mut self, patience: Duration) -> Result<(), SessionError> {
         self.stream.set_timeout(Some(patience))?;
         self.patience = Some(patience);
         Ok(())
     }
 
-    /// What the server told when the session began.
+    /// Returns the server's report on the new session.
     pub fn begun(&self) -> &crate::Session {
         &self.begun
     }
@@ -219,43 +218,43 @@ impl Session {
         self.begun.server_version()
     }
 
-    /// Has the server do statements, in one transaction unless they say otherwise. Rows are dropped.
+    /// Executes statements, in one transaction unless they control transactions themselves. Rows are dropped.
     ///
     /// # Errors
     ///
-    /// If it refuses one of them, or the connection is lost.
+    /// If the server rejects one of them, or the connection is lost.
     pub fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
         self.send_query(sql)?;
         self.answer(sql)
     }
 
-    /// As [`Session::execute`]; returns what came of each statement, with all rows as the server wrote them. It is kept
-    /// until the next question.
+    /// Like [`Session::execute`]; returns the result of each statement, with all rows as the server wrote them. The
+    /// results are kept until the next query.
     ///
     /// # Errors
     ///
-    /// As [`Session::execute`].
+    /// Same as [`Session::execute`].
     pub fn ask(&mut self, sql: &str) -> Result<&[ResultSet], SessionError> {
         self.send_query(sql)?;
         self.collected(|session| session.answer(sql))
     }
 
-    /// As [`Session::execute`]; returns the rows of the last statement that has rows.
+    /// Like [`Session::execute`]; returns the rows of the last statement that has rows.
     ///
     /// # Errors
     ///
-    /// As [`Session::execute`]; and if a row does not fit its type.
+    /// Same as [`Session::execute`]; and if a row does not fit its type.
     pub fn query<T: FromRow>(&mut self, sql: &str) -> Result<Vec<T>, SessionError> {
         let last = self.ask(sql)?.iter().rfind(|result| result.kind() == ResultKind::Rows);
         let rows: Result<_, _> = last.into_iter().flat_map(ResultSet::kept_rows).map(T::from_row).collect();
         rows.map_err(|source| SessionError::Row { sql: sql.to_owned(), source })
     }
 
-    /// As [`Session::query`], of a statement that has one row or none.
+    /// Like [`Session::query`], for a statement that returns one row or none.
     ///
     /// # Errors
     ///
-    /// As [`Session::query`]; and if there are more rows.
+    /// Same as [`Session::query`]; and if there are more rows.
     pub fn query_opt<T: FromRow>(&mut self, sql: &str) -> Result<Option<T>, SessionError> {
         let mut rows = self.query(sql)?;
         if rows.len() > 1 {
@@ -265,21 +264,21 @@ impl Session {
         Ok(rows.pop())
     }
 
-    /// As [`Session::query`], of a statement that has one row.
+    /// Like [`Session::query`], for a statement that returns one row.
     ///
     /// # Errors
     ///
-    /// As [`Session::query`]; and if there is no row, or more than one.
+    /// Same as [`Session::query`]; and if there is no row, or more than one.
     pub fn query_one<T: FromRow>(&mut self, sql: &str) -> Result<T, SessionError> {
         let none = || SessionError::Rows { sql: sql.to_owned(), rows: 0, expected: "one was" };
         self.query_opt(sql)?.ok_or_else(none)
     }
 
-    /// Has the server do a `COPY … FROM STDIN` of what `write` writes.
+    /// Executes a `COPY … FROM STDIN` with the data that `write` writes.
     ///
     /// # Errors
     ///
-    /// As [`Session::execute`]; and if `write` fails, when the server is told to forget what was copied.
+    /// Same as [`Session::execute`]; and if `write` fails, in which case the copied data are discarded.
     pub fn copy_in(
         &mut self,
         sql: &str,
@@ -322,7 +321,7 @@ impl Session {
         self.send()
     }
 
-    /// Keeps what comes while `answer` reads, in the room of what was kept before.
+    /// Collects the results that `answer` reads, in the memory of the previous ones.
     fn collected(
         &mut self,
         answer: impl FnOnce(&mut Self) -> Result<(), SessionError>,
@@ -334,7 +333,7 @@ impl Session {
         answered.map(|()| self.reader.results())
     }
 
-    /// Reads up to the end of the answer to statements that do not copy.
+    /// Reads up to the end of the response to statements that do not copy.
     fn answer(&mut self, sql: &str) -> Result<(), SessionError> {
         let copies = self.until_ready(false)?;
         self.conclude(sql, copies)
@@ -349,8 +348,8 @@ impl Session {
         self.refusal(sql)
     }
 
-    /// Whether a COPY was begun on the way. Data are dropped, and none are sent. `extended`: a Sync was sent, which a COPY
-    /// to the server takes away.
+    /// Reads until the server is ready; returns whether a COPY started. Data are dropped, and none are sent.
+    /// `extended`: a Sync was sent, which a COPY to the server discards.
     fn until_ready(&mut self, extended: bool) -> Result<bool, SessionError> {
         let mut copies = false;
         loop {
@@ -402,7 +401,7 @@ impl Session {
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.closed()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // Whatever comes later would be taken for the answer to another question.
+                // A late response would be treated as that of another query.
                 self.stream.shut_down();
                 return Err(SessionError::Silent(self.patience.unwrap_or_default()));
             }
@@ -436,7 +435,7 @@ impl Session {
         let sent = self.stream.send(output);
         output.clear();
         match sent {
-            // Why is still to be read.
+            // The cause is still to be read.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                 Ok(())
             }
@@ -449,7 +448,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.output.clear();
         encode::terminate(&mut self.output);
-        // Nobody is there to be told that the server is gone.
+        // An error has no caller to be reported to.
         let _ = self.send();
         if let Some(tls) = &mut self.tls {
             let _ = tls.close_notify(&mut self.encrypted);
@@ -458,7 +457,7 @@ impl Drop for Session {
     }
 }
 
-/// Takes what is copied to the server.
+/// Writer of data copied to the server.
 pub struct CopyWriter<'a> {
     session: &'a mut Session,
     buffer: Vec<u8>,

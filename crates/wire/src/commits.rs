@@ -1,36 +1,36 @@
-//! How many transactions the server committed, by what it answers: the figure that `pg_stat_database` has as
-//! `xact_commit`.
+//! Number of transactions that the server committed, derived from its responses: the figure that `pg_stat_database` has
+//! as `xact_commit`.
 //!
-//! The server counts a commit for each block that ends by COMMIT, and for what was sent outside of blocks one for each
-//! Query or Sync, empty ones and those that only parse among them. A procedure's own commits are not told.
+//! The server counts a commit for each block that ends with COMMIT, and outside of blocks one for each Query or Sync,
+//! including empty ones and those that only parse. A procedure's own commits are not reported.
 //!
-//! Source: PostgreSQL's `src/backend/tcop/postgres.c` (`finish_xact_command`) and `access/transam/xact.c`; held against
-//! the server's count by the tests of `driver`.
+//! Source: PostgreSQL's `src/backend/tcop/postgres.c` (`finish_xact_command`) and `access/transam/xact.c`; checked
+//! against the server's count by the tests of `driver`.
 
-/// Counts the commits of one answer after the other.
+/// Counts the commits of successive responses.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     count: u32,
     silent: bool,
-    /// Whether something was done since the last end of a block, which commits with the answer's end unless a block is
-    /// open then.
+    /// Whether something was executed since the last end of a block; it commits at the end of the response unless a
+    /// block is open then.
     pending: bool,
-    /// A command's tag that came in pieces: how it begins, and how much of that.
+    /// First bytes of a command tag received in pieces, and their number.
     tag: [u8; TAG],
     tag_len: u8,
 }
 
-/// As much of a tag as tells those apart that matter: `ROLLBACK` and its end.
+/// Bytes of a tag that distinguish the relevant ones: `ROLLBACK` and its terminator.
 const TAG: usize = 9;
 
 impl Commits {
-    /// Something was parsed, bound or found empty.
+    /// Counts something parsed, bound or found empty.
     #[inline]
     pub(crate) fn begun(&mut self) {
         self.pending = true;
     }
 
-    /// A command was completed, with this tag.
+    /// Counts a completed command with this tag.
     #[inline]
     pub(crate) fn completed(&mut self, tag: &[u8]) {
         // Most commands neither end a transaction nor hide one.
@@ -52,7 +52,7 @@ impl Commits {
         }
     }
 
-    /// A part of a tag has come.
+    /// Adds a received part of a tag.
     pub(crate) fn keep_tag(&mut self, part: &[u8]) {
         let from = usize::from(self.tag_len);
         let taken = part.len().min(TAG - from);
@@ -60,15 +60,15 @@ impl Commits {
         self.tag_len += taken as u8;
     }
 
-    /// The tag is whole.
+    /// Counts the command with the received tag.
     pub(crate) fn tag_ended(&mut self) {
         let (tag, length) = (self.tag, usize::from(self.tag_len));
         self.tag_len = 0;
         self.completed(&tag[..length]);
     }
 
-    /// The answer is complete; `idle` where no block is open and nothing failed. Gives the commits, and whether there
-    /// may have been more.
+    /// Ends the response; `idle` if no block is open and nothing failed. Returns the commits, and whether there may
+    /// have been more.
     #[inline]
     pub(crate) fn ended(&mut self, idle: bool) -> (u32, bool) {
         let counted = (self.count + u32::from(self.pending && idle), self.silent);
@@ -81,11 +81,11 @@ impl Commits {
 mod tests {
     use super::*;
 
-    /// The commits of an answer with these tags.
+    /// The commits of a response with these tags.
     fn counted(tags: &[&str], idle: bool) -> (u32, bool) {
         let mut commits = Commits::default();
         for tag in tags {
-            // In pieces, as the network may bring them.
+            // In pieces, as the network may deliver them.
             for byte in format!("{tag}\0").as_bytes() {
                 commits.keep_tag(&[*byte]);
             }

@@ -1,14 +1,14 @@
-//! What a client says: each function appends one message to the caller's buffer.
+//! Messages of a client: each function appends one to the caller's buffer.
 //!
-//! Names and texts must not contain a zero byte, which ends them in the protocol: callers check what comes from
-//! outside ([`crate::Handshake::start`] does).
+//! Names and texts must not contain a zero byte, which terminates them in the protocol: callers check external input
+//! ([`crate::Handshake::start`] does).
 
 use crate::ProtocolVersion;
 
-/// The code of a CancelRequest in the place of a version.
+/// Code of a CancelRequest in place of a version.
 const CANCEL: u32 = 80_877_102;
 
-/// The code of an SSLRequest in the place of a version.
+/// Code of an SSLRequest in place of a version.
 const SSL: u32 = 80_877_103;
 
 /// StartupMessage.
@@ -27,13 +27,13 @@ pub fn startup<'a>(
     });
 }
 
-/// SSLRequest: asks for TLS on a connection that has just been opened.
+/// SSLRequest: requests TLS on a connection that has just been opened.
 pub fn ssl_request(out: &mut Vec<u8>) {
     sized(out, |out| out.extend_from_slice(&SSL.to_be_bytes()));
 }
 
-/// CancelRequest, all that is said on a connection of its own. Process and key are those of the
-/// [`Session`](crate::Session) whose statement is to be cancelled.
+/// CancelRequest, the only message on a connection of its own. Process and key are those of the
+/// [`Session`](crate::Session) whose statement to cancel.
 pub fn cancel_request(process_id: i32, secret_key: &[u8], out: &mut Vec<u8>) {
     sized(out, |out| {
         out.extend_from_slice(&CANCEL.to_be_bytes());
@@ -42,7 +42,7 @@ pub fn cancel_request(process_id: i32, secret_key: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// PasswordMessage: a clear or hashed password.
+/// PasswordMessage: a cleartext or hashed password.
 pub fn password(password: &str, out: &mut Vec<u8>) {
     message(b'p', out, |out| text(password, out));
 }
@@ -61,7 +61,7 @@ pub fn sasl_response(data: &[u8], out: &mut Vec<u8>) {
     message(b'p', out, |out| out.extend_from_slice(data));
 }
 
-/// Query, its text written by `write`.
+/// Query; `write` appends its text.
 pub fn query(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     message(b'Q', out, |out| {
         write(out);
@@ -69,7 +69,7 @@ pub fn query(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// Parse, with the types of the parameters left to the server. The empty name is the unnamed statement.
+/// Parse; the server infers the types of the parameters. The empty name is the unnamed statement.
 pub fn parse(name: &str, sql: &str, out: &mut Vec<u8>) {
     message(b'P', out, |out| {
         text(name, out);
@@ -94,7 +94,7 @@ pub fn describe_statement(name: &str, out: &mut Vec<u8>) {
     });
 }
 
-/// Close of a statement; the empty name is the unnamed one. It is no error if there is none.
+/// Close of a statement; the empty name is the unnamed one. Closing a missing one is no error.
 pub fn close_statement(name: &str, out: &mut Vec<u8>) {
     message(b'C', out, |out| {
         out.push(b'S');
@@ -102,7 +102,7 @@ pub fn close_statement(name: &str, out: &mut Vec<u8>) {
     });
 }
 
-/// Execute of the unnamed portal, without a limit of rows.
+/// Execute of the unnamed portal, without a row limit.
 pub fn execute(out: &mut Vec<u8>) {
     message(b'E', out, |out| {
         text("", out);
@@ -115,22 +115,22 @@ pub fn sync(out: &mut Vec<u8>) {
     message(b'S', out, |_| {});
 }
 
-/// Flush: has the server send what it holds back until the next Sync.
+/// Flush: makes the server send what it holds back until the next Sync.
 pub fn flush(out: &mut Vec<u8>) {
     message(b'H', out, |_| {});
 }
 
-/// CopyData: a piece of what is copied to the server, cut anywhere.
+/// CopyData: a piece of the data copied to the server, split anywhere.
 pub fn copy_data(data: &[u8], out: &mut Vec<u8>) {
     message(b'd', out, |out| out.extend_from_slice(data));
 }
 
-/// CopyDone: all that is copied to the server has been said.
+/// CopyDone: ends the data copied to the server.
 pub fn copy_done(out: &mut Vec<u8>) {
     message(b'c', out, |_| {});
 }
 
-/// CopyFail: has the COPY to the server fail for that reason.
+/// CopyFail: makes the COPY to the server fail with this reason.
 pub fn copy_fail(reason: &str, out: &mut Vec<u8>) {
     message(b'f', out, |out| text(reason, out));
 }
@@ -140,13 +140,13 @@ pub fn terminate(out: &mut Vec<u8>) {
     message(b'X', out, |_| {});
 }
 
-/// Bind of the unnamed portal, its parts before and after the values made once; values and results are text.
+/// Bind of the unnamed portal, encoded once except for the values; values and results are text.
 #[derive(Clone, Debug)]
 pub struct Bind {
     head: Vec<u8>,
 }
 
-/// The length of a null: -1.
+/// Length field of a null: -1.
 const NULL: u32 = u32::MAX;
 
 /// Text results of every column: no format codes.
@@ -177,7 +177,7 @@ impl Bind {
             let at = begin_length(out);
             let start = out.len();
             let length = if write(value, out) {
-                // The length of a value does not count itself, unlike that of a message.
+                // The length of a value does not include itself, unlike that of a message.
                 (out.len() - start) as u32
             } else {
                 out.truncate(start);

@@ -1,4 +1,4 @@
-//! From an open connection to a session that will do: TLS, login, and a look at what the session is.
+//! From an open connection to a suitable session: TLS, login, and a check of the kind of session.
 
 use crate::encode;
 use crate::login::{self, Identity, Login, Security};
@@ -8,57 +8,57 @@ use crate::reader::Reader;
 use crate::session::Session;
 use crate::tls::{Encryption, Tls, TlsContext, TlsError, TlsFlow};
 
-/// A session, and the TLS that its bytes go through.
+/// A session, and the TLS that encrypts it.
 #[derive(Debug)]
 pub struct Established {
-    /// What the server told of it.
+    /// The session as reported by the server.
     pub session: Session,
-    /// TLS, where it is used. Call [`Tls::decrypt`] once without input: something may have come already.
+    /// TLS, if used. Call [`Tls::decrypt`] once without input: data may have been received already.
     pub tls: Option<Box<Tls>>,
 }
 
-/// A connection on its way to a session.
+/// A connection during its handshake.
 pub struct Handshake {
     stage: Stage,
     tls: Option<Box<Tls>>,
     /// Decrypted input and output to be encrypted; empty without TLS.
     plain_in: Vec<u8>,
     plain_out: Vec<u8>,
-    /// What is still to come.
+    /// Data of the later stages.
     plan: Box<Plan>,
 }
 
-/// What a handshake has to know after its start.
+/// Data that a handshake needs after its start.
 struct Plan {
     host: Host,
     identity: Identity,
     startup: Vec<u8>,
     context: Option<TlsContext>,
     direct: bool,
-    /// Whether an unencrypted connection would do where TLS is asked for and the server has none.
+    /// Whether an unencrypted connection is acceptable if TLS is requested and the server has none.
     plain_will_do: bool,
-    /// What to try on another connection, should this one fail.
+    /// Encryption to try on another connection if this one fails.
     other: Option<Encryption>,
     wanted: TargetSessionAttrs,
 }
 
 enum Stage {
-    /// The server has been asked whether it has TLS.
+    /// SSLRequest sent.
     AskedForTls,
     ShakingHands,
     LoggingIn(Box<Login>),
-    /// The server has been asked what the session is.
+    /// Query about the kind of session sent.
     Checking(Box<(Reader, Session)>),
     Over,
 }
 
 impl Handshake {
-    /// Begins on a connection that has just been opened to `params.hosts[host]`; what is to be sent goes to `out`.
+    /// Starts on a connection that has just been opened to `params.hosts[host]`; appends the bytes to send to `out`.
     /// `tls` is from [`TlsContext::new`].
     ///
     /// # Errors
     ///
-    /// If a text cannot be sent, or TLS cannot be begun.
+    /// If a text cannot be sent, or TLS cannot be started.
     pub fn start(
         params: &ConnectParams,
         host: usize,
@@ -81,11 +81,11 @@ impl Handshake {
         Self::begin(params, host, tls, encryption, other, out)
     }
 
-    /// Begins anew on another connection to the same address, after a [`LoginError::Retry`].
+    /// Starts again on another connection to the same address, after a [`LoginError::Retry`].
     ///
     /// # Errors
     ///
-    /// As [`Handshake::start`].
+    /// Same as [`Handshake::start`].
     pub fn start_over(
         params: &ConnectParams,
         host: usize,
@@ -142,12 +142,12 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// Takes in what came from the server and appends what is to be sent to `out`, which is worth sending even after an
-    /// error. Returns how many bytes it took, fewer than all only if the session has begun: the others belong to it.
+    /// Processes bytes from the server and appends those to send to `out`, which is worth sending even after an error.
+    /// Returns the number of bytes consumed, fewer than all only if the session has begun: the rest belongs to it.
     ///
     /// # Errors
     ///
-    /// [`LoginError`] tells whether another connection or another host may do.
+    /// [`LoginError`] states whether to try another connection or another host.
     pub fn feed(
         &mut self,
         input: &[u8],
@@ -156,7 +156,7 @@ impl Handshake {
         self.step(input, out).map_err(|error| self.or_retry(error))
     }
 
-    /// What it means that the server has closed the connection.
+    /// Returns the error of a connection that the server has closed.
     pub fn closed(&mut self) -> LoginError {
         match (&self.stage, self.plan.other.take()) {
             (Stage::ShakingHands, Some(with)) => {
@@ -206,7 +206,7 @@ impl Handshake {
             tls.decrypt(&[], &mut self.plain_in)?
         } else {
             tls.decrypt(input, &mut self.plain_in).inspect_err(|_| {
-                // The server is told why.
+                // Report the cause to the server.
                 let _ = tls.encrypt(&[], out);
             })?
         };
@@ -225,7 +225,7 @@ impl Handshake {
         }
     }
 
-    /// Goes by the server's answer to the request for TLS.
+    /// Handles the server's response to the SSLRequest.
     fn take_answer(&mut self, answer: u8, rest: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
         match answer {
             b'S' if !rest.is_empty() => Err(LoginError::DataBeforeTls),
@@ -256,7 +256,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Takes in what the server said, decrypted.
+    /// Processes decrypted bytes from the server.
     fn talk(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Session>), LoginError> {
         let mut from = 0;
         if let Stage::LoggingIn(login) = &mut self.stage {
@@ -285,7 +285,7 @@ impl Handshake {
         Ok((from + taken, Some(checking.1)))
     }
 
-    /// Goes by what the server has said of the session, or asks. Returns the session if it will do.
+    /// Judges the session by its reported parameters, or queries it. Returns the session if it is suitable.
     fn check(&mut self, session: Session, out: &mut Vec<u8>) -> Result<Option<Session>, LoginError> {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
         let is_on = |name| session.parameter(name).map(|value| value == "on");
@@ -309,7 +309,7 @@ impl Handshake {
         Ok(None)
     }
 
-    /// `says` is whether the session is read-only, or the server a standby, whichever was asked for.
+    /// `says`: whether the session is read-only, or the server a standby, depending on the attribute requested.
     fn judge(&self, says: Option<bool>, out: &mut Vec<u8>) -> Result<(), LoginError> {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
         let unsuitable = match (self.plan.wanted, says) {
@@ -325,7 +325,7 @@ impl Handshake {
         Err(LoginError::Unsuitable(unsuitable))
     }
 
-    /// Where `sslmode` allows for another way, failures of the one that was gone mean to go it.
+    /// Turns a failure of one encryption into a retry with the other, if `sslmode` allows it.
     fn or_retry(&mut self, error: LoginError) -> LoginError {
         let is_ways =
             matches!(error, LoginError::Refused(_) | LoginError::Tls(_) | LoginError::ErrorBeforeTls);
@@ -371,7 +371,7 @@ mod tests {
         message
     }
 
-    /// What a server says when it has let in, with these parameters next to its version.
+    /// The messages of a server that accepts a login, with these parameters in addition to its version.
     fn welcome(parameters: &[&[u8]]) -> Vec<u8> {
         let mut welcome = message(b'R', &[0; 4]);
         welcome.extend(message(b'S', b"server_version\x0018.1\0"));
@@ -469,7 +469,7 @@ mod tests {
     const STANDBY: [&[u8]; 2] = [b"in_hot_standby\0on\0", b"default_transaction_read_only\0off\0"];
     const READ_ONLY: [&[u8]; 2] = [b"in_hot_standby\0off\0", b"default_transaction_read_only\0on\0"];
 
-    /// What target_session_attrs makes of sessions whose server tells what they are.
+    /// `target_session_attrs` with servers that report the kind of session.
     #[test]
     fn sessions_that_are_not_wanted_are_reported() {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
@@ -565,7 +565,7 @@ mod tests {
         assert!(matches!(feed(&mut start(&params), &plus), Err(LoginError::PlusWithoutTls)));
     }
 
-    /// By TCP, without a context where the mode does not need one.
+    /// Parameters for TCP, with a context unless the mode needs none.
     fn tcp(mode: SslMode) -> (ConnectParams, Option<TlsContext>) {
         let mut params = params(None);
         params.hosts[0].host = "localhost".to_owned();
@@ -587,7 +587,7 @@ mod tests {
             if enough {
                 assert!(matches!(fed, Ok((1, None))));
                 assert!(out[8..].starts_with(b"user\0"));
-                // The other way has been tried already.
+                // The other encryption has been tried already.
                 let refusal = message(b'E', b"C28000\0\0");
                 assert!(matches!(feed(&mut handshake, &refusal), Err(LoginError::Refused(_))));
             } else {
@@ -620,7 +620,7 @@ mod tests {
         let mut handshake =
             Handshake::start_over(&params, 0, context.as_ref(), Encryption::Tls, &mut out).unwrap();
         assert!(matches!(feed(&mut handshake, b"N"), Err(LoginError::TlsNotSupported)));
-        // An error in place of TLS: prefer goes on without.
+        // An error instead of TLS: prefer continues without.
         let (params, context) = tcp(SslMode::Prefer);
         let mut handshake = Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut out).unwrap();
         let Err(LoginError::Retry { with: Encryption::Plain, .. }) = feed(&mut handshake, b"E") else {

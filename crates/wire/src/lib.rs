@@ -1,11 +1,11 @@
 //! The PostgreSQL frontend/backend protocol 3 as state machines without I/O, and [`blocking`]: a session over them.
 //!
-//! Bytes come in by slices, split in any way, and go out to a caller's `Vec<u8>`; sockets and time are the caller's.
+//! Input arrives in slices, split anywhere, and output goes to a caller's `Vec<u8>`; sockets and time are the caller's.
 //! In the order of a connection's life: [`ConnectParams`] (where and how) → [`Handshake`] (TLS by [`TlsContext`],
-//! authentication, the check of the session) → [`encode`] (what a client says) → [`Reader`] (what the server answers)
-//! → [`encode::terminate`]; in between go the bytes through [`Tls`], where it is used. [`ServerError`] is the server's
-//! own complaint. Only making parameters and TLS contexts reads files, and only [`blocking`] has sockets: it is for who
-//! has one session and waits for each answer.
+//! authentication, check of the session) → [`encode`] (messages of the client) → [`Reader`] (responses of the server) →
+//! [`encode::terminate`]; in between, [`Tls`] encrypts and decrypts the bytes, if used. [`ServerError`] is an error or
+//! notice of the server. Only the construction of parameters and TLS contexts reads files, and only [`blocking`] has
+//! sockets: it is for a single session that waits for each response.
 //!
 //! Source: PostgreSQL manual, part VII, "Frontend/Backend Protocol".
 

@@ -1,4 +1,4 @@
-//! From an open connection to a session: start-up and authentication, by messages that are no longer encrypted.
+//! From an open connection to a session: start-up and authentication, on decrypted messages.
 
 use std::mem;
 
@@ -14,11 +14,11 @@ use crate::{ServerError, encode};
 /// The largest message that a server may send before the session begins, in bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024;
 
-/// An ErrorResponse of a length outside this range is the bare text of a postmaster that could not fork. The bounds are
-/// libpq's.
+/// An ErrorResponse of a length outside this range is the plain text of a postmaster that could not fork. The bounds
+/// are libpq's.
 const ERROR_LENGTHS: std::ops::RangeInclusive<u32> = 8..=30_000;
 
-/// Length of a message's head: its kind and its length.
+/// Length of a message's header: its type and its length.
 const HEADER: usize = 5;
 
 /// A login in progress.
@@ -29,7 +29,7 @@ pub(crate) struct Login {
     session: Session,
 }
 
-/// Who asks for a session, and what has to be true of the server's way of letting in.
+/// Role and password of a client, and its requirements on the server's authentication.
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) user: String,
@@ -38,16 +38,16 @@ pub(crate) struct Identity {
     pub(crate) require_auth: RequireAuth,
     pub(crate) min_protocol_version: ProtocolVersion,
     pub(crate) scram_keys: KeyCache,
-    /// The connection under the login.
+    /// Encryption of the underlying connection.
     pub(crate) security: Security,
 }
 
-/// What a login knows of its connection.
+/// Encryption of a login's connection.
 #[derive(Clone)]
 pub(crate) enum Security {
     /// Nothing is encrypted.
     Plain,
-    /// TLS, with the hash of the server's certificate, where it has one.
+    /// TLS, with the hash of the server's certificate, if it has one.
     Tls { end_point: Option<Vec<u8>> },
 }
 
@@ -58,11 +58,11 @@ enum Stage {
     Answered,
     /// First SCRAM message sent.
     ScramBegun(Box<Scram>),
-    /// Proof sent; the server owes its own.
+    /// Proof sent; the server's own is outstanding.
     ScramProven(Box<ScramProof>),
     /// The server has proven that it knows the password.
     ScramVerified,
-    /// Let in; the server tells its parameters.
+    /// Authenticated; the server sends its parameters.
     Authenticated,
 }
 
@@ -86,12 +86,12 @@ pub(crate) fn ask(params: &ConnectParams, out: &mut Vec<u8>) {
 }
 
 impl Login {
-    /// Waits for the answer to the start-up message.
+    /// A login after the start-up message was sent.
     pub(crate) fn new(identity: Identity) -> Self {
         Self { identity, stage: Stage::Asked, received: Vec::new(), session: Session::default() }
     }
 
-    /// Takes in what the server said and appends what is to be said to `out`. Returns how many bytes it took, fewer
+    /// Processes bytes from the server and appends those to send to `out`. Returns the number of bytes consumed, fewer
     /// than all only if the session has begun.
     pub(crate) fn feed(
         &mut self,
@@ -143,7 +143,7 @@ impl Login {
         Ok(None)
     }
 
-    /// The server speaks an older protocol than it was asked for, or does not know an option of it.
+    /// The server supports only an older protocol than requested, or does not know an option of it.
     fn negotiate(&self, mut body: &[u8]) -> Result<(), LoginError> {
         let newest = take_u32(&mut body)?;
         let unknown_options = take_u32(&mut body)?;
@@ -195,7 +195,7 @@ impl Login {
         Ok(())
     }
 
-    /// Whether the way in which the server wants to let in, or lets in, is one that the user accepts.
+    /// Checks that the user accepts the authentication method that the server requests or completes.
     fn check_method(&self, request: u32) -> Result<(), LoginError> {
         let required = &self.identity.require_auth;
         let refused = |method| Err(LoginError::AuthNotAllowed { required: required.text.clone(), method });
@@ -235,7 +235,7 @@ impl Login {
             Security::Plain if wanted == ChannelBinding::Require => {
                 return Err(LoginError::BindingWithoutTls);
             }
-            // A server that offers it without TLS may be one whose TLS somebody in between has taken away.
+            // A server that offers it without TLS may be one whose TLS was stripped by a man in the middle.
             Security::Plain if offers(SCRAM_SHA_256_PLUS) => return Err(LoginError::PlusWithoutTls),
             Security::Plain => Binding::Unsupported,
             Security::Tls { .. } if wanted == ChannelBinding::Disable => Binding::Unsupported,
@@ -246,7 +246,7 @@ impl Login {
                 return Err(LoginError::NoEndPoint);
             }
             Security::Tls { end_point: None } => Binding::Unsupported,
-            // Told to the server, which knows better if the offer has been taken away on its way.
+            // Reported to the server, which can detect that its offer was stripped on the way.
             Security::Tls { end_point: Some(_) } => Binding::Unrequested,
         };
         if wanted == ChannelBinding::Require && !matches!(binding, Binding::ServerEndPoint(_)) {
@@ -264,7 +264,7 @@ impl Login {
     }
 }
 
-/// Kind and body of the next message, if all of it is there.
+/// Type and body of the next message, if it is complete.
 fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
     let Some((&[kind, a, b, c, d], rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]);
@@ -281,7 +281,7 @@ fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
     }
 }
 
-/// The text of a postmaster that could not fork; none as long as its end has not come.
+/// Returns the text of a postmaster that could not fork as an error; none until it is complete.
 fn bare_error(text: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
     match text.iter().position(|byte| *byte == 0) {
         Some(end) => Err(LoginError::Refused(Box::new(ServerError::from_text(&text[..end])))),
@@ -320,11 +320,11 @@ fn out_of_order() -> LoginError {
 }
 
 impl ConnectParams {
-    /// Checks by `requirepeer` who runs the server behind a Unix socket.
+    /// Checks the user who runs the server behind a Unix socket against `requirepeer`.
     ///
     /// # Errors
     ///
-    /// If it is somebody else.
+    /// If it is another user.
     pub fn check_peer(&self, uid: u32) -> Result<(), LoginError> {
         let Some(required) = &self.require_peer else { return Ok(()) };
         let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();

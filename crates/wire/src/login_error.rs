@@ -1,58 +1,58 @@
-//! Why a connection did not become a session.
+//! Errors between a connection and its session.
 
 use crate::ServerError;
 use crate::protocol_error::ProtocolError;
 use crate::scram::ScramError;
 use crate::tls::{Encryption, TlsError};
 
-/// Why there is no session. Texts are libpq's, where it has them.
+/// Errors of a handshake. Texts are libpq's, if it has them.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// The server says no.
+    /// The server rejected the connection.
     #[error("{0}")]
     Refused(Box<ServerError>),
-    /// The session is not one of those that `target_session_attrs` asks for: another host may have one.
+    /// The session does not satisfy `target_session_attrs`: another host's may.
     #[error("{0}")]
     Unsuitable(Unsuitable),
-    /// This connection came to nothing, and `sslmode` allows for another one to the same address, with
+    /// This connection failed, and `sslmode` allows another one to the same address, with
     /// [`Handshake::start_over`](crate::Handshake::start_over).
     #[error("{because}")]
     Retry {
-        /// What to try.
+        /// Encryption to try.
         with: Encryption,
-        /// What has failed.
+        /// The failure.
         because: Box<LoginError>,
     },
     /// The server closed the connection.
     #[error("server closed the connection unexpectedly")]
     Closed,
-    /// A password is asked for, and there is none.
+    /// The server requests a password, and none is given.
     #[error("the server asks for a password of role \"{user}\", and none is given")]
     PasswordMissing {
         /// Role.
         user: String,
     },
-    /// A way of authentication that is not supported.
+    /// An authentication method that is not supported.
     #[error("the server asks for {0} authentication, which pgdyno does not support")]
     Unsupported(String),
-    /// A way of authentication that `require_auth` excludes.
+    /// An authentication method that `require_auth` excludes.
     #[error("authentication method requirement \"{required}\" failed: {method}")]
     AuthNotAllowed {
         /// `require_auth` as it was given.
         required: String,
-        /// What the server wants.
+        /// Method that the server requests.
         method: AuthMethod,
     },
-    /// The server could not prove that it knows the password, or broke the rules of SCRAM.
+    /// The server could not prove that it knows the password, or violated SCRAM.
     #[error("SCRAM authentication with the server failed: {0}")]
     Scram(#[from] ScramError),
-    /// `channel_binding=require`, and the server lets in without.
+    /// `channel_binding=require`, and the server authenticates without.
     #[error("channel binding required, but server authenticated client without channel binding")]
     NotBound,
-    /// `channel_binding=require`, and the server asks for something else than SCRAM.
+    /// `channel_binding=require`, and the server requests a method other than SCRAM.
     #[error("channel binding required but not supported by server's authentication request")]
     BindingNotOffered,
-    /// `channel_binding=require`, and the server has SCRAM only without.
+    /// `channel_binding=require`, and the server offers SCRAM only without.
     #[error(
         "channel binding is required, but server did not offer an authentication method that supports channel binding"
     )]
@@ -60,70 +60,70 @@ pub enum LoginError {
     /// `channel_binding=require` without TLS.
     #[error("channel binding required, but SSL not in use")]
     BindingWithoutTls,
-    /// `channel_binding=require`, and the server's certificate has a signature that cannot be bound to.
+    /// `channel_binding=require`, and the signature of the server's certificate does not support it.
     #[error(
         "could not find digest for the signature of the server's certificate: channel binding cannot be used"
     )]
     NoEndPoint,
-    /// Channel binding is offered where there is no channel to bind to.
+    /// The server offers channel binding without TLS.
     #[error("server offered SCRAM-SHA-256-PLUS authentication over a non-SSL connection")]
     PlusWithoutTls,
-    /// TLS is asked for, and the server has none.
+    /// TLS is required, and the server has none.
     #[error("server does not support SSL, but SSL was required")]
     TlsNotSupported,
-    /// The server answers to the request for TLS by an error, which cannot be trusted to be its own.
+    /// The server responds to the SSLRequest with an error, which cannot be trusted to be its own.
     #[error("server sent an error response during SSL exchange")]
     ErrorBeforeTls,
-    /// Something came before TLS that would be taken for the server's words under TLS.
+    /// Data received before TLS, which would be treated as sent under TLS.
     #[error("received unencrypted data after SSL response")]
     DataBeforeTls,
     /// TLS failed.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The server speaks an older protocol than `min_protocol_version`.
+    /// The server supports only protocols older than `min_protocol_version`.
     #[error(
         "protocol version not supported by server: client uses a newer one, server supports up to {major}.{minor}"
     )]
     ProtocolTooOld {
-        /// Newest protocol that the server speaks.
+        /// Major version of the server's newest protocol.
         major: u32,
         /// Its minor version.
         minor: u32,
     },
-    /// TLS is asked for, and the caller brings no context for it.
+    /// TLS is requested, and the caller provides no context for it.
     #[error("internal error, please report it: no context for SSL")]
     NoTlsContext,
-    /// The caller names a host that the parameters do not have.
+    /// The caller passes the number of a host that does not exist.
     #[error("internal error, please report it: the connection parameters have no host number {0}")]
     NoSuchHost(usize),
-    /// Another user than `requirepeer` runs the server.
+    /// A user other than `requirepeer` runs the server.
     #[error("requirepeer specifies \"{required}\", but actual peer user name is \"{actual}\"")]
     WrongPeer {
         /// `requirepeer`.
         required: String,
-        /// Who runs the server.
+        /// The user who runs the server.
         actual: String,
     },
     /// A text that cannot be sent.
     #[error("the {what} contains a zero byte, which PostgreSQL does not allow")]
     ZeroByte {
-        /// Which text.
+        /// Name of the text.
         what: &'static str,
     },
-    /// Bytes that do not belong to a start-up.
+    /// Invalid response to the start-up message.
     #[error("the server's answer to the start-up message cannot be understood ({0}): is it PostgreSQL?")]
     Protocol(String),
-    /// Bytes that do not belong to the answer to a question about the session.
+    /// Invalid response to the query about the session.
     #[error(transparent)]
     Answer(#[from] ProtocolError),
 }
 
-/// SQLSTATE of a server that starts, stops or recovers.
+/// SQLSTATE of a server that is starting up, shutting down or recovering.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
 impl LoginError {
-    /// The text as libpq has it behind `connection to server … failed: `; of several lines each but the last with its
-    /// end.
+    /// Returns the text that libpq prints after `connection to server … failed: `; each of several lines but the last
+    /// has a line end.
     pub fn libpq_text(&self) -> String {
         match self {
             Self::Refused(error) => error.libpq_text(None).trim_end().to_owned(),
@@ -132,8 +132,7 @@ impl LoginError {
         }
     }
 
-    /// Whether to go on to the next host. As with libpq, hosts are not tried any further when one of them does not let
-    /// in.
+    /// Whether to try the next host. As in libpq, no other host is tried after one that rejects the login.
     pub fn another_host_may_do(&self) -> bool {
         match self {
             Self::Unsuitable(_) => true,
@@ -144,7 +143,7 @@ impl LoginError {
     }
 }
 
-/// What a session is that it should not be.
+/// Reasons why a session is not suitable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsuitable {
     /// It cannot write.
@@ -153,27 +152,27 @@ pub enum Unsuitable {
     /// It can write.
     #[error("session is not read-only")]
     NotReadOnly,
-    /// It is of a standby.
+    /// The server is a standby.
     #[error("server is in hot standby mode")]
     HotStandby,
-    /// It is not of a standby.
+    /// The server is not a standby.
     #[error("server is not in hot standby mode")]
     NotHotStandby,
-    /// It does not say.
+    /// The server does not report it.
     #[error("the server does not say whether the session is read-only or the server a standby")]
     Unknown,
 }
 
-/// What a server asks for, in libpq's words.
+/// Method that a server requests, in libpq's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthMethod {
-    /// Nothing, or it lost interest on the way.
+    /// None, or the server ended the exchange early.
     #[error("server did not complete authentication")]
     None,
     /// A password.
     #[error("server requested a cleartext password")]
     Password,
-    /// A password's MD5.
+    /// An MD5-hashed password.
     #[error("server requested a hashed password")]
     Md5,
     /// SCRAM.

@@ -1,7 +1,7 @@
-//! Where and how to connect: what libpq's connection parameters come to.
+//! Where and how to connect: libpq's connection parameters, resolved.
 //!
-//! [`ConnectParams::resolve`] makes them from what the user gave, a service file, the environment, a password file and
-//! defaults; [`ConnectParams::new`] takes nothing from around.
+//! [`ConnectParams::resolve`] derives them from the user's parameters, a service file, the environment, a password file
+//! and defaults; [`ConnectParams::new`] uses only its arguments.
 //!
 //! Source: PostgreSQL manual, "Database Connection Control Functions" of libpq.
 
@@ -24,7 +24,7 @@ pub use resolve::{Given, Resolved};
 
 use crate::scram::KeyCache;
 
-/// The application name of sessions that give themselves none.
+/// Default application name.
 const APPLICATION_NAME: &str = "pgdyno";
 
 /// Parameters of a connection, complete and checked.
@@ -40,64 +40,64 @@ pub struct ConnectParams {
     pub application_name: Option<String>,
     /// Command-line options of the server process.
     pub options: Option<String>,
-    /// Client encoding, where it is not left to the server.
+    /// Client encoding, unless left to the server.
     pub client_encoding: Option<String>,
-    /// Asks for a replication connection.
+    /// Requests a replication connection.
     pub replication: Option<String>,
     /// Settings of the session that come from the environment (`PGDATESTYLE`, `PGTZ`, `PGGEQO`).
     pub settings: Vec<(String, String)>,
-    /// How long connecting to one address may take; not limited if none.
+    /// Time limit for connecting to one address; unlimited if none.
     pub connect_timeout: Option<Duration>,
     /// TCP keepalives.
     pub keepalives: Keepalives,
-    /// How long data sent by TCP may stay unacknowledged; left to the system if none.
+    /// Time that data sent by TCP may stay unacknowledged; left to the system if none.
     pub tcp_user_timeout: Option<Duration>,
     /// TLS.
     pub ssl: SslParams,
-    /// Whether SCRAM has to be bound to the TLS connection.
+    /// Whether SCRAM must be bound to the TLS connection.
     pub channel_binding: ChannelBinding,
-    /// Which ways of authentication are accepted.
+    /// Accepted authentication methods.
     pub require_auth: RequireAuth,
-    /// The operating system user that has to run the server, which the caller of a Unix socket may check.
+    /// The operating system user who must run the server; callers with a Unix socket may check it.
     pub require_peer: Option<String>,
-    /// Which sessions will do.
+    /// Suitable sessions.
     pub target_session_attrs: TargetSessionAttrs,
     /// Whether hosts and addresses are tried in random order.
     pub load_balance_hosts: bool,
-    /// The oldest protocol that will do.
+    /// Oldest acceptable protocol.
     pub min_protocol_version: ProtocolVersion,
-    /// The newest protocol to ask for.
+    /// Newest protocol to request.
     pub max_protocol_version: ProtocolVersion,
-    /// The file that passwords of hosts may come from ([`Host::password_from_file`]).
+    /// Password file for the hosts ([`Host::password_from_file`]).
     pub password_file: Option<PathBuf>,
     /// Keys derived from passwords, shared by all clones.
     pub(crate) scram_keys: KeyCache,
 }
 
-/// One place to connect to.
+/// A host to connect to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Name, address, or directory of a Unix socket (an absolute path, or `@` and an abstract name). Empty where only
-    /// an address was given.
+    /// Name, address, or directory of a Unix socket (an absolute path, or `@` and an abstract name). Empty if only an
+    /// address was given.
     pub host: String,
-    /// Its address, which need not be looked up.
+    /// Its address, which saves the name lookup.
     pub hostaddr: Option<IpAddr>,
     /// TCP port, or number of the Unix socket.
     pub port: u16,
-    /// Password, should it be asked for.
+    /// Password, sent if requested.
     pub password: Option<String>,
     /// Whether the password comes from the password file.
     pub password_from_file: bool,
 }
 
 impl Host {
-    /// The path of the Unix socket, if it is one. The path of an abstract socket begins with `@`.
+    /// Returns the path of the Unix socket, if it is one. The path of an abstract socket begins with `@`.
     pub fn socket_path(&self) -> Option<String> {
         let unix = self.hostaddr.is_none() && is_socket_directory(&self.host);
         unix.then(|| format!("{}/.s.PGSQL.{}", self.host, self.port))
     }
 
-    /// How it is reached.
+    /// Transport by which it is reached.
     pub fn transport(&self) -> Transport {
         if self.hostaddr.is_none() && is_socket_directory(&self.host) {
             Transport::Unix
@@ -122,7 +122,7 @@ fn is_socket_directory(host: &str) -> bool {
     host.starts_with(['/', '@'])
 }
 
-/// How a server is reached.
+/// Transport to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Unix socket.
@@ -131,16 +131,16 @@ pub enum Transport {
     Tcp,
 }
 
-/// TCP keepalives. What is none is left to the system.
+/// TCP keepalives. None leaves a value to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalives {
     /// Whether to use them.
     pub on: bool,
-    /// Silence after which the first is sent.
+    /// Idle time before the first probe.
     pub idle: Option<Duration>,
-    /// How long to wait for an answer before the next is sent.
+    /// Time to wait for a response before the next probe.
     pub interval: Option<Duration>,
-    /// How many are lost before the connection is given up.
+    /// Number of lost probes before the connection is dropped.
     pub count: Option<u32>,
 }
 
@@ -150,18 +150,18 @@ impl Default for Keepalives {
     }
 }
 
-/// What libpq's parameters with `ssl` in their names come to.
+/// libpq's parameters with `ssl` in their names, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SslParams {
-    /// Whether to use TLS, and what to ask of the server's certificate.
+    /// Whether to use TLS, and the requirements on the server's certificate.
     pub mode: SslMode,
-    /// How TLS is begun.
+    /// Negotiation of TLS.
     pub negotiation: SslNegotiation,
-    /// Which certificates are trusted.
+    /// Trusted certificates.
     pub root_cert: RootCert,
-    /// Files of certificates that are revoked.
+    /// File of certificate revocation lists.
     pub crl: Option<PathBuf>,
-    /// A directory of such files.
+    /// Directory of such files.
     pub crl_dir: Option<PathBuf>,
     /// File of the client's certificate. It need not exist.
     pub cert: Option<PathBuf>,
@@ -169,11 +169,11 @@ pub struct SslParams {
     pub key: Option<PathBuf>,
     /// Whether a certificate is sent at all.
     pub send_cert: bool,
-    /// Whether the host's name is told to the server.
+    /// Whether to send the host's name to the server.
     pub sni: bool,
-    /// The oldest version of TLS.
+    /// Oldest TLS version.
     pub min_version: TlsVersion,
-    /// The newest version of TLS; the newest there is if none.
+    /// Newest TLS version; unlimited if none.
     pub max_version: Option<TlsVersion>,
 }
 
@@ -196,14 +196,14 @@ impl SslParams {
     }
 }
 
-/// Where trusted certificates are.
+/// Location of trusted certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootCert {
     /// Those of the system.
     System,
-    /// Those of a file, which need not exist where the mode does not verify.
+    /// Those of a file, which need not exist if the mode does not verify.
     File(PathBuf),
-    /// There is no home directory where they could be.
+    /// No home directory that could contain them.
     None,
 }
 
@@ -212,30 +212,30 @@ pub enum RootCert {
 pub enum SslMode {
     /// Never TLS.
     Disable,
-    /// TLS if the server does not let in without.
+    /// TLS if the server rejects a connection without.
     Allow,
-    /// TLS if the server has it.
+    /// TLS if the server supports it.
     #[default]
     Prefer,
     /// TLS.
     Require,
-    /// TLS, and the server's certificate is signed by one that is trusted.
+    /// TLS, and the server's certificate is signed by a trusted one.
     VerifyCa,
-    /// As verify-ca, and the certificate is the host's.
+    /// Like verify-ca, and the certificate is the host's.
     VerifyFull,
 }
 
 /// `sslnegotiation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslNegotiation {
-    /// The server is asked first.
+    /// An SSLRequest comes first.
     #[default]
     Postgres,
-    /// TLS from the first byte on; servers from version 17 understand it.
+    /// TLS from the first byte on; supported by servers from version 17.
     Direct,
 }
 
-/// A version of TLS. Older ones, which rustls does not have, are not here.
+/// A TLS version. Older ones are missing because rustls does not support them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// TLS 1.2.
@@ -249,10 +249,10 @@ pub enum TlsVersion {
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// Where TLS is used and the server can.
+    /// If TLS is used and the server supports it.
     #[default]
     Prefer,
-    /// Only servers that prove that they know the password, on this very connection.
+    /// Only servers that prove on this connection that they know the password.
     Require,
 }
 
@@ -268,7 +268,7 @@ pub struct RequireAuth {
 }
 
 impl Default for RequireAuth {
-    /// Any.
+    /// Any method.
     fn default() -> Self {
         Self { text: String::new(), none: true, password: true, md5: true, scram: true }
     }
@@ -277,7 +277,7 @@ impl Default for RequireAuth {
 /// `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TargetSessionAttrs {
-    /// Every session will do.
+    /// Any session.
     #[default]
     Any,
     /// It can write by default.
@@ -288,22 +288,22 @@ pub enum TargetSessionAttrs {
     Primary,
     /// The server is a standby.
     Standby,
-    /// A standby; if none of the hosts is one, any session. [`crate::Handshake`] accepts standbys only: when all hosts
-    /// have been tried, the caller goes through them again with [`ConnectParams::second_pass`].
+    /// A standby, or any session if none of the hosts is one. [`crate::Handshake`] accepts standbys only: after all
+    /// hosts, the caller tries them again with [`ConnectParams::second_pass`].
     PreferStandby,
 }
 
-/// A version of the protocol.
+/// A protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProtocolVersion {
-    /// 3.0, which every server since 7.4 speaks.
+    /// 3.0, which every server since 7.4 supports.
     V3_0,
     /// 3.2 of PostgreSQL 18: longer keys of cancel requests.
     V3_2,
 }
 
 impl ProtocolVersion {
-    /// As start-up messages say it.
+    /// The code in start-up messages.
     pub(crate) fn code(self) -> u32 {
         match self {
             Self::V3_0 => 0x0003_0000,
@@ -313,7 +313,7 @@ impl ProtocolVersion {
 }
 
 impl ConnectParams {
-    /// Parameters of a server of one's own: nothing is taken from the environment or from files, and TLS is not used.
+    /// Parameters of a server of one's own: environment and files are ignored, and TLS is not used.
     pub fn new(
         host: impl Into<String>,
         port: u16,
@@ -347,15 +347,15 @@ impl ConnectParams {
         }
     }
 
-    /// What to go through all hosts again with when none of them has a session that will do: for `prefer-standby`, any
-    /// session.
+    /// Returns the parameters for a second pass through all hosts if none has a suitable session: for `prefer-standby`,
+    /// any session.
     pub fn second_pass(&self) -> Option<Self> {
         let prefers = self.target_session_attrs == TargetSessionAttrs::PreferStandby;
         prefers.then(|| Self { target_session_attrs: TargetSessionAttrs::Any, ..self.clone() })
     }
 
-    /// The places of [`ConnectParams::hosts`] in the order in which to try them. `below` draws a number from 0 up to
-    /// its argument, exclusive; it is asked only with `load_balance_hosts=random`.
+    /// Returns the indexes of [`ConnectParams::hosts`] in the order in which to try them. `below` draws a number from 0
+    /// up to its argument, exclusive; it is called only with `load_balance_hosts=random`.
     pub fn host_order(&self, below: impl FnMut(usize) -> usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.hosts.len()).collect();
         if self.load_balance_hosts {
@@ -365,7 +365,7 @@ impl ConnectParams {
     }
 }
 
-/// Brings things into a random order (Fisher and Yates). `below` is as for [`ConnectParams::host_order`].
+/// Shuffles things (Fisher and Yates). `below` is as for [`ConnectParams::host_order`].
 pub fn shuffle<T>(things: &mut [T], mut below: impl FnMut(usize) -> usize) {
     for last in (1..things.len()).rev() {
         things.swap(last, below(last + 1).min(last));

@@ -1,4 +1,4 @@
-//! Passwords that are drawn for a server, and how the server stores one.
+//! Random passwords for a server, and their stored form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// Random bytes of a password: 192 bits.
 const BYTES: usize = 24;
 
-/// The system has no random numbers.
+/// The system provides no random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("could not generate a random password")]
 pub struct NoRandomNumbers;
@@ -16,15 +16,15 @@ pub struct NoRandomNumbers;
 /// A random password of 32 letters, digits, `-` and `_`.
 ///
 /// # Errors
-/// The system has no random numbers.
+/// If the system provides no random numbers.
 pub fn random_password() -> Result<String, NoRandomNumbers> {
     let mut bytes = [0; BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomNumbers)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// What `ALTER ROLE … PASSWORD` takes in place of a password, so that the password itself is in no statement and no log: a
-/// SCRAM-SHA-256 verifier, or for servers before PostgreSQL 10 an MD5 hash.
+/// The stored form of a password, which `ALTER ROLE … PASSWORD` accepts, so that the password itself is in no statement
+/// and no log: a SCRAM-SHA-256 verifier, or for servers before PostgreSQL 10 an MD5 hash.
 ///
 /// Source: PostgreSQL manual, `CREATE ROLE`, `PASSWORD`.
 pub fn stored_password(password: &str, role: &str, has_scram: bool) -> String {

@@ -1,12 +1,12 @@
 //! Values and names in the text of a statement. Source: PostgreSQL manual, "Lexical Structure".
 
-/// A text as a literal of SQL, whatever `standard_conforming_strings` is.
+/// A text as an SQL literal, for any `standard_conforming_strings`.
 pub fn quote_literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
-/// A name as an identifier of SQL.
+/// A name as an SQL identifier.
 pub fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

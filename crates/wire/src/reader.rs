@@ -1,4 +1,4 @@
-//! What the server answers, read as a stream: nothing is kept, whatever the size of the rows, but what is asked for.
+//! Streaming reader of the server's responses: keeps only what is requested, regardless of the size of the rows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -8,24 +8,24 @@ use crate::commits::Commits;
 use crate::protocol_error::ProtocolError;
 use crate::results::{ResultKind, ResultSet, Results};
 
-/// How much of an ErrorResponse is kept, in bytes.
+/// Maximum size of a kept ErrorResponse, in bytes.
 const ERROR_CAPACITY: usize = 8 * 1024;
 
-/// Reads the answers of one connection after its login, in pieces of any size.
+/// Reads the responses on one connection after its login, in pieces of any size.
 ///
-/// It allocates only for an ErrorResponse, and keeps of that no more than 8 KiB; and for what it is asked to keep, by
-/// [`Reader::collect`] and [`Reader::keep_notices`].
+/// Allocates only for an ErrorResponse, of which it keeps at most 8 KiB, and for what [`Reader::collect`] and
+/// [`Reader::keep_notices`] request.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// Bytes of a header that came in pieces, and how many of them.
+    /// Bytes of a header received in pieces, and their number.
     header: [u8; HEADER],
     header_len: u8,
-    /// Whether the bytes to come belong to the body of a message, of which kind, and how many there are.
+    /// Whether the next bytes belong to the body of a message, its type, and how many are left.
     in_body: bool,
     kind: u8,
     left: u32,
     status: u8,
-    /// Whether the server complained since it was last ready.
+    /// Whether the server reported an error since it was last ready.
     failed: bool,
     modes: Modes,
     commands: u32,
@@ -33,11 +33,11 @@ pub struct Reader {
     rows: u64,
     bytes: u64,
     error: Option<Box<ServerError>>,
-    /// What only some readers have.
+    /// State that only some readers need.
     more: Option<Box<More>>,
 }
 
-/// What a reader does beyond telling of whole answers. All of it is off at first.
+/// Modes of a reader beyond reporting complete responses. All are off initially.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Modes {
     /// Every result stops the reader.
@@ -47,11 +47,11 @@ struct Modes {
     /// All rows of each result are kept.
     all_rows: bool,
     notices: bool,
-    /// Whether any of those that have to do with results is on.
+    /// Whether any mode that concerns results is on.
     look_at_results: bool,
 }
 
-/// The state that takes room and is seldom needed.
+/// State that uses memory and is seldom needed.
 #[derive(Debug, Default)]
 struct More {
     /// The body of the ErrorResponse or NoticeResponse that is being read.
@@ -62,45 +62,45 @@ struct More {
     rows_before: u64,
     /// Whether the columns of the result that is being read have been described.
     described: bool,
-    /// A COPY that has begun and not ended, by the kind of its message; 0 where there is none.
+    /// COPY in progress, by the type of its message; 0 if there is none.
     copying: u8,
 }
 
-/// Length of a message's head: its kind and its length.
+/// Length of a message's header: its type and its length.
 const HEADER: usize = 5;
 
-/// The largest length of messages that are neither rows nor texts; libpq's bound.
+/// Maximum length of messages that are neither rows nor texts; libpq's bound.
 const SHORT_MESSAGE: u32 = 30_000;
-/// The largest length of any message: PostgreSQL makes none above 1 GiB (`MaxAllocSize`), and a negative length is none.
+/// Maximum length of any message: PostgreSQL sends none above 1 GiB (`MaxAllocSize`), and a negative length is invalid.
 const LONGEST_MESSAGE: u32 = 1 << 30;
 
-/// What stops a reader.
+/// Events that stop a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The answer is complete: the server is ready for the next query. In a pipeline this is the answer to a Sync,
+    /// The response is complete: the server is ready for the next query. In a pipeline this is the response to a Sync,
     /// libpq's `PGRES_PIPELINE_SYNC`.
     Ready(Answer),
-    /// A COPY has begun. The answer goes on when it is over: see [`CopyKind`].
+    /// A COPY has started. The response continues when it is over: see [`CopyKind`].
     Copy(CopyKind),
-    /// A result is complete, or as many of its rows as were asked for. Told in a pipeline only ([`Reader::pipeline`]).
+    /// A result is complete, or as many of its rows as requested. Reported only in a pipeline ([`Reader::pipeline`]).
     Result {
-        /// Whether it has rows.
+        /// Kind of the result.
         kind: ResultKind,
-        /// How many of them.
+        /// Number of its rows.
         rows: u64,
     },
-    /// The server complained: [`Reader::take_error`] says of what. Told in a pipeline only ([`Reader::pipeline`]). What
-    /// was sent after the command that failed, up to the next Sync, the server will not answer
+    /// The server reported an error, which [`Reader::take_error`] returns. Reported only in a pipeline
+    /// ([`Reader::pipeline`]). The server skips everything sent after the failed command, up to the next Sync
     /// (`PGRES_PIPELINE_ABORTED`).
     Failed,
 }
 
-/// Which way a COPY goes.
+/// Direction of a COPY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyKind {
-    /// To the server, which waits: say [`copy_data`](crate::encode::copy_data) and
+    /// To the server, which waits: send [`copy_data`](crate::encode::copy_data) and
     /// [`copy_done`](crate::encode::copy_done), or [`copy_fail`](crate::encode::copy_fail), which makes the statement
-    /// fail. The server skips a Sync that was sent before; in the extended protocol another has to follow.
+    /// fail. The server skips a Sync that was sent before; in the extended protocol another must follow.
     In,
     /// From the server. The reader skips the data.
     Out,
@@ -108,26 +108,26 @@ pub enum CopyKind {
     Both,
 }
 
-/// An answer that is complete: the server is ready for the next query.
+/// A complete response: the server is ready for the next query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether the session is in a transaction block.
+    /// Transaction status of the session.
     pub status: TransactionStatus,
-    /// Whether the server complained; [`Reader::take_error`] says of what.
+    /// Whether the server reported an error, which [`Reader::take_error`] returns.
     pub failed: bool,
-    /// Rows that came.
+    /// Rows received.
     pub rows: u64,
     /// Commands that the server completed.
     pub commands: u32,
     /// Transactions that the server committed, as it counts them: blocks, and statements outside of one.
     pub commits: u32,
-    /// Whether a command may have committed more without telling: `CALL` or `DO`.
+    /// Whether a command may have committed more without reporting it: `CALL` or `DO`.
     pub silent_commits: bool,
-    /// Bytes that came since the last answer, notices and the like included.
+    /// Bytes received since the last response, including notices and the like.
     pub bytes: u64,
 }
 
-/// The session's state as ReadyForQuery tells it.
+/// Transaction status of a session, as in ReadyForQuery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionStatus {
     /// Not in a transaction block.
@@ -139,21 +139,21 @@ pub enum TransactionStatus {
 }
 
 impl Reader {
-    /// In a pipeline every result and every complaint stops [`Reader::next`], outside only the end of an answer and the
-    /// beginning of a COPY do. To be called between two answers.
+    /// Switches pipeline mode, to be called between two responses. In a pipeline every result and every error stops
+    /// [`Reader::next`], otherwise only the end of a response and the start of a COPY.
     pub fn pipeline(&mut self, on: bool) {
         self.modes.pipeline = on;
         self.modes.look_at_results = on || self.modes.collect;
         self.begin_result();
     }
 
-    /// Has the results to come told by [`Reader::results`], with the names of their columns and their last row.
-    /// To be called between two answers.
+    /// Collects subsequent results for [`Reader::results`], with their column names and last row. To be called between
+    /// two responses.
     pub fn collect(&mut self, on: bool) {
         self.set_collect(on, false);
     }
 
-    /// As [`Reader::collect`], with all rows.
+    /// Like [`Reader::collect`], with all rows.
     pub fn collect_all_rows(&mut self, on: bool) {
         self.set_collect(on, on);
     }
@@ -165,7 +165,7 @@ impl Reader {
         self.begin_result();
     }
 
-    /// What has come before does not count for the next result.
+    /// Starts a result, without the rows received before.
     fn begin_result(&mut self) {
         if !self.modes.look_at_results {
             return;
@@ -176,35 +176,36 @@ impl Reader {
         more.results.drop_unfinished();
     }
 
-    /// The results since the last [`Reader::clear`] that came while [`Reader::collect`] was on, in their order.
+    /// Returns the results since the last [`Reader::clear`] that were received while [`Reader::collect`] was on, in
+    /// order.
     pub fn results(&self) -> &[ResultSet] {
         self.more.as_ref().map_or(&[], |more| more.results.finished())
     }
 
-    /// Forgets the results; the room that they took is used for the next ones.
+    /// Discards the results; their memory is reused.
     pub fn clear(&mut self) {
         if let Some(more) = &mut self.more {
             more.results.clear();
         }
     }
 
-    /// Has notices and warnings kept for [`Reader::take_notice`]; otherwise they are dropped.
+    /// Keeps notices and warnings for [`Reader::take_notice`]; otherwise they are dropped.
     pub fn keep_notices(&mut self, on: bool) {
         self.modes.notices = on;
     }
 
-    /// The oldest notice that was kept.
+    /// Returns the oldest kept notice, once.
     pub fn take_notice(&mut self) -> Option<ServerError> {
         self.more.as_mut()?.notices.pop_front()
     }
 
-    /// The server's first complaint since the last call. One may also come between two answers, when the server is
-    /// told to shut down.
+    /// Returns the server's first error since the last call. One may also arrive between two responses, when the server
+    /// is told to shut down.
     pub fn take_error(&mut self) -> Option<ServerError> {
         self.error.take().map(|error| *error)
     }
 
-    /// [`Reader::next`] for who neither copies nor has pipelines: only answers are told, and a COPY is an error.
+    /// [`Reader::next`] for callers without COPY and pipelines: returns only responses, and a COPY is an error.
     #[inline]
     pub fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
         let mut taken = 0;
@@ -220,8 +221,8 @@ impl Reader {
         }
     }
 
-    /// Reads up to the next event or the end of `input`. Returns how many bytes it took, fewer than all only with an
-    /// event.
+    /// Reads up to the next event or the end of `input`. Returns the number of bytes consumed, fewer than all only with
+    /// an event.
     #[inline]
     pub fn next(&mut self, input: &[u8]) -> Result<(usize, Option<Event>), ProtocolError> {
         let mut at = 0;
@@ -241,8 +242,8 @@ impl Reader {
         }
     }
 
-    /// Takes messages that are whole and have nothing to be looked at, which is what most input consists of. Returns how
-    /// many bytes it took, and the answer that is complete.
+    /// Consumes complete messages that need no inspection, which most input consists of. Returns the number of bytes
+    /// consumed, and the response if it is complete.
     #[inline]
     fn skip(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
         let mut at = 0;
@@ -282,7 +283,7 @@ impl Reader {
         Ok((at, Some(self.answer()?)))
     }
 
-    /// Takes a part of a message, up to its end.
+    /// Consumes a part of a message, up to its end.
     fn step(&mut self, input: &[u8]) -> Result<(usize, Option<Event>), ProtocolError> {
         if self.in_body {
             let taken = (self.left as usize).min(input.len());
@@ -311,7 +312,7 @@ impl Reader {
     }
 
     fn begin(&mut self, kind: u8, length: u32) -> Result<(), ProtocolError> {
-        // The length counts itself.
+        // The length includes itself.
         let impossible = ProtocolError::ImpossibleLength { kind, length };
         let Some(left) = length.checked_sub(4).filter(|_| length <= LONGEST_MESSAGE) else {
             return Err(impossible);
@@ -329,7 +330,7 @@ impl Reader {
             b'd' | b'c' if self.more.as_ref().is_some_and(|more| more.copying != 0) => {}
             b'Z' if left != 1 => return Err(impossible),
             _ if length > SHORT_MESSAGE => return Err(impossible),
-            // A setting's new value, what the extended protocol says on its way, and the beginning of a COPY.
+            // A setting's new value, intermediate messages of the extended protocol, and the start of a COPY.
             b'Z' | b'S' | b'n' | b's' | b'1' | b'2' | b'3' | b'G' | b'H' | b'W' => {}
             _ => return Err(ProtocolError::UnexpectedMessage(kind)),
         }
@@ -376,7 +377,7 @@ impl Reader {
         self.more().results.begin_row(length, all);
     }
 
-    /// Keeps a part of a message's body, where it is wanted.
+    /// Keeps a part of a message's body, if wanted.
     fn keep(&mut self, bytes: &[u8]) {
         let wanted = match self.kind {
             b'E' => true,
@@ -401,7 +402,7 @@ impl Reader {
         }
     }
 
-    /// A message is over.
+    /// Handles the end of a message.
     fn end(&mut self) -> Result<Option<Event>, ProtocolError> {
         self.in_body = false;
         if self.kind == b'C' {
@@ -469,7 +470,7 @@ impl Reader {
 }
 
 impl More {
-    /// The server is ready: nothing is left unfinished.
+    /// Discards unfinished state: the server is ready.
     fn end_answer(&mut self) {
         self.rows_before = 0;
         self.copying = 0;
@@ -602,7 +603,7 @@ mod tests {
         assert_eq!(read_all([&b"~\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnexpectedMessage(b'~')));
     }
 
-    /// Columns with these names, each of them a text.
+    /// A RowDescription of text columns with these names.
     fn description(names: &[&str]) -> Vec<u8> {
         let mut body = (names.len() as u16).to_be_bytes().to_vec();
         for name in names {
@@ -675,7 +676,7 @@ mod tests {
         for size in [1, 3, 1000] {
             let mut reader = Reader::default();
             reader.collect(true);
-            // A second time in the room of the first.
+            // A second time, in the memory of the first.
             for _ in 0..2 {
                 assert_eq!(events(&mut reader, &bytes, size), [ready(false, 2, 4, bytes.len())]);
                 assert_eq!(reader.results().iter().map(shown).collect::<Vec<_>>(), expected);
@@ -798,7 +799,7 @@ mod tests {
         assert!(reader.take_error().is_none());
     }
 
-    /// Messages that make sense, with some that do not between them.
+    /// Valid messages, with some invalid ones between them.
     fn stream() -> impl Strategy<Value = Vec<u8>> {
         let body = prop::collection::vec(any::<u8>(), 0..40);
         let part = prop_oneof![

@@ -1,8 +1,8 @@
-//! The results within one answer, kept for who asks for them.
+//! Results within one response, kept on request.
 
 use crate::protocol_error::ProtocolError;
 
-/// What a statement's result is.
+/// Kind of a statement's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultKind {
     /// Rows, perhaps none.
@@ -14,44 +14,43 @@ pub enum ResultKind {
     Empty,
 }
 
-/// One statement's result: what it was, its column names, and its last row or all of them.
+/// One statement's result: its kind, its column names, and its last row or all of them.
 #[derive(Clone, Debug, Default)]
 pub struct ResultSet {
     kind: ResultKind,
     rows: u64,
     /// The body of RowDescription.
     description: Vec<u8>,
-    /// The bodies of the DataRows that are kept, each after its length in 4 bytes.
+    /// Bodies of the kept DataRows, each after its length in 4 bytes.
     kept: Vec<u8>,
-    /// Where the last of them begins.
+    /// Offset of the last of them.
     last_at: usize,
 }
 
 impl ResultSet {
-    /// What it is.
+    /// Returns its kind.
     pub fn kind(&self) -> ResultKind {
         self.kind
     }
 
-    /// How many rows it has.
+    /// Returns the number of its rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The names of its columns.
+    /// Returns the names of its columns.
     pub fn columns(&self) -> Columns<'_> {
         let mut rest = self.description.as_slice();
         let left = take_count(&mut rest);
         Columns { left, rest }
     }
 
-    /// The values of its last row, as the server wrote them; none where it has no rows.
+    /// Returns the values of its last row, as the server wrote them; none if it has no rows.
     pub fn last_row(&self) -> Option<Values<'_>> {
         KeptRows { rest: &self.kept[self.last_at..] }.next()
     }
 
-    /// The rows that were kept: the last one, or all of them after
-    /// [`collect_all_rows`](crate::Reader::collect_all_rows).
+    /// Returns the kept rows: the last one, or all of them after [`collect_all_rows`](crate::Reader::collect_all_rows).
     pub fn kept_rows(&self) -> KeptRows<'_> {
         KeptRows { rest: &self.kept }
     }
@@ -64,7 +63,7 @@ impl ResultSet {
         self.last_at = 0;
     }
 
-    /// Whether what was kept is whole.
+    /// Checks that the kept messages are complete.
     fn check(&self) -> Result<(), ProtocolError> {
         let mut rest = self.description.as_slice();
         let columns = take_count(&mut rest);
@@ -82,7 +81,7 @@ impl ResultSet {
     }
 }
 
-/// The names of a result's columns.
+/// Names of a result's columns.
 #[derive(Clone, Debug)]
 pub struct Columns<'a> {
     left: u16,
@@ -107,7 +106,7 @@ impl<'a> Iterator for Columns<'a> {
 
 impl ExactSizeIterator for Columns<'_> {}
 
-/// The rows that were kept of a result.
+/// Kept rows of a result.
 #[derive(Clone, Debug)]
 pub struct KeptRows<'a> {
     rest: &'a [u8],
@@ -124,14 +123,14 @@ impl<'a> Iterator for KeptRows<'a> {
     }
 }
 
-/// The values of a row; none for null.
+/// Values of a row; none for null.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a> {
     left: u16,
     rest: &'a [u8],
 }
 
-/// The length of a null: -1.
+/// Length field of a null: -1.
 const NULL: u32 = u32::MAX;
 
 impl<'a> Iterator for Values<'a> {
@@ -152,7 +151,7 @@ impl<'a> Iterator for Values<'a> {
 
 impl ExactSizeIterator for Values<'_> {}
 
-/// The results that a reader keeps, and one that is still being read. Room is used again.
+/// Results that a reader keeps, and the one being read. Memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     sets: Vec<ResultSet>,
@@ -169,7 +168,7 @@ impl Results {
         self.drop_unfinished();
     }
 
-    /// Forgets what came of a result that will not be finished.
+    /// Discards the parts of an unfinished result.
     pub(crate) fn drop_unfinished(&mut self) {
         if let Some(set) = self.sets.get_mut(self.finished) {
             set.clear();

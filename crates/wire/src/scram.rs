@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256, the client's side, with the costly keys of a password derived once for all clients.
+//! SCRAM-SHA-256, client side, with the expensive keys of a password derived once for all clients.
 //!
 //! Sources: RFC 5802, RFC 7677; PostgreSQL manual, "SASL Authentication".
 
@@ -19,16 +19,16 @@ pub(crate) const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
 /// The mechanism with channel binding.
 pub(crate) const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// The most iterations that a server may ask for, about half a second of work; PostgreSQL's default is 4096.
+/// Maximum number of iterations that a server may request, about half a second of work; PostgreSQL's default is 4096.
 const MAX_ITERATIONS: u32 = 1_000_000;
 
-/// Length of a SHA-256, in bytes.
+/// Length of a SHA-256 hash, in bytes.
 const LENGTH: usize = digest::SHA256_OUTPUT_LEN;
 
-/// Length of the client's nonce before it is encoded, in bytes; libpq's.
+/// Length of the client's nonce before encoding, in bytes; libpq's.
 const NONCE_LENGTH: usize = 18;
 
-/// The keys of passwords, by what they are derived from: 4096 rounds of hashing are some milliseconds, and the clients
+/// Keys of passwords, by the inputs of their derivation: 4096 rounds of hashing take some milliseconds, and the clients
 /// of a load all have the same role.
 #[derive(Clone, Default)]
 pub(crate) struct KeyCache(Arc<Mutex<HashMap<Origin, Keys>>>);
@@ -53,7 +53,7 @@ impl fmt::Debug for KeyCache {
 }
 
 impl KeyCache {
-    /// The keys, derived while others wait: they will want the same ones.
+    /// Returns the keys. Derives them while others wait for the same ones.
     fn keys(&self, origin: Origin) -> Keys {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keys) = known.get(&origin) {
@@ -74,12 +74,12 @@ impl Keys {
     }
 }
 
-/// What binds an authentication to its connection.
+/// Binding of an authentication to its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// The client cannot, or does not want to.
+    /// The client does not support or want it.
     Unsupported,
-    /// The client could, and believes that the server cannot.
+    /// The client supports it, and believes that the server does not.
     Unrequested,
     /// The hash of the server's certificate.
     ServerEndPoint(Vec<u8>),
@@ -111,41 +111,41 @@ impl Binding {
     }
 }
 
-/// Why SCRAM came to nothing.
+/// Errors of a SCRAM exchange.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
-    /// A message that is not of SCRAM.
+    /// An invalid SCRAM message.
     #[error("malformed SCRAM message ({0})")]
     Malformed(&'static str),
     /// The nonce is not the one that was sent.
     #[error("invalid SCRAM response (nonce mismatch)")]
     Nonce,
-    /// The server says why it stops.
+    /// The server reported an error.
     #[error("error received from server in SCRAM exchange: {0}")]
     Refused(String),
     /// The server does not know the password.
     #[error("incorrect server signature")]
     Signature,
-    /// The system has no random numbers.
+    /// The system provides no random numbers.
     #[error("could not generate nonce")]
     Random,
 }
 
-/// An authentication after its first message.
+/// An exchange after its first message.
 pub(crate) struct Scram {
     password: Vec<u8>,
     binding: Binding,
     nonce: String,
 }
 
-/// An authentication after its second message, whose answer has to prove that the server knows the password.
+/// An exchange after its second message; the response must prove that the server knows the password.
 pub(crate) struct ScramProof {
     auth_message: Vec<u8>,
     server_key: [u8; LENGTH],
 }
 
 impl Scram {
-    /// Begins with a new nonce; the first message goes to `out`.
+    /// Starts with a new nonce; appends the first message to `out`.
     pub(crate) fn start(password: &str, binding: Binding, out: &mut Vec<u8>) -> Result<Self, ScramError> {
         let mut nonce = [0; NONCE_LENGTH];
         SystemRandom::new().fill(&mut nonce).map_err(|_| ScramError::Random)?;
@@ -153,7 +153,7 @@ impl Scram {
     }
 
     fn with_nonce(password: &str, binding: Binding, nonce: String, out: &mut Vec<u8>) -> Self {
-        // A password that cannot be prepared is taken as it is; that is PostgreSQL's departure from the RFC.
+        // A password that cannot be prepared is used as it is, PostgreSQL's deviation from the RFC.
         let password = match stringprep::saslprep(password) {
             Ok(prepared) => prepared.as_bytes().to_vec(),
             Err(_) => password.as_bytes().to_vec(),
@@ -164,12 +164,12 @@ impl Scram {
         scram
     }
 
-    /// The user is that of the start-up message, and is not said again.
+    /// The user is that of the start-up message, and is not repeated.
     fn bare_first_message(&self) -> String {
         format!("n=,r={}", self.nonce)
     }
 
-    /// Answers the server's first message.
+    /// Responds to the server's first message.
     pub(crate) fn prove(
         self,
         message: &[u8],
@@ -264,8 +264,8 @@ mod tests {
 
     use super::*;
 
-    /// The example of RFC 7677, section 3. PostgreSQL's first message names no user, so the message that is
-    /// authenticated has to be put together here.
+    /// The example of RFC 7677, section 3. PostgreSQL's first message names no user, so the authenticated message has
+    /// to be assembled here.
     #[test]
     fn keys_and_signatures_are_those_of_rfc_7677() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();

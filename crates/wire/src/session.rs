@@ -1,6 +1,6 @@
-//! What a server reports about a session when it begins.
+//! Information that a server reports at the start of a session.
 
-/// A session that has begun.
+/// An established session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// Process id of the session's backend.
@@ -12,12 +12,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// The parameter of that name.
+    /// Returns the parameter of that name.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The server's version as it reports it, such as `18.1` or `13.23 (Debian 13.23-1)`.
+    /// Returns the server's version as it reports it, such as `18.1` or `13.23 (Debian 13.23-1)`.
     pub fn server_version(&self) -> Option<&str> {
         self.parameter("server_version")
     }

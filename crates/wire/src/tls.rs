@@ -17,45 +17,45 @@ use rustls::unbuffered::{
 pub use context::TlsContext;
 pub use error::TlsError;
 
-/// The room for what has been received and is no whole record yet that a connection keeps, in bytes.
+/// Capacity that a connection keeps for incomplete received records, in bytes.
 const KEPT_ROOM: usize = 4 * 1024;
 
-/// More than a record of any version and cipher takes in addition to its content, in bytes.
+/// Upper bound of what a record of any version and cipher adds to its content, in bytes.
 const RECORD_OVERHEAD: usize = 64;
 
-/// The most that a record holds, in bytes.
+/// Maximum content of a record, in bytes.
 const RECORD_CONTENT: usize = 16 * 1024;
 
-/// The name of the protocol inside, by which servers from version 17 know whom they speak to.
+/// ALPN name of the protocol, which servers from version 17 check.
 const ALPN: &[u8] = b"postgresql";
 
 /// Whether a connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// It is not.
+    /// Not encrypted.
     Plain,
-    /// By TLS.
+    /// Encrypted by TLS.
     Tls,
 }
 
-/// TLS of one connection. It holds keys, and what has come of a record that is not whole yet.
+/// TLS of one connection. It holds keys, and the received part of an incomplete record.
 pub struct Tls {
     connection: UnbufferedClientConnection,
-    /// Received and not yet taken by `connection`.
+    /// Received and not yet processed by `connection`.
     received: Vec<u8>,
     /// Decrypted, for the next [`Tls::decrypt`].
     decrypted: Vec<u8>,
-    /// Made in passing, to be sent before the next [`Tls::encrypt`]'s.
+    /// Output to send before that of the next [`Tls::encrypt`].
     unsent: Vec<u8>,
     closed_by_server: bool,
 }
 
-/// Whether more can come from the server.
+/// Whether more data can arrive from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFlow {
-    /// More can come.
+    /// More can arrive.
     Open,
-    /// The server has said its last word.
+    /// The server has sent its last data.
     Closed,
 }
 
@@ -76,8 +76,8 @@ impl Tls {
         }
     }
 
-    /// Takes in bytes from the socket and appends what they say to `plain`, where records are whole. The first call
-    /// also appends what came with the end of the handshake: make one with no input, should nothing else come.
+    /// Processes bytes from the socket and appends the content of complete records to `plain`. The first call also
+    /// appends what arrived with the end of the handshake: make one without input, in case nothing else arrives.
     pub fn decrypt(&mut self, input: &[u8], plain: &mut Vec<u8>) -> Result<TlsFlow, TlsError> {
         plain.append(&mut self.decrypted);
         if !input.is_empty() {
@@ -90,7 +90,7 @@ impl Tls {
         Ok(if self.closed_by_server { TlsFlow::Closed } else { TlsFlow::Open })
     }
 
-    /// Appends the records that say `plain` to `out`.
+    /// Appends the records that encrypt `plain` to `out`.
     pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         out.append(&mut self.unsent);
         if plain.is_empty() {
@@ -102,7 +102,7 @@ impl Tls {
         driven.map(drop)
     }
 
-    /// Appends the record that says that nothing will follow to `out`.
+    /// Appends the record that announces the end of the data to `out`.
     pub fn close_notify(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
         out.append(&mut self.unsent);
         self.drive(&mut Vec::new(), out, Some(Say::Close)).map(drop)
@@ -122,19 +122,19 @@ impl Tls {
         self.connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("")
     }
 
-    /// Whether both sides have agreed on what they speak under TLS.
+    /// Whether both sides have agreed on PostgreSQL's protocol under TLS.
     pub(crate) fn is_postgresql(&self) -> bool {
         self.connection.alpn_protocol() == Some(ALPN)
     }
 
-    /// The hash of the server's certificate that binds an authentication to this connection (`tls-server-end-point`);
-    /// none where its signature has no hash that would be the one to use.
+    /// Returns the hash of the server's certificate that binds an authentication to this connection
+    /// (`tls-server-end-point`); none if its signature does not determine a hash.
     pub(crate) fn server_end_point(&self) -> Option<Vec<u8>> {
         certificate::end_point_hash(self.connection.peer_certificates()?.first()?)
     }
 
-    /// Goes on with the handshake: takes in bytes and appends what is to be sent. True if it is complete; what came
-    /// after it is kept for [`Tls::decrypt`].
+    /// Continues the handshake: processes bytes and appends those to send. Returns true if it is complete; later data
+    /// are kept for [`Tls::decrypt`].
     pub(crate) fn shake_hands(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
         self.received.extend_from_slice(input);
         let mut decrypted = std::mem::take(&mut self.decrypted);
@@ -143,12 +143,12 @@ impl Tls {
         driven
     }
 
-    /// Has the next [`Tls::decrypt`] say this.
+    /// Puts data back for the next [`Tls::decrypt`].
     pub(crate) fn give_back(&mut self, plain: &[u8]) {
         self.decrypted.splice(..0, plain.iter().copied());
     }
 
-    /// Has the connection take in what was received, and say something if it may. Returns whether it may.
+    /// Processes received bytes, and encrypts `say` if the connection permits it. Returns whether it does.
     fn drive(
         &mut self,
         plain: &mut Vec<u8>,
@@ -212,7 +212,7 @@ impl Tls {
         end
     }
 
-    /// Appends the alert that tells the server why the connection is given up.
+    /// Appends the alert that reports to the server why the connection is closed.
     fn tell_why(&mut self, out: &mut Vec<u8>) {
         while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(mut data)), .. } =
             self.connection.process_tls_records(&mut [])
@@ -224,7 +224,7 @@ impl Tls {
     }
 }
 
-/// What is to be said to the server.
+/// Data to send to the server.
 enum Say<'a> {
     Data(&'a [u8]),
     Close,
@@ -267,7 +267,7 @@ impl Say<'_> {
 /// Appends a record of the handshake.
 fn encode(data: &mut EncodeTlsData<'_, ClientConnectionData>, out: &mut Vec<u8>) -> Result<(), TlsError> {
     let start = out.len();
-    // Its length is told to who has no room for it.
+    // Encoding into an empty buffer returns the required size.
     if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) {
         out.resize(start + size.required_size, 0);
     }
@@ -296,7 +296,7 @@ mod tests {
     /// The other end of a connection.
     struct Server {
         connection: ServerConnection,
-        /// Bytes that came before TLS: the request for it.
+        /// Bytes received before TLS: the SSLRequest.
         request: Vec<u8>,
         says: Vec<u8>,
         heard: Vec<u8>,
@@ -317,7 +317,7 @@ mod tests {
             Self { connection, request: Vec::new(), says: Vec::new(), heard: Vec::new() }
         }
 
-        /// Takes bytes and answers them. Says what it has to say when the client has said something.
+        /// Processes bytes and returns the response. Sends `says` once the client has sent something.
         fn answer(&mut self, mut input: &[u8]) -> Vec<u8> {
             const REQUEST: usize = 8;
             let mut out = Vec::new();
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// What a server says that lets in, and then something that belongs to the session.
+    /// Messages of a server that accepts a login, and then something that belongs to the session.
     const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05Inext";
 
     fn context(mode: SslMode) -> (ConnectParams, TlsContext) {
@@ -352,7 +352,7 @@ mod tests {
         (params, context)
     }
 
-    /// Goes through a handshake by pieces of this size.
+    /// Performs a handshake in pieces of this size.
     fn begin(server: &mut Server, size: usize) -> (Session, Box<Tls>) {
         let (params, context) = context(SslMode::Require);
         let mut to_server = Vec::new();
@@ -365,7 +365,7 @@ mod tests {
                 assert_eq!(taken, piece.len());
                 if let Some(Established { session, tls }) = established {
                     let mut tls = tls.unwrap();
-                    // What came with the end, and what may still come.
+                    // Data that arrived with the end of the handshake, and the rest.
                     let mut plain = Vec::new();
                     tls.decrypt(&[], &mut plain).unwrap();
                     let rest = &to_client[(piece.as_ptr() as usize - to_client.as_ptr() as usize) + taken..];

@@ -1,4 +1,4 @@
-//! What is asked many times a second costs no allocation.
+//! Statements executed many times a second allocate nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -65,7 +65,7 @@ fn what_is_prepared_is_asked_again_without_allocating() {
     assert_eq!(ALLOCATIONS.get(), before);
 }
 
-/// The length of all values of an answer.
+/// The length of all values of a response.
 fn bytes(session: &mut Session, prepared: &Prepared) -> usize {
     let results = session.ask_prepared(prepared).unwrap();
     results.iter().flat_map(|result| result.kept_rows()).flatten().flatten().map(<[u8]>::len).sum()

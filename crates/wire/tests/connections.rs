@@ -1,4 +1,4 @@
-//! Sessions with real servers, by every way of getting in.
+//! Sessions with real servers: TLS, authentication and statements.
 
 #[cfg(test)]
 mod guarded;
@@ -37,7 +37,7 @@ fn tls_is_used_and_verified_as_asked_for() {
             ("sslmode=verify-ca host=127.0.0.1 sslrootcert={dir}/root.crt", "TLSv1.3"),
             ("sslmode=verify-full sslrootcert={dir}/root.crt", "TLSv1.3"),
             ("sslmode=verify-full hostaddr=127.0.0.1 sslrootcert={dir}/root.crt", "TLSv1.3"),
-            // As with libpq, what cannot be verified is as good as none where it is only preferred.
+            // As in libpq, TLS that cannot be verified is not used if it is only preferred.
             ("sslmode=prefer sslrootcert={dir}/other.crt", ""),
             ("sslmode=prefer sslrootcert={dir}/client.key", ""),
         ] {
@@ -57,7 +57,7 @@ fn tls_is_used_and_verified_as_asked_for() {
                 "sslmode=verify-ca sslrootcert={dir}/other.crt",
                 "certificate verify failed: UnknownIssuer".to_owned(),
             ),
-            // A root that is there is verified by, whatever the mode.
+            // A root that exists is used for verification in any mode.
             (
                 "sslmode=require sslrootcert={dir}/other.crt",
                 "certificate verify failed: UnknownIssuer".to_owned(),
@@ -75,7 +75,7 @@ fn tls_is_used_and_verified_as_asked_for() {
             let error = tls(conninfo).unwrap_err();
             assert!(error.contains(&expected), "{major} {conninfo}: {error}");
         }
-        // Both attempts are told.
+        // Both attempts are reported.
         let error = tls("sslmode=prefer user=nobody").unwrap_err();
         assert_eq!(error.matches("FATAL: ").count(), 2, "{error}");
         let direct = tls("sslmode=require sslnegotiation=direct");
@@ -96,7 +96,7 @@ fn a_server_without_tls_is_reported() {
     assert!(error.ends_with("failed: server does not support SSL, but SSL was required"), "{error}");
 }
 
-/// What PostgreSQL's manual has its readers make.
+/// Certificates made as in PostgreSQL's manual.
 #[test]
 fn certificates_of_old_kinds_are_verified() {
     if !has_openssl() {
@@ -215,7 +215,7 @@ fn clients_show_their_certificate() {
     assert!(error.contains("it is encrypted, which pgdyno does not support"), "{error}");
 }
 
-/// A server of version 13 has to be asked, one of version 18 tells by itself.
+/// A server of version 13 has to be queried, one of version 18 reports it itself.
 #[test]
 fn sessions_are_of_the_kind_that_is_asked_for() {
     for major in MAJORS {
@@ -277,7 +277,7 @@ fn statements_are_done_and_refused() {
         let expected = "the server refuses \"SELECT 1; SELECT nonsense\": ERROR: column \"nonsense\" does not exist \
             (SQLSTATE 42703)";
         assert_eq!(error.to_string(), expected);
-        // More than fits into many records, and then into none.
+        // Rows of many records, and a statement that cannot be sent.
         let rows: Vec<(String, i32)> =
             session.query("SELECT repeat('x', 3000000), i FROM generate_series(1, 3) i").unwrap();
         assert!(rows.iter().all(|(text, _)| text.len() == 3_000_000));
@@ -286,7 +286,7 @@ fn statements_are_done_and_refused() {
     }
 }
 
-/// What each statement gave: its rows, with `-` for null.
+/// The rows of each statement, with `-` for null.
 fn kept_rows(results: &[ResultSet]) -> Vec<Vec<String>> {
     let text = |value: Option<&[u8]>| value.map_or("-".into(), String::from_utf8_lossy).into_owned();
     let row = |row: Values<'_>| row.map(text).collect::<Vec<_>>().join(" ");
@@ -314,14 +314,14 @@ fn statements_that_are_prepared_are_asked_together() {
             let answer = session.ask_prepared(prepared).unwrap();
             assert_eq!(kept_rows(answer)[1], ["1 -", "2 -", "7 -"], "{major}");
 
-            // One transaction: of statements of which one fails, nothing is left.
+            // One transaction: if one statement fails, none has an effect.
             let fails = session
                 .prepare([insert, "SELECT 1 / (count(*) - 3) FROM t WHERE a <> 3", "SELECT 1"])
                 .unwrap();
             let refused = session.ask_prepared(&fails).unwrap_err();
             assert_eq!(refused.server_error().unwrap().code(), Some("22012"), "{major}: {refused}");
             assert_eq!(session.query_one::<u64>("SELECT count(*) FROM t").unwrap(), 3, "{major}");
-            // What is refused when it is prepared does not keep its neighbours from being prepared again.
+            // A rejected statement does not prevent its neighbours from being prepared again.
             let refused = session.prepare(["SELECT 1", "SELECT nonsense"]).unwrap_err();
             assert_eq!(refused.server_error().unwrap().code(), Some("42703"), "{major}: {refused}");
             let again = session.prepare(["SELECT 1"]).unwrap();
@@ -368,7 +368,7 @@ fn a_server_that_falls_silent_is_given_up() {
         session.limit_answers(Duration::from_millis(10)).unwrap();
         let error = session.execute("SELECT pg_sleep(60)").unwrap_err();
         assert!(matches!(error, SessionError::Silent(_)), "{error}");
-        // What it says later is not taken for the answer to something else.
+        // A late response is not treated as that of another statement.
         let error = session.execute("SELECT 1").unwrap_err();
         assert!(matches!(error, SessionError::Closed(_)), "{error}");
     }
@@ -391,7 +391,7 @@ fn data_are_copied() {
             Err(io::Error::other("no more"))
         });
         assert!(matches!(error, Err(SessionError::Data { .. })), "{error:?}");
-        // The server stops to listen early, and the client goes on.
+        // The server stops reading early, and the client continues.
         let error = session.copy_in("COPY t FROM STDIN", |writer| {
             (0..100_000).try_for_each(|_| writeln!(writer, "nonsense\tone"))
         });
@@ -425,7 +425,7 @@ fn notices_are_handed_over() {
     assert_eq!(*notices.lock().unwrap(), ["NOTICE:  one\nDETAIL:  two\n", "WARNING:  three\n"]);
 }
 
-/// libpq's way of printing is compared with a libpq's.
+/// libpq's format, compared with the output of psql.
 #[test]
 fn complaints_are_printed_as_psql_does() {
     let server = Guarded::new(NEWEST, Identity::None);
@@ -468,7 +468,7 @@ fn a_statement_is_cancelled() {
         let sleeper = thread::spawn(move || session.execute("SELECT pg_sleep(60)").unwrap_err().to_string());
         let mut request = Vec::new();
         encode::cancel_request(begun.process_id, &begun.secret_key, &mut request);
-        // A request that comes before the statement is for nothing.
+        // A request that arrives before the statement has no effect.
         while !sleeper.is_finished() {
             let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
             stream.write_all(&request).unwrap();

@@ -1,5 +1,5 @@
-//! What connection parameters are resolved to: as the tables here have it, and, where a psql is installed, as psql has
-//! it, from the same flags, environment and files.
+//! Resolution of connection parameters: compared with the tables here and, if a psql is installed, with psql's, from
+//! the same flags, environment and files.
 
 #[cfg(test)]
 mod ground;
@@ -12,7 +12,7 @@ use wire::{ConnectParams, Given, Resolved, SslMode, Transport};
 
 use ground::{Ground, psql};
 
-/// What is given, in psql's order: host, port, user, dbname; and what comes of it.
+/// Flags in psql's order (host, port, user, dbname), the environment, and the expected result.
 #[derive(Clone, Copy)]
 struct Case {
     flags: &'static [(&'static str, &'static str)],
@@ -61,7 +61,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 const CASES: &[Case] = &[
-    // What wins.
+    // Precedence.
     unix(&[("host", "{dir}")], &[], "user=someone database=someone application_name=psql", None),
     unix(
         &[("host", "{dir}"), ("user", "me"), ("dbname", "db")],
@@ -94,14 +94,14 @@ const CASES: &[Case] = &[
         "user=someone database=someone application_name=psql",
         None,
     ),
-    // A name of a database with a space is no string.
+    // A database name with a space is not a connection string.
     unix(
         &[("host", "{dir}"), ("dbname", "a b")],
         &[],
         "user=someone database=a b application_name=psql",
         None,
     ),
-    // In the environment it is a name, whatever it looks like.
+    // In the environment it is always a name.
     unix(
         &[("host", "{dir}")],
         &[("PGDATABASE", "user=me")],
@@ -254,7 +254,7 @@ const CASES: &[Case] = &[
         "user=someone database=someone application_name=psql",
         None,
     ),
-    // What is wrong.
+    // Errors.
     wrong(&[("dbname", "nonsense=1")], "invalid connection option \"nonsense\""),
     wrong(&[("dbname", "user=me host")], "missing \"=\" after \"host\" in connection info string"),
     wrong(&[("dbname", "user='me")], "unterminated quoted string in connection info string"),
@@ -309,7 +309,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// `name=value name=value` of what start-up messages have between zero bytes.
+/// `name=value name=value` for the zero-terminated strings of a start-up message.
 fn readable(startup: &str) -> String {
     let parts: Vec<&str> = startup.trim_end_matches('\0').split('\0').collect();
     parts.chunks(2).map(|pair| pair.join("=")).collect::<Vec<_>>().join(" ")
@@ -343,7 +343,7 @@ fn parameters_are_resolved_as_psql_does() {
         match (ground.ours(case.flags, case.environment), ground.theirs(&psql, case.flags, case.environment))
         {
             (Ok(ours), Ok(theirs)) => assert_eq!(ours, theirs, "{what}"),
-            // Some are found at the connection, with its address before them; quotes depend on the version.
+            // Some errors occur at the connection, with its address before them; quotes depend on the version.
             (Err(ours), Err(theirs)) => {
                 let (ours, theirs) = (ours.replace('"', ""), theirs.replace('"', ""));
                 assert!(theirs.ends_with(&ours), "{what}: {ours}\n{theirs}");

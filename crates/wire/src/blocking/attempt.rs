@@ -1,4 +1,4 @@
-//! Connecting: hosts, their addresses, and with and without TLS, in libpq's order.
+//! Connection attempts: hosts, their addresses, with and without TLS, in libpq's order.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,16 +17,16 @@ use super::stream::{Address, Stream};
 /// SQLSTATE of a wrong password.
 const INVALID_PASSWORD: &str = "28P01";
 
-/// A session that has begun.
+/// An established session.
 pub(super) struct Connected {
     pub(super) stream: Stream,
     pub(super) tls: Option<Box<Tls>>,
     pub(super) begun: crate::Session,
-    /// What has come already, decrypted.
+    /// Bytes received already, decrypted.
     pub(super) input: Vec<u8>,
 }
 
-/// Connects to the first of the hosts whose session will do; else tells of every attempt.
+/// Connects to the first host with a suitable session; otherwise returns all attempts.
 pub(super) fn connect(
     params: &ConnectParams,
     tls: Option<&TlsContext>,
@@ -90,7 +90,7 @@ fn connect_to(
     }
 }
 
-/// An attempt to connect that came to nothing.
+/// A failed connection attempt.
 #[derive(Debug)]
 pub struct FailedAttempt {
     server: String,
@@ -99,7 +99,7 @@ pub struct FailedAttempt {
 
 #[derive(Debug)]
 enum AttemptError {
-    /// The name has no address.
+    /// The name cannot be resolved.
     Name(String, io::Error),
     Connect(io::Error),
     TimeOut,
@@ -132,7 +132,7 @@ impl fmt::Display for FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// Whether it failed for want of a password.
+    /// Whether it failed for lack of a password.
     pub(super) fn needs_password(&self) -> bool {
         matches!(self.cause, AttemptError::Login(LoginError::PasswordMissing { .. }))
     }
@@ -145,7 +145,7 @@ impl FailedAttempt {
         }
     }
 
-    /// Whether the next address, or host, is to be tried.
+    /// Whether to try the next address or host.
     fn goes_on(&self) -> bool {
         match &self.cause {
             AttemptError::Name(..) | AttemptError::Connect(_) | AttemptError::TimeOut => true,
@@ -155,7 +155,7 @@ impl FailedAttempt {
     }
 }
 
-/// An address of a host, and how it is called.
+/// An address of a host, with its name in messages.
 struct Place {
     name: String,
     address: Address,
@@ -206,7 +206,7 @@ fn places(host: &Host) -> Result<Vec<Place>, FailedAttempt> {
     }
 }
 
-/// A connection on its way to a session.
+/// A connection during its handshake.
 struct Attempt<'a> {
     params: &'a ConnectParams,
     host: usize,
@@ -237,7 +237,7 @@ impl<'a> Attempt<'a> {
         Ok(Self { params, host, tls, stream, deadline })
     }
 
-    /// Goes through the handshake, of the one kind or the other.
+    /// Performs the handshake. `with` is the encryption of a second attempt.
     fn run(mut self, with: Option<Encryption>) -> Result<Connected, AttemptError> {
         let Self { params, host, tls, .. } = self;
         let mut output = Vec::new();
@@ -255,7 +255,7 @@ impl<'a> Attempt<'a> {
             }
             let fed = handshake.feed(&piece[..length], &mut output);
             let (taken, established) = fed.map_err(|error| {
-                // The server is told why.
+                // Report the cause to the server.
                 let _ = self.stream.send(&output);
                 AttemptError::Login(error)
             })?;
@@ -274,7 +274,7 @@ impl<'a> Attempt<'a> {
         let sent = self.stream.send(output);
         output.clear();
         match sent {
-            // A server that closes says why: that is still to be read.
+            // A closing server sends the reason: it is still to be read.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                 Ok(())
             }
@@ -282,7 +282,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns 0 where the server has closed the connection.
+    /// Returns 0 if the server has closed the connection.
     fn receive(&mut self, piece: &mut [u8]) -> Result<usize, AttemptError> {
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -1,26 +1,26 @@
-//! Statements that are prepared once and asked again and again, all of them in one round trip.
+//! Statements that are prepared once and executed repeatedly, all of them in one round trip.
 //!
-//! Source: PostgreSQL manual, "Message Flow", "Extended Query": what is between two Syncs is one transaction.
+//! Source: PostgreSQL manual, "Message Flow", "Extended Query": everything between two Syncs is one transaction.
 
 use super::{Session, SessionError, check_text};
 use crate::ResultSet;
 use crate::encode::{self, Bind};
 
-/// Statements that a session has prepared; they are of no use to another one.
+/// Statements that a session has prepared; they exist only in this session.
 #[derive(Debug)]
 pub struct Prepared {
     /// For messages.
     sql: String,
-    /// Asks them all: nothing is encoded when they are asked.
+    /// Messages that execute all statements: nothing is encoded at execution.
     message: Vec<u8>,
 }
 
 impl Session {
-    /// Has the server parse statements without parameters, in one transaction.
+    /// Prepares statements without parameters, in one transaction.
     ///
     /// # Errors
     ///
-    /// If it refuses one of them, or the connection is lost.
+    /// If the server rejects one of them, or the connection is lost.
     pub fn prepare<'a>(
         &mut self,
         statements: impl IntoIterator<Item = &'a str>,
@@ -28,7 +28,7 @@ impl Session {
         let mut prepared = Prepared { sql: String::new(), message: Vec::new() };
         for sql in statements {
             check_text(sql).inspect_err(|_| self.output.clear())?;
-            // Another name each time: what failed together with others may be there all the same.
+            // A new name each time: a statement that failed together with others may exist all the same.
             self.prepared += 1;
             let name = format!("q{}", self.prepared);
             encode::parse(&name, sql, &mut self.output);
@@ -47,12 +47,12 @@ impl Session {
         Ok(prepared)
     }
 
-    /// Has the server do prepared statements, in one transaction; returns what came of each, as [`Session::ask`] does.
-    /// Nothing is allocated for it where the answer is no larger than those before.
+    /// Executes prepared statements, in one transaction; returns the result of each, as [`Session::ask`] does.
+    /// Allocates nothing if the response is no larger than previous ones.
     ///
     /// # Errors
     ///
-    /// As [`Session::ask`]; those after the one that is refused are not done.
+    /// Same as [`Session::ask`]; statements after the rejected one are not executed.
     pub fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], SessionError> {
         self.output.extend_from_slice(&prepared.message);
         self.send()?;

@@ -1,10 +1,10 @@
-//! Rows of an answer as values of Rust. The server writes them as text.
+//! Rows of a result as Rust values. The server writes them as text.
 
 use std::str::FromStr;
 
 use crate::Values;
 
-/// The text of a column does not fit the type that was asked for, or there are too few columns.
+/// The text of a column does not fit the requested type, or there are too few columns.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column} has {found}, where {expected} was expected")]
 pub struct RowError {
@@ -16,10 +16,10 @@ pub struct RowError {
 
 /// A value of a column.
 pub trait FromText: Sized {
-    /// What it is, for errors.
+    /// Description of the type, for errors.
     const EXPECTED: &'static str;
 
-    /// The value of a text; none for null, and if the text does not fit.
+    /// Parses a column's text, none for null; returns none if it does not fit.
     fn from_text(text: Option<&str>) -> Option<Self>;
 }
 
@@ -63,9 +63,9 @@ impl<T: FromText> FromText for Option<T> {
     }
 }
 
-/// A row: one value, a tuple of values, or a vector of all values alike.
+/// A row: one value, a tuple of values, or a vector of values of one type.
 pub trait FromRow: Sized {
-    /// Reads the columns in their order; more columns are ignored.
+    /// Reads the columns in order; extra columns are ignored.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ fn next<T: FromText>(column: usize, values: &mut Values<'_>) -> Result<T, RowErr
     of_column(column, values.next().ok_or_else(missing)?)
 }
 
-/// Text of a database without an encoding may be no UTF-8.
+/// Text of a database without an encoding may be invalid UTF-8.
 fn of_column<T: FromText>(column: usize, value: Option<&[u8]>) -> Result<T, RowError> {
     let text = value.map(String::from_utf8_lossy);
     T::from_text(text.as_deref()).ok_or_else(|| {

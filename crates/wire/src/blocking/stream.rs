@@ -1,4 +1,4 @@
-//! A socket that is waited for.
+//! A blocking socket.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::{ConnectParams, Transport};
 use rustix::net::sockopt;
 
-/// Where a server listens.
+/// Address of a server.
 pub(super) enum Address {
     Unix(UnixAddr),
     Tcp(SocketAddr),
@@ -43,7 +43,7 @@ impl Stream {
         }
     }
 
-    /// How long to wait for something to be received.
+    /// Sets the receive timeout.
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Unix(stream) => stream.set_read_timeout(timeout),
@@ -51,9 +51,9 @@ impl Stream {
         }
     }
 
-    /// Nothing goes through it any longer, either way.
+    /// Shuts down the connection in both directions.
     pub(super) fn shut_down(&self) {
-        // One that is down already is as good.
+        // A connection that is already down is fine.
         let _ = match self {
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),

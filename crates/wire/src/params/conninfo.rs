@@ -5,19 +5,19 @@
 use super::ParamError;
 use super::keywords::Values;
 
-/// What URIs begin with.
+/// Prefixes of URIs.
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// What nobody else is to know.
+/// Keywords whose values are secret.
 const SECRETS: [&str; 5] =
     ["password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret"];
 
-/// A connection string of either form as keywords and values, without passwords and other secrets, and with some values
-/// replaced: to be shown and stored.
+/// Converts a connection string of either form to keywords and values for display and storage: without passwords and
+/// other secrets, and with some values replaced.
 ///
 /// # Errors
 ///
-/// If it is not a connection string. Mind that the error may quote a part of it.
+/// If it is not a connection string. The error may quote a part of it.
 pub fn without_secrets(conninfo: &str, replaced: &[(&str, &str)]) -> Result<String, ParamError> {
     let mut values = parse(conninfo)?;
     for (keyword, value) in replaced {
@@ -28,7 +28,7 @@ pub fn without_secrets(conninfo: &str, replaced: &[(&str, &str)]) -> Result<Stri
     Ok(pairs.join(" "))
 }
 
-/// A value as it is written in a connection string.
+/// A value as written in a connection string.
 fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@+".contains(c);
     if !value.is_empty() && value.chars().all(plain) {
@@ -47,7 +47,7 @@ fn without_scheme(text: &str) -> Option<&str> {
     SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme))
 }
 
-/// Reads a connection string of either form.
+/// Parses a connection string of either form.
 pub(super) fn parse(text: &str) -> Result<Values, ParamError> {
     match without_scheme(text) {
         Some(rest) => parse_uri(text, rest),
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Values, ParamError> {
     }
 }
 
-/// What C's `isspace` takes for a space.
+/// Whether C's `isspace` accepts the character.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
 }
@@ -76,7 +76,7 @@ fn parse_pairs(text: &str) -> Result<Values, ParamError> {
     Ok(values)
 }
 
-/// A value, in quotes or not, and what follows it.
+/// A value, in quotes or not, and the rest of the text.
 fn take_value(text: &str) -> Result<(String, &str), ParamError> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
@@ -127,7 +127,7 @@ fn parse_uri(uri: &str, rest: &str) -> Result<Values, ParamError> {
     set("port", &ports)?;
     if let Some(after) = rest.strip_prefix('/') {
         let (database, after) = split_before(after, ['?']);
-        // An empty name would keep PGDATABASE from standing in.
+        // An empty name would prevent the use of PGDATABASE.
         set("dbname", database)?;
         rest = after;
     }
@@ -137,7 +137,7 @@ fn parse_uri(uri: &str, rest: &str) -> Result<Values, ParamError> {
     Ok(values)
 }
 
-/// A host of a URI, and what follows it.
+/// A host of a URI, and the rest of it.
 fn take_host<'a>(uri: &str, rest: &'a str) -> Result<(&'a str, &'a str), ParamError> {
     let Some(address) = rest.strip_prefix('[') else {
         return Ok(split_before(rest, [':', '/', '?', ',']));
@@ -171,7 +171,7 @@ fn parse_parameters(parameters: &str, values: &mut Values) -> Result<(), ParamEr
             return Err(ParamError::ExtraSeparator(name.to_owned()));
         }
         let (name, value) = (decode(name)?, decode(value)?);
-        // JDBC's way of asking for TLS.
+        // JDBC's way of requesting TLS.
         let (name, value) = match (name.as_str(), value.as_str()) {
             ("ssl", "true") => ("sslmode".to_owned(), "require".to_owned()),
             _ => (name, value),
@@ -184,7 +184,7 @@ fn parse_parameters(parameters: &str, values: &mut Values) -> Result<(), ParamEr
     Ok(())
 }
 
-/// Undoes percent-encoding. Spaces around a part are dropped.
+/// Decodes percent-encoding. Spaces around a part are dropped.
 fn decode(text: &str) -> Result<String, ParamError> {
     let trimmed = text.trim_matches(' ');
     let mut bytes = Vec::with_capacity(trimmed.len());

@@ -1,6 +1,6 @@
-//! What can be wrong with connection parameters.
+//! Errors in connection parameters.
 
-/// Why there are no connection parameters. Texts are libpq's, where it has them.
+/// Errors in connection parameters. Texts are libpq's, if it has them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
     /// No such keyword.
@@ -18,14 +18,14 @@ pub enum ParamError {
     /// `[]`.
     #[error("IPv6 host address may not be empty in URI: \"{0}\"")]
     EmptyAddress(String),
-    /// Something after `]` that has no place there.
+    /// An unexpected character after `]`.
     #[error(
         "unexpected character \"{character}\" at position {position} in URI (expected \":\" or \"/\"): \"{uri}\""
     )]
     AfterAddress {
-        /// What is there.
+        /// The character.
         character: char,
-        /// Where, in bytes from 1.
+        /// Its position, in bytes from 1.
         position: usize,
         /// The URI.
         uri: String,
@@ -48,7 +48,7 @@ pub enum ParamError {
     /// Spaces within a part of a URI.
     #[error("unexpected spaces found in \"{0}\", use percent-encoded spaces (%20) instead")]
     Spaces(String),
-    /// What is decoded is no text.
+    /// A decoded value that is not text.
     #[error("percent-encoded value is not UTF-8: \"{0}\"")]
     PercentNotText(String),
     /// `PGSERVICEFILE` names a file that cannot be read.
@@ -81,29 +81,29 @@ pub enum ParamError {
         /// Its line, from 1.
         line: usize,
     },
-    /// There are other numbers of hosts than of addresses.
+    /// The numbers of hosts and addresses differ.
     #[error("could not match {hosts} host names to {addresses} hostaddr values")]
     HostsAndAddresses {
-        /// How many hosts.
+        /// Number of hosts.
         hosts: usize,
-        /// How many addresses.
+        /// Number of addresses.
         addresses: usize,
     },
-    /// There are other numbers of ports than of hosts.
+    /// The numbers of ports and hosts differ.
     #[error("could not match {ports} port numbers to {hosts} hosts")]
     PortsAndHosts {
-        /// How many ports.
+        /// Number of ports.
         ports: usize,
-        /// How many hosts.
+        /// Number of hosts.
         hosts: usize,
     },
-    /// `hostaddr` with something that is no address.
+    /// `hostaddr` with something that is not an address.
     #[error("could not parse network address \"{0}\": Name or service not known")]
     InvalidAddress(String),
     /// A port beyond 65535, or 0.
     #[error("invalid port number: \"{0}\"")]
     InvalidPort(String),
-    /// Something that should be a number.
+    /// A value that should be an integer.
     #[error("invalid integer value \"{value}\" for connection option \"{option}\"")]
     InvalidInteger {
         /// The value.
@@ -111,7 +111,7 @@ pub enum ParamError {
         /// The keyword.
         option: &'static str,
     },
-    /// A value that does not exist.
+    /// An unknown value.
     #[error("invalid {option} value: \"{value}\"")]
     InvalidValue {
         /// The keyword.
@@ -119,17 +119,17 @@ pub enum ParamError {
         /// The value.
         value: String,
     },
-    /// A value that exists, and is not supported.
+    /// A known value that is not supported.
     #[error("{option} value \"{value}\" is not supported by pgdyno{advice}")]
     UnsupportedValue {
         /// The keyword.
         option: &'static str,
         /// The value.
         value: String,
-        /// What to do.
+        /// Advice to the user.
         advice: &'static str,
     },
-    /// A version of TLS that does not exist.
+    /// An unknown TLS version.
     #[error("invalid \"{option}\" value: \"{value}\"")]
     InvalidTlsVersion {
         /// The keyword.
@@ -137,19 +137,19 @@ pub enum ParamError {
         /// The value.
         value: String,
     },
-    /// The oldest version of TLS is newer than the newest.
+    /// The oldest TLS version is newer than the newest.
     #[error("invalid SSL protocol version range")]
     TlsVersionRange,
     /// The oldest protocol is newer than the newest.
     #[error("\"min_protocol_version\" is greater than \"max_protocol_version\"")]
     ProtocolVersionRange,
-    /// `sslnegotiation=direct` with a mode that may go on without TLS.
+    /// `sslnegotiation=direct` with a mode that may continue without TLS.
     #[error(
         "weak sslmode \"{0}\" may not be used with sslnegotiation=direct (use \"require\", \"verify-ca\", or \
          \"verify-full\")"
     )]
     WeakModeForDirect(String),
-    /// `sslrootcert=system` with a mode that does not look at names.
+    /// `sslrootcert=system` with a mode that does not check names.
     #[error("weak sslmode \"{0}\" may not be used with sslrootcert=system (use \"verify-full\")")]
     WeakModeForSystem(String),
     /// `!method` after `method`.
@@ -161,7 +161,7 @@ pub enum ParamError {
     /// The same method twice.
     #[error("require_auth method \"{0}\" is specified more than once")]
     RepeatedMethod(String),
-    /// The process runs as a user without a name, and none is given.
+    /// The process runs as a user without a name, and no role is given.
     #[error("local user with ID {0} does not exist; say as whom to connect, by -U or PGUSER")]
     NoLocalUser(u32),
 }

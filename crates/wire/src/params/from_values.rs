@@ -1,4 +1,4 @@
-//! From texts to parameters: checks every value.
+//! From texts to parameters: parses and checks every value.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::{
     SslMode, SslNegotiation, SslParams, TargetSessionAttrs, TlsVersion,
 };
 
-/// PostgreSQL's port.
+/// PostgreSQL's default port.
 const DEFAULT_PORT: &str = "5432";
 
-/// What stands in for values that are not given.
+/// Sources of defaults for values that are not given.
 pub(super) struct Environment {
     pub(super) home: Option<PathBuf>,
     pub(super) user: String,
@@ -23,7 +23,7 @@ pub(super) struct Environment {
     pub(super) charset: String,
 }
 
-/// Makes parameters of texts. Passwords of the password file are not among them.
+/// Parses parameters. The password file is not read.
 pub(super) fn from_values(values: &Values, environment: &Environment) -> Result<ConnectParams, ParamError> {
     let user = environment.user.clone();
     let database = values.given("dbname").unwrap_or(&user).to_owned();
@@ -33,7 +33,7 @@ pub(super) fn from_values(values: &Values, environment: &Environment) -> Result<
         "auto" => environment.charset.clone(),
         _ => encoding,
     });
-    // Given and empty, it is none at all.
+    // A given name overrides the fallback even if empty.
     let application_name = values.get("application_name").or(values.get("fallback_application_name"));
     let channel_bindings = [
         ("disable", ChannelBinding::Disable),
@@ -120,7 +120,7 @@ fn port(text: &str) -> Result<u16, ParamError> {
     }
 }
 
-/// As C's `strtol` reads it, with spaces on both sides.
+/// An integer as C's `strtol` parses it, with spaces on both sides.
 fn integer(text: &str, option: &'static str) -> Result<i32, ParamError> {
     let invalid = || ParamError::InvalidInteger { value: text.to_owned(), option };
     text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b').parse().map_err(|_| invalid())
@@ -158,7 +158,7 @@ fn protocol_versions(values: &Values) -> Result<(ProtocolVersion, ProtocolVersio
     use ProtocolVersion::{V3_0, V3_2};
     let versions = [("3.0", V3_0), ("3.2", V3_2), ("latest", V3_2)];
     let min = choice(values, "min_protocol_version", versions)?.unwrap_or(V3_0);
-    // Newer protocols are not asked for unless they have to be: some poolers would break.
+    // Newer protocols are requested only if required: some poolers would break.
     let max = choice(values, "max_protocol_version", versions)?.unwrap_or(min);
     if min > max { Err(ParamError::ProtocolVersionRange) } else { Ok((min, max)) }
 }
@@ -221,7 +221,7 @@ fn sends_cert(values: &Values) -> Result<bool, ParamError> {
 
 fn tls_versions(values: &Values) -> Result<(TlsVersion, Option<TlsVersion>), ParamError> {
     let (min_name, max_name) = ("ssl_min_protocol_version", "ssl_max_protocol_version");
-    // Of the old versions, which rustls does not have, a lower bound is as good as the next one.
+    // rustls does not support old versions: as lower bounds they are equivalent to the next one.
     let number = |option| match values.given(option) {
         None => Ok(None),
         Some(text) => match text.to_ascii_lowercase().as_str() {
@@ -250,7 +250,7 @@ fn tls_versions(values: &Values) -> Result<(TlsVersion, Option<TlsVersion>), Par
     Ok((if min == Some(3) { TlsVersion::V1_3 } else { TlsVersion::V1_2 }, max))
 }
 
-/// A libpq without GSSAPI takes these values, too.
+/// A libpq without GSSAPI accepts these values, too.
 fn check_gss(values: &Values) -> Result<(), ParamError> {
     match choice(values, "gssencmode", [("disable", false), ("prefer", false), ("require", true)])? {
         Some(true) => Err(unsupported("gssencmode", "require", ", which has no GSSAPI: use sslmode")),
@@ -265,7 +265,7 @@ fn unsupported(option: &'static str, value: &str, advice: &'static str) -> Param
 fn require_auth(text: Option<&str>) -> Result<RequireAuth, ParamError> {
     let Some(text) = text else { return Ok(RequireAuth::default()) };
     let negative = text.starts_with('!');
-    // Those that are named are accepted, or all but those.
+    // The named methods are accepted, or all others.
     let mut required = RequireAuth {
         text: text.to_owned(),
         none: negative,

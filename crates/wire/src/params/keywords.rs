@@ -1,4 +1,4 @@
-//! The keywords of connection parameters, and the values that are known of them so far.
+//! Keywords of connection parameters, and the values known so far.
 
 use super::ParamError;
 
@@ -6,7 +6,7 @@ use super::ParamError;
 #[derive(Debug)]
 pub(super) struct Keyword {
     pub(super) name: &'static str,
-    /// The variable of the environment that stands in for it.
+    /// Environment variable with its default.
     pub(super) variable: Option<&'static str>,
 }
 
@@ -18,7 +18,7 @@ const fn bare(name: &'static str) -> Keyword {
     Keyword { name, variable: None }
 }
 
-/// All that libpq 18 knows. Those that nothing is made of, such as GSSAPI's, are accepted.
+/// All keywords of libpq 18. Unused ones, such as `gsslib`, are accepted.
 pub(super) const KEYWORDS: [Keyword; 50] = [
     keyword("service", "PGSERVICE"),
     keyword("user", "PGUSER"),
@@ -83,7 +83,7 @@ impl Default for Values {
 }
 
 impl Values {
-    /// The value; also an empty one, which keeps others from standing in for it.
+    /// Returns the value, also an empty one, which takes precedence over defaults.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0[place(name)?].as_deref()
     }
@@ -98,9 +98,9 @@ impl Values {
         KEYWORDS.iter().zip(&self.0).filter_map(|(keyword, value)| Some((keyword.name, value.as_deref()?)))
     }
 
-    /// Stores a value in place of any other.
+    /// Stores a value, replacing any other.
     pub(super) fn set(&mut self, name: &str, value: String) -> Result<(), ParamError> {
-        // An old name with values of its own.
+        // An obsolete name with values of its own.
         if name == "requiressl" {
             let mode = if value.starts_with('1') { "require" } else { "prefer" };
             return self.set("sslmode", mode.to_owned());
@@ -110,12 +110,12 @@ impl Values {
         Ok(())
     }
 
-    /// Stores a value if there is none.
+    /// Stores a value unless there is one.
     pub(super) fn set_default(&mut self, name: &str, value: impl Into<String>) -> Result<(), ParamError> {
         if self.get(name).is_some() { Ok(()) } else { self.set(name, value.into()) }
     }
 
-    /// Takes over the other's values.
+    /// Overrides values with the other's.
     pub(super) fn override_by(&mut self, other: Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             if theirs.is_some() {
@@ -124,7 +124,7 @@ impl Values {
         }
     }
 
-    /// Takes values that are missing from the environment.
+    /// Fills in missing values from the environment.
     pub(super) fn stand_in(&mut self, environment: &impl Fn(&str) -> Option<String>) {
         for (value, keyword) in self.0.iter_mut().zip(&KEYWORDS) {
             if value.is_none() {

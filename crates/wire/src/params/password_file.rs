@@ -7,12 +7,12 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A password file that may be used.
+/// A usable password file.
 pub(super) struct PasswordFile {
     content: Vec<u8>,
 }
 
-/// A password file that may not be used, in libpq's words.
+/// Reasons not to use a password file, in libpq's words.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PasswordFileError {
     #[error("WARNING: password file \"{0}\" is not a plain file")]
@@ -23,7 +23,7 @@ pub(super) enum PasswordFileError {
     Accessible(PathBuf),
 }
 
-/// Session whose password is wanted.
+/// Session whose password to look up.
 pub(super) struct Key<'a> {
     /// Name, address or directory; `localhost` for the default socket directory.
     pub(super) host: &'a str,
@@ -33,9 +33,9 @@ pub(super) struct Key<'a> {
 }
 
 impl PasswordFile {
-    /// Reads a file. None if it is not there; an error, libpq's warning, if it may not be used.
+    /// Reads a file. None if it does not exist; an error, libpq's warning, if it must not be used.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, PasswordFileError> {
-        // A pipe is not to be waited for.
+        // Opening a pipe would block.
         let Ok(meta) = fs::metadata(path) else { return Ok(None) };
         if !meta.is_file() {
             return Err(PasswordFileError::NotAFile(path.to_owned()));
@@ -48,7 +48,7 @@ impl PasswordFile {
         Ok(read.is_ok().then_some(Self { content }))
     }
 
-    /// The password of the first line that fits.
+    /// The password of the first matching line.
     pub(super) fn password(&self, key: &Key<'_>) -> Option<String> {
         let lines = self.content.split(|byte| *byte == b'\n');
         let lines = lines.filter(|line| !line.starts_with(b"#"));
@@ -66,7 +66,7 @@ fn without_end(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// The rest of a line whose next field is `*` or the text, in which backslashes take away the meaning of what follows.
+/// The rest of a line whose next field is `*` or the text; a backslash escapes the next character.
 fn after_field<'a>(line: &'a [u8], text: &[u8]) -> Option<&'a [u8]> {
     if let Some(rest) = line.strip_prefix(b"*:") {
         return Some(rest);

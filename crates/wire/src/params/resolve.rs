@@ -1,4 +1,4 @@
-//! From what is given, and what is around, to parameters: which value wins.
+//! Resolution of parameters: precedence of given values, files, environment and defaults.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::password_file::{Key, PasswordFile};
 use super::service::Places;
 use super::{ConnectParams, ParamError};
 
-/// Parameters that the user has given, in their order: later ones win.
+/// Parameters given by the user, in order: later ones win.
 ///
 /// As with libpq's `PQconnectdbParams` and `expand_dbname`, the first `dbname` may be a connection string, whose values
 /// win over those before it and not over those after it. psql and pgbench give host, port, user and password first.
@@ -19,12 +19,12 @@ use super::{ConnectParams, ParamError};
 pub struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// Nothing given.
+    /// No parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a parameter one more value. An empty one counts for nothing.
+    /// Adds a value of a parameter. An empty one is ignored.
     pub fn set(&mut self, keyword: impl Into<String>, value: impl Into<String>) -> &mut Self {
         self.0.push((keyword.into(), value.into()));
         self
@@ -37,7 +37,7 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Given {
     }
 }
 
-/// Parameters, and what the user should be told of them.
+/// Parameters, and warnings for the user.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The parameters.
@@ -46,25 +46,25 @@ pub struct Resolved {
     pub warnings: Vec<String>,
 }
 
-/// The sockets' directory of Debian and its kind.
+/// Socket directory of Debian and similar distributions.
 const PACKAGED_SOCKETS: &str = "/var/run/postgresql";
 
-/// The sockets' directory of PostgreSQL as it comes.
+/// Default socket directory of PostgreSQL.
 const DEFAULT_SOCKETS: &str = "/tmp";
 
 impl ConnectParams {
-    /// Resolves parameters in libpq's order: what is given, then a service (`service`, `PGSERVICE`) of
-    /// `PGSERVICEFILE`, `~/.pg_service.conf` or `PGSYSCONFDIR`, then the environment, then defaults; the password of
-    /// each host also from the password file.
+    /// Resolves parameters in libpq's order: given ones, then a service (`service`, `PGSERVICE`) of `PGSERVICEFILE`,
+    /// `~/.pg_service.conf` or `PGSYSCONFDIR`, then the environment, then defaults; the password of each host also from
+    /// the password file.
     ///
-    /// The default directory of Unix sockets is compiled into a libpq. Here it is `/var/run/postgresql` where that
-    /// exists, as in packages of Debian and Red Hat, and `/tmp` elsewhere. Where no `PGSYSCONFDIR` is set, there is no
-    /// system-wide service file.
+    /// libpq has its default directory of Unix sockets compiled in. Here it is `/var/run/postgresql` if that exists, as
+    /// in packages of Debian and Red Hat, and `/tmp` otherwise. Without `PGSYSCONFDIR`, there is no system-wide service
+    /// file.
     ///
     /// # Errors
     ///
-    /// In libpq's words: a keyword, value, connection string or service that is not as it should be. Other than with
-    /// libpq, all values are checked before a connection is tried.
+    /// In libpq's words: an invalid keyword, value, connection string or service. Unlike in libpq, all values are
+    /// checked before a connection is tried.
     pub fn resolve(
         given: &Given,
         environment: &impl Fn(&str) -> Option<String>,
@@ -142,7 +142,7 @@ fn default_sockets() -> &'static str {
     if is_packaged { PACKAGED_SOCKETS } else { DEFAULT_SOCKETS }
 }
 
-/// `sslmode` of an old variable, and of roots that are only good for the strongest.
+/// `sslmode` of an obsolete variable, and of roots that require the strongest mode.
 fn strengthen(values: &mut Values, environment: &impl Fn(&str) -> Option<String>) -> Result<(), ParamError> {
     if environment("PGREQUIRESSL").is_some_and(|value| value.starts_with('1')) {
         values.set_default("sslmode", "require")?;
@@ -179,7 +179,7 @@ fn charset(environment: &impl Fn(&str) -> Option<String>) -> String {
     .to_owned()
 }
 
-/// Settings that every session begins with, as libpq takes them from its environment.
+/// Settings of every session that libpq takes from the environment.
 fn session_settings(environment: &impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let variables = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];
     let set = variables.into_iter().filter_map(|(variable, name)| Some((name, environment(variable)?)));

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use super::ParamError;
 use super::keywords::Values;
 
-/// Longer lines are refused, in bytes with their end; libpq's bound.
+/// Length from which lines are rejected, in bytes with the line end; libpq's bound.
 const LINE_LIMIT: usize = 1023;
 
-/// Where service files are looked for.
+/// Locations of service files.
 pub(super) struct Places {
-    /// `PGSERVICEFILE`: it has to be there, and the user's own is not looked at.
+    /// `PGSERVICEFILE`: it must exist, and the user's own file is ignored.
     pub(super) file: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
     /// `PGSYSCONFDIR`.
@@ -21,7 +21,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Takes the values of a service that are missing.
+    /// Fills in missing values from a service.
     pub(super) fn look_up(&self, service: &str, values: &mut Values) -> Result<(), ParamError> {
         let own = match (&self.file, &self.home) {
             (Some(file), _) => Some(file.clone()),
@@ -38,7 +38,7 @@ impl Places {
     }
 }
 
-/// Takes the values of a service that are missing. Whether the file has the service.
+/// Fills in missing values from a service. Returns whether the file defines it.
 fn read(path: &Path, service: &str, values: &mut Values) -> Result<bool, ParamError> {
     let file = path.display().to_string();
     let content = fs::read(path).map_err(|_| ParamError::NoServiceFile(file.clone()))?;

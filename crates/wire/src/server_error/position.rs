@@ -1,15 +1,15 @@
-//! The line of a query that an error is in, and a mark under the place.
+//! The line of a query that contains an error, and a mark below its position.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The most of a line that is shown, in columns; libpq's.
+/// Maximum shown width of a line, in columns; libpq's.
 const WIDTH: usize = 60;
 
-/// What of a long line is shown behind the place, in columns; libpq's.
+/// Width shown after the position in a long line, in columns; libpq's.
 const BEHIND: usize = 10;
 
-/// Appends the line of `query` in which `position` is, in characters from 1, and a line that marks it; nothing where
-/// the query is shorter. Of a long line the part around the place is shown.
+/// Appends the line of `query` that contains `position`, in characters from 1, and a line that marks it; nothing if the
+/// query is shorter. Of a long line the part around the position is shown.
 pub(super) fn show(query: &str, position: usize, out: &mut String) {
     let Some(place) = position.checked_sub(1) else { return };
     let chars: Vec<char> = query.chars().collect();
@@ -20,7 +20,7 @@ pub(super) fn show(query: &str, position: usize, out: &mut String) {
     let mut begin = chars[..place].iter().rposition(is_end).map_or(0, |end| end + 1);
     let mut end = chars[place..].iter().position(is_end).map_or(chars.len(), |end| place + end);
     let number = 1 + (0..begin).filter(|at| ends_line(&chars, *at)).count();
-    // The column in which each character begins, and the one behind the last.
+    // The column at which each character begins, and the one after the last.
     let mut columns = vec![0];
     columns.extend(chars.iter().scan(0, |column, c| {
         *column += c.width().unwrap_or(1).max(1);

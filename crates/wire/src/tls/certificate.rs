@@ -1,4 +1,4 @@
-//! What TLS libraries do not do with certificates that PostgreSQL's users have.
+//! Support for certificates that PostgreSQL's users have and TLS libraries do not accept.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::spki::AlgorithmIdentifier;
 
-/// The hash of a certificate by which an authentication is bound to its connection: that of its signature, or SHA-256
-/// in place of MD5 and SHA-1. None where its signature has no hash of its own.
+/// Returns the hash of a certificate that binds an authentication to its connection: that of its signature, or SHA-256
+/// in place of MD5 and SHA-1. None if its signature has no hash of its own.
 ///
 /// Source: RFC 5929, section 4.1.
 pub(super) fn end_point_hash(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
@@ -33,14 +33,14 @@ pub(super) fn end_point_hash(certificate: &CertificateDer<'_>) -> Option<Vec<u8>
     Some(digest::digest(algorithm, certificate).as_ref().to_vec())
 }
 
-/// The key that a certificate is for, as SubjectPublicKeyInfo.
+/// Returns the public key of a certificate, as SubjectPublicKeyInfo.
 pub(super) fn public_key(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
     parsed.tbs_certificate().subject_public_key_info().to_der().ok()
 }
 
-/// The name that a certificate is for, if it is an old one that has it as its common name: libpq takes that where the
-/// certificate has no other names that the host's could be compared with.
+/// Returns the host name of an old certificate, its common name: libpq uses it if the certificate has no other names
+/// that could be compared with the host's.
 pub(super) fn common_name(certificate: &CertificateDer<'_>, host_is_address: bool) -> Option<String> {
     let parsed = Certificate::from_der(certificate).ok()?;
     let tbs = parsed.tbs_certificate();
@@ -56,7 +56,7 @@ pub(super) fn common_name(certificate: &CertificateDer<'_>, host_is_address: boo
     Some(tbs.subject().common_name().ok()??.value().into_owned())
 }
 
-/// Whether a name of a certificate, perhaps with a wildcard for its first part, is that of a host.
+/// Whether a name of a certificate, perhaps with a wildcard as its first label, matches a host.
 pub(super) fn name_matches(name: &str, host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     match name.strip_prefix("*.") {
@@ -67,9 +67,8 @@ pub(super) fn name_matches(name: &str, host: &str) -> bool {
     }
 }
 
-/// Whether a certificate is good that rustls does not take, but OpenSSL does: one that is itself among those that are
-/// trusted, or one of the first version of X.509, which PostgreSQL's manual makes by `openssl x509 -req`, that one of
-/// those has signed.
+/// Whether a certificate is valid that OpenSSL accepts, but rustls does not: one that is itself trusted, or one of
+/// X.509 version 1, as in PostgreSQL's manual (`openssl x509 -req`), that a trusted one has signed.
 pub(super) fn is_good_by_old_rules(
     certificate: &CertificateDer<'_>,
     roots: &[CertificateDer<'_>],
@@ -84,7 +83,7 @@ pub(super) fn is_good_by_old_rules(
     if tbs.issuer() == tbs.subject() && roots.iter().any(|root| root == certificate) {
         return true;
     }
-    // A newer one has been looked at by rustls.
+    // rustls has checked a newer one.
     if tbs.extensions().is_some() {
         return false;
     }
@@ -117,14 +116,14 @@ fn has_signed(
     fitting.map(|algorithm| algorithm.verify_signature(key, &signed, signature)).find(Result::is_ok).map(drop)
 }
 
-/// An algorithm's identifier without its head.
+/// Content of an algorithm identifier, without its header.
 fn content(algorithm: &AlgorithmIdentifier<Any>) -> Option<Vec<u8>> {
     let der = algorithm.to_der().ok()?;
     // Identifiers are short: tag and length are a byte each.
     der.split_first_chunk::<2>().map(|(_, content)| content.to_vec())
 }
 
-/// Checks a signature of the handshake by the key of a certificate of any version.
+/// Verifies a signature of the handshake with the key of a certificate of any version.
 pub(super) fn verify_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,

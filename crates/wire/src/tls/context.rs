@@ -1,4 +1,4 @@
-//! What the TLS connections of a load have in common.
+//! TLS state shared by the connections of a load.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::params::{ConnectParams, Host, SslMode, SslParams, TlsVersion, Transpo
 /// Certificates, keys and rules, read once and shared by all connections. Cloning it is cheap.
 #[derive(Clone)]
 pub struct TlsContext {
-    /// An error where TLS is tried, but not asked for: it is what keeps TLS from being used.
+    /// The error that prevents the use of TLS, if TLS is tried, but not required.
     config: Result<Arc<ClientConfig>, TlsError>,
     verifies_host: bool,
 }
@@ -32,12 +32,12 @@ impl fmt::Debug for TlsContext {
 }
 
 impl TlsContext {
-    /// Reads the files that the parameters name; none if no host can be reached by TLS or it is not to be used.
+    /// Reads the files that the parameters name; none if no host can be reached by TLS or TLS is disabled.
     ///
     /// # Errors
     ///
-    /// If `sslmode` asks for TLS and a file is missing, not readable, or not what it should be. Under `allow` and
-    /// `prefer` the connections tell, as with libpq, and go on without.
+    /// If `sslmode` requires TLS and a file is missing, unreadable or invalid. Under `allow` and `prefer` the
+    /// connections report the error, as in libpq, and continue without.
     pub fn new(params: &ConnectParams) -> Result<Option<Self>, TlsError> {
         let ssl = &params.ssl;
         let unix_only = params.hosts.iter().all(|host| host.transport() == Transport::Unix);
@@ -51,7 +51,7 @@ impl TlsContext {
         }
     }
 
-    /// Begins a connection; its first message goes to `out`.
+    /// Starts a connection; appends its first message to `out`.
     pub(crate) fn connect(&self, host: &Host, out: &mut Vec<u8>) -> Result<Box<Tls>, TlsError> {
         let config = Arc::clone(self.config.as_ref().map_err(Clone::clone)?);
         if self.verifies_host && host.host.is_empty() {
@@ -63,8 +63,8 @@ impl TlsContext {
     }
 }
 
-/// The name that a host's certificate is for, and that the server is told. Where the host has no such name, some
-/// address: it is not told, and no certificate is for it.
+/// The name in a host's certificate, which is also sent to the server. For a host without such a name, any address: it
+/// is not sent, and no certificate is for it.
 fn server_name(host: &Host) -> ServerName<'static> {
     let address = || host.hostaddr.unwrap_or(IpAddr::from([0, 0, 0, 0])).into();
     ServerName::try_from(host.host.clone()).unwrap_or_else(|_| ServerName::IpAddress(address()))
@@ -83,12 +83,12 @@ fn configure(ssl: &SslParams) -> Result<ClientConfig, TlsError> {
     };
     config.enable_sni = ssl.sni;
     config.alpn_protocols = vec![ALPN.to_vec()];
-    // Servers do not resume sessions, and the state for it would be kept for nothing.
+    // Servers do not resume sessions; the state for it would be useless.
     config.resumption = Resumption::disabled();
     Ok(config)
 }
 
-/// The client's certificate and key, which have to belong together.
+/// The client's certificate and key, which must match.
 fn shown(own: ClientCert, provider: &CryptoProvider) -> Result<SingleCertAndKey, TlsError> {
     let ClientCert { chain, key, key_path } = own;
     let key = provider

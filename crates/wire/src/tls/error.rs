@@ -1,54 +1,54 @@
-//! What can go wrong with TLS.
+//! Errors of TLS.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why there is no TLS. Texts are libpq's, where it has them.
+/// Errors of TLS. Texts are libpq's, if it has them.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that is there cannot be read.
+    /// An existing file cannot be read.
     #[error("could not read {what} \"{}\": {source}", path.display())]
     Read {
-        /// What it holds.
+        /// Kind of file.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Arc<std::io::Error>,
     },
-    /// A file does not hold what it should.
+    /// The content of a file is invalid.
     #[error("could not read {what} \"{}\": {problem}", path.display())]
     Content {
-        /// What it should hold.
+        /// Kind of file.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// Certificates are to be verified, and there are none to trust.
+    /// Certificates must be verified, and the file of trusted ones does not exist.
     #[error(
         "root certificate file \"{}\" does not exist\nEither provide the file, use the system's trusted roots with \
          sslrootcert=system, or change sslmode to disable server certificate verification.",
         .0.display()
     )]
     NoRootCert(PathBuf),
-    /// Certificates are to be verified, and there is no home directory to look for those to trust.
+    /// Certificates must be verified, and there is no home directory with trusted ones.
     #[error(
         "could not get home directory to locate root certificate file\nEither provide the file, use the system's \
          trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification."
     )]
     NoHome,
-    /// The system has no certificates to trust.
+    /// The system has no trusted certificates.
     #[error("could not load system root certificate paths: {0}")]
     NoSystemRoots(String),
-    /// There is a certificate, and no key for it.
+    /// There is a certificate, but no key for it.
     #[error("certificate present, but not private key file \"{}\"", .0.display())]
     NoKey(PathBuf),
-    /// The key is something else than a file.
+    /// The key is not a regular file.
     #[error("private key file \"{}\" is not a regular file", .0.display())]
     KeyNotRegular(PathBuf),
-    /// Others can read the key.
+    /// Others have access to the key.
     #[error(
         "private key file \"{}\" has group or world access; file must have permissions u=rw (0600) or less if owned \
          by the current user, or permissions u=rw,g=r (0640) or less if owned by root",
@@ -60,43 +60,43 @@ pub enum TlsError {
     Key {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The problem.
         problem: String,
     },
-    /// Key and certificate do not belong together.
+    /// Key and certificate do not match.
     #[error("certificate does not match private key file \"{}\"", .0.display())]
     KeyMismatch(PathBuf),
-    /// The host has no name that a certificate could be for.
+    /// The host has no name to verify.
     #[error("host name must be specified for a verified SSL connection")]
     NoHostName,
-    /// TLS from the first byte on needs a server that knows it.
+    /// Direct TLS, and the server did not negotiate ALPN.
     #[error("direct SSL connection was established without ALPN protocol negotiation extension")]
     NoAlpn,
     /// The connection has been closed.
     #[error("SSL connection has been closed unexpectedly")]
     Closed,
-    /// The keys of the connection are worn out.
+    /// The keys of the connection are exhausted.
     #[error("the keys of the SSL connection have been used for as many messages as is safe; connect anew")]
     Exhausted,
-    /// The server's certificate is not the host's.
+    /// The server's certificate is for another host.
     #[error(transparent)]
     WrongHost(#[from] WrongHost),
-    /// The server's certificate is not good.
+    /// The server's certificate is invalid.
     #[error("SSL error: certificate verify failed: {0}")]
     Certificate(rustls::CertificateError),
-    /// The two sides do not agree.
+    /// Other errors of rustls.
     #[error("SSL error: {0}")]
     Rustls(rustls::Error),
 }
 
-/// A certificate is not the host's.
+/// The certificate is for another host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "server certificate{} does not match host name \"{host}\"",
     .certificate.as_ref().map(|name| format!(" for \"{name}\"")).unwrap_or_default()
 )]
 pub struct WrongHost {
-    /// The certificate's common name, where that is what counts.
+    /// The certificate's common name, if it was compared.
     pub certificate: Option<String>,
     /// The host's name.
     pub host: String,

@@ -1,4 +1,4 @@
-//! The files of certificates and keys.
+//! Files of certificates and keys.
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -12,21 +12,21 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use super::TlsError;
 use crate::params::{RootCert, SslMode, SslParams};
 
-/// What all forms of encrypted keys say in their text.
+/// Text that all forms of encrypted keys contain.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
 
-/// Decrypting keys would take more libraries than all the rest of TLS.
+/// Decrypting keys would need more libraries than the rest of TLS.
 const ENCRYPTED_KEY: &str =
     "it is encrypted, which pgdyno does not support (nor sslpassword); decrypt it with `openssl pkey`";
 
-/// The client's certificate, those that it is signed by, and its key.
+/// The client's certificate with its issuers, and its key.
 pub(super) struct ClientCert {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
     pub(super) key_path: PathBuf,
 }
 
-/// Reads the client's certificate, where there is one.
+/// Reads the client's certificate, if there is one.
 pub(super) fn client_cert(ssl: &SslParams) -> Result<Option<ClientCert>, TlsError> {
     const WHAT: &str = "certificate file";
     let Some(path) = ssl.cert.as_ref().filter(|_| ssl.send_cert) else { return Ok(None) };
@@ -57,13 +57,13 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-/// libpq's rule: of root's keys, which a group may read, only others' access counts.
+/// libpq's rule: a key owned by root may be readable by its group, any other only by its owner.
 fn others_have_access(meta: &Metadata) -> bool {
     let forbidden = if meta.uid() == 0 { 0o037 } else { 0o077 };
     meta.mode() & forbidden != 0
 }
 
-/// The certificates to trust; none if there are none and the mode does not ask for any.
+/// Trusted certificates; none if there are none and the mode does not require any.
 pub(super) fn roots(ssl: &SslParams) -> Result<Option<Vec<CertificateDer<'static>>>, TlsError> {
     const WHAT: &str = "root certificate file";
     let required = matches!(ssl.mode, SslMode::VerifyCa | SslMode::VerifyFull);
@@ -88,7 +88,7 @@ pub(super) fn roots(ssl: &SslParams) -> Result<Option<Vec<CertificateDer<'static
     }
 }
 
-/// The lists of revoked certificates. As with libpq, files that are missing or not such lists do not count.
+/// Certificate revocation lists. As in libpq, missing and invalid files are ignored.
 pub(super) fn revocations(ssl: &SslParams) -> Vec<CertificateRevocationListDer<'static>> {
     let in_directory = ssl.crl_dir.iter().filter_map(|directory| fs::read_dir(directory).ok());
     let in_directory = in_directory.flatten().filter_map(|entry| Some(entry.ok()?.path()));

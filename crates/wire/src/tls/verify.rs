@@ -1,4 +1,4 @@
-//! Whether the server is who it should be, by libpq's rules.
+//! Verification of the server's identity, by libpq's rules.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::error::WrongHost;
 use super::{TlsError, files};
 use crate::params::{RootCert, SslMode, SslParams};
 
-/// What is asked of a server's certificate.
+/// Requirements on a server's certificate.
 #[derive(Debug)]
 pub(super) struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// Who has to have signed it; nobody in particular if none.
+    /// Issuers that must have signed it; any if none.
     trust: Option<Trust>,
-    /// Whether it has to be the host's.
+    /// Whether it must be the host's.
     host: bool,
 }
 
-/// Those whose signature is good.
+/// Trusted issuers.
 #[derive(Debug)]
 struct Trust {
     chain: Arc<WebPkiServerVerifier>,
@@ -39,7 +39,7 @@ impl Verifier {
         Ok(Self { provider, trust, host: ssl.mode == SslMode::VerifyFull })
     }
 
-    /// Whether the certificate is the host's.
+    /// Checks that the certificate is the host's.
     fn verify_name(
         &self,
         certificate: &CertificateDer<'_>,
@@ -69,7 +69,7 @@ impl Trust {
     ) -> Result<Self, TlsError> {
         let mut store = RootCertStore::empty();
         if ssl.root_cert == RootCert::System {
-            // Of the many there may be some that rustls does not take.
+            // The system may have some that rustls does not accept.
             store.add_parsable_certificates(roots.iter().cloned());
         } else {
             for root in &roots {
@@ -104,7 +104,7 @@ impl ServerCertVerifier for Verifier {
         let chain = &trust.chain;
         match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Ok(verified) => Ok(verified),
-            // The name is the last thing that is looked at.
+            // The name is checked last.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => self.verify_name(end_entity, server_name),
@@ -145,7 +145,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// rustls does not look at the key of a certificate of X.509's first version.
+/// rustls does not support the key of an X.509 version 1 certificate.
 fn by_old_rules(
     error: Error,
     message: &[u8],

@@ -1,4 +1,4 @@
-//! Environment of a client: a home directory, and a server by socket and by TCP that writes down what it is asked for.
+//! Environment of a client: a home directory, and a server by socket and by TCP that records requests.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -17,19 +17,18 @@ use wire::{ConnectParams, Given, Handshake, Resolved, Transport};
 /// Names and values, of flags or of the environment.
 pub(crate) type Pairs<'a> = &'a [(&'a str, &'a str)];
 
-/// How long psql may take to connect or to fail.
+/// Time limit for psql to connect or to fail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A directory with sockets, a home directory, and a port on this machine where a server listens that records what it
-/// is asked for.
+/// A directory with sockets, a home directory, and a local port with a server that records requests.
 pub(crate) struct Ground {
     directory: tempfile::TempDir,
     tcp_port: u16,
-    /// None for a client that asked for nothing.
+    /// None for a client that sent no request.
     met: mpsc::Receiver<Option<Met>>,
 }
 
-/// What a server learns of a client that wants to connect.
+/// Request of a client that wants to connect.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Met {
     pub(crate) transport: Transport,
@@ -38,7 +37,7 @@ pub(crate) struct Met {
 }
 
 impl Ground {
-    /// With these files, each a name and a content.
+    /// An environment with these files, each a name and a content.
     pub(crate) fn with(files: Pairs<'_>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("home")).unwrap();
@@ -58,7 +57,7 @@ impl Ground {
         ground
     }
 
-    /// Puts the ground's own places into a text.
+    /// Substitutes the directory and the port in a text.
     pub(crate) fn fill(&self, text: &str) -> String {
         let path = self.directory.path().to_str().unwrap();
         let encoded = path.replace('/', "%2F");
@@ -84,7 +83,7 @@ impl Ground {
         all.map(|(name, value)| ((*name).to_owned(), self.fill(value))).collect()
     }
 
-    /// What a server would learn from a client of ours.
+    /// The request that our client would send.
     pub(crate) fn ours(&self, flags: Pairs<'_>, environment: Pairs<'_>) -> Result<Met, String> {
         let environment = self.environment(environment);
         let mut given: Given = flags.iter().map(|(keyword, value)| (*keyword, self.fill(value))).collect();
@@ -104,7 +103,7 @@ impl Ground {
         Ok(Met { transport: host.transport(), startup, password: host.password.clone() })
     }
 
-    /// What the server learns from psql.
+    /// The request that psql sends.
     pub(crate) fn theirs(
         &self,
         psql: &Path,

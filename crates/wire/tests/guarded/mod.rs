@@ -1,4 +1,4 @@
-//! A server that lets in by TLS, passwords and certificates, and the parameters to reach it.
+//! A server with TLS, password and certificate authentication, and the parameters to reach it.
 
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -14,14 +14,14 @@ use server::{Cluster, Server, StopMode};
 use wire::blocking::Session;
 use wire::{ConnectParams, Given};
 
-/// The majors of tests that depend on the server's: 13 does not tell what kind of a session it has begun, and knows
-/// neither the newest protocol nor direct TLS.
+/// Majors of tests that depend on the server's: 13 does not report the kind of a session, and supports neither the
+/// newest protocol nor direct TLS.
 pub(crate) const MAJORS: [&str; 2] = ["13", NEWEST];
 
-/// The major of tests that any server would do for.
+/// Major of tests for which any server is suitable.
 pub(crate) const NEWEST: &str = "18";
 
-/// Roles are named after what lets them in.
+/// Roles are named after their authentication.
 const HBA: &str = "local all all trust
 hostssl all only_tls all trust
 hostnossl all only_plain all trust
@@ -46,16 +46,16 @@ pub(crate) struct Guarded {
     files: tempfile::TempDir,
 }
 
-/// What a server's certificate is.
+/// Kind of a server's certificate.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Identity {
-    /// There is none: no TLS.
+    /// None: no TLS.
     None,
     /// For `localhost`, signed by the issuer.
     Signed,
-    /// Of the first version of X.509, for the common name `localhost`, signed by the issuer.
+    /// Of X.509 version 1, for the common name `localhost`, signed by the issuer.
     FirstVersion,
-    /// Signed by itself as issuers are, for the common name `localhost`; a copy is the clients' root.
+    /// Self-signed as issuers are, for the common name `localhost`; a copy is the clients' root.
     Itself,
 }
 
@@ -79,7 +79,7 @@ impl Guarded {
         Self::on(cluster(major), identity)
     }
 
-    /// A standby that follows nobody.
+    /// A standby without a primary.
     pub(crate) fn standby(major: &str) -> Self {
         let wal_level = [("wal_level".to_owned(), "replica".to_owned())].into();
         let cluster = cluster(major).start(&wal_level).unwrap().stop(StopMode::Fast).unwrap();
@@ -111,7 +111,7 @@ impl Guarded {
                 write("server.crt", &params.signed_by(&key, &issuer).unwrap().pem());
             }
             Identity::FirstVersion => {
-                // As PostgreSQL's manual makes one.
+                // As in PostgreSQL's manual.
                 openssl(files.path(), "req -new -key server.key -subj /CN=localhost -out server.csr");
                 openssl(
                     files.path(),
@@ -142,7 +142,7 @@ impl Guarded {
         Self { server: cluster.start(&settings.collect()).unwrap(), files }
     }
 
-    /// With roles to let in.
+    /// Creates roles to log in as.
     pub(crate) fn with_roles(self) -> Self {
         self.control().execute(ROLES).unwrap();
         self
@@ -160,14 +160,14 @@ impl Guarded {
         self.files.path().join(name)
     }
 
-    /// The parameters of a connection string, in which `{dir}` is the directory of the clients' files. By TCP to
-    /// `localhost` as `postgres`, unless it says otherwise.
+    /// The parameters of a connection string, in which `{dir}` is the directory of the clients' files. The defaults are
+    /// TCP to `localhost` and the role `postgres`.
     pub(crate) fn params(&self, conninfo: &str) -> ConnectParams {
         let dir = self.files.path().to_str().unwrap();
         let mut given = Given::new();
         given.set("host", "localhost").set("port", self.port().to_string()).set("user", server::USER);
         given.set("dbname", format!("dbname=postgres {}", conninfo.replace("{dir}", dir)));
-        // No variable but the home directory, in which there is nothing.
+        // No variable but the home directory, which is empty.
         let home = |name: &str| (name == "HOME").then(|| format!("{dir}/home"));
         ConnectParams::resolve(&given, &home).unwrap().params
     }
@@ -176,7 +176,7 @@ impl Guarded {
         Session::connect(&self.params(conninfo)).map_err(|error| error.to_string())
     }
 
-    /// By the socket, as the superuser.
+    /// A session by the socket, as the superuser.
     pub(crate) fn control(&self) -> Session {
         self.connect(&format!("host={}", self.sockets())).unwrap()
     }
@@ -189,7 +189,7 @@ impl Guarded {
         }
     }
 
-    /// What TLS the session of a connection string uses by the server's account; none if none.
+    /// The TLS of a connection string's session, as the server reports it; none if unencrypted.
     pub(crate) fn tls_of(&self, conninfo: &str) -> Result<Option<String>, String> {
         let mut session = self.connect(conninfo)?;
         let reported: Option<(String, String)> = session
@@ -201,7 +201,7 @@ impl Guarded {
     }
 }
 
-/// A port on which nobody listens.
+/// A port without a listener.
 pub(crate) fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -210,13 +210,13 @@ pub(crate) fn has_openssl() -> bool {
     Command::new("openssl").arg("version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs openssl in a directory, without its defaults for what certificates are.
+/// Runs openssl in a directory.
 pub(crate) fn openssl(directory: &Path, arguments: &str) {
     let output = Command::new("openssl").args(arguments.split(' ')).current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Puts a file into a data directory, as its owner's.
+/// Writes a file into a data directory, with the directory's owner.
 fn put(cluster: &Cluster, name: &str, content: &[u8]) {
     let data = cluster.data_directory();
     let owner = fs::metadata(&data).unwrap();
