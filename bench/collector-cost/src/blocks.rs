@@ -1,4 +1,4 @@
-//! Blocks of a load, with collectors and without, and what came of each.
+//! Blocks of a load with and without collectors, and their throughput.
 
 use anyhow::{Context, Result};
 use model::message::Phase;
@@ -7,16 +7,16 @@ use model::shuffle::Shuffler;
 
 const SECOND_US: i64 = 1_000_000;
 
-/// What collectors are to do from a moment on.
+/// A switch of the collectors on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
-    /// After the start of the window as it was planned, in microseconds; `CLOCK_MONOTONIC` where it was done.
+    /// Planned: microseconds after the start of the window; done: `CLOCK_MONOTONIC`, in microseconds.
     pub(crate) at_us: i64,
-    /// Whether they are at work.
+    /// Whether they run.
     pub(crate) on: bool,
 }
 
-/// Two blocks, one after the other.
+/// Two consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) on_is_first: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Pair {
 }
 
 impl Switch {
-    /// One for each block: in pairs, the order within each by chance.
+    /// One switch per block: in pairs, in random order within each.
     pub(crate) fn plan(pairs: u32, block: u32, seed: u64) -> Vec<Self> {
         let mut shuffler = Shuffler::new(seed);
         let mut order = Vec::new();
@@ -40,7 +40,7 @@ impl Switch {
     }
 }
 
-/// The pairs of blocks of a trial, as the collectors were switched; those that the load did not last for are left out.
+/// The pairs of blocks of a trial, by the actual switches, without those that the load did not last for.
 pub(crate) fn pairs(record: &TrialRecord, switched: &[Switch]) -> Result<Vec<Pair>> {
     let clocks = record.trial.clocks.context("the trial has no clocks: its load did not run to its end")?;
     let origin_us = clocks.started.monotonic_us;
@@ -59,7 +59,7 @@ pub(crate) fn pairs(record: &TrialRecord, switched: &[Switch]) -> Result<Vec<Pai
     Ok(blocks.chunks(2).filter_map(pair).collect())
 }
 
-/// Transactions per second of the intervals that lie wholly in a span; none where there are none.
+/// Transactions per second of the intervals that lie entirely within a span; None if there are none.
 fn tps(record: &TrialRecord, from_us: i64, to_us: i64) -> Option<f64> {
     let (mut transactions, mut us) = (0, 0);
     for interval in record.intervals.iter().filter(|interval| interval.phase == Phase::Measure) {

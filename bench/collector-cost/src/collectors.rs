@@ -1,4 +1,4 @@
-//! What a bundle says of the collectors.
+//! The collectors' figures in a bundle.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use model::units::Span;
 use crate::blocks::Switch;
 use crate::trial::{METRICS_HZ, WAITS_HZ};
 
-/// The collectors of one trial, and who worked for them while they were on.
+/// The collectors of one trial, and their CPU time while they were on.
 #[derive(Debug, Default)]
 pub(crate) struct Collectors {
     /// By name.
     pub(crate) each: BTreeMap<String, Collector>,
-    /// CPU time of pgdyno's own process, without the driver, as a share of one processor in the window.
+    /// CPU time of pgdyno's own process, without the driver, as a share of one CPU while they were on.
     pub(crate) pgdyno_share: Option<f64>,
-    /// The same of the server's backends that answer collectors.
+    /// The same for the server's backends that serve collectors.
     pub(crate) backends_share: Option<f64>,
-    /// Both as a share of the CPU time that they, the driver and the load's backends took.
+    /// Both as a share of their own CPU time and that of the driver and the load's backends.
     pub(crate) share_of_all: Option<f64>,
 }
 
@@ -27,16 +27,16 @@ pub(crate) struct Collectors {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Collector {
     pub(crate) readings: f64,
-    /// How many times as often as by default it has read.
+    /// Its reading rate, as a multiple of the default.
     pub(crate) times: f64,
-    /// Time that passed while it read, in microseconds.
+    /// Wall time of its readings, in microseconds.
     pub(crate) spent_us: f64,
-    /// That time as a share of the load's while they were on.
+    /// That time as a share of the load's time while they were on.
     pub(crate) share: f64,
 }
 
 impl Collectors {
-    /// Of a trial whose collectors were switched so.
+    /// The collectors of a trial with these switches.
     pub(crate) fn new(record: &TrialRecord, switched: &[Switch]) -> Self {
         let us = |length: Level<Span>| length.known().map_or(0.0, |length| length.us() as f64);
         let (warmup_us, window_us) = (us(record.trial.cell.warmup), us(record.trial.cell.duration));
@@ -56,7 +56,7 @@ impl Collectors {
             let (from_us, to_us) = (warmup_us as i64, (warmup_us + window_us) as i64);
             metrics.growth("role.run_us", Some(role), from_us, to_us)
         };
-        // Collectors work only where they are on; the load always does.
+        // Collectors run only while they are on; the load always runs.
         let (pgdyno_share, backends_share) =
             (growth("pgdyno").map(|us| us / on_us), growth("collector").map(|us| us / on_us));
         let share_of_all = || {
@@ -66,7 +66,7 @@ impl Collectors {
         Self { each: each.collect(), pgdyno_share, backends_share, share_of_all: share_of_all() }
     }
 
-    /// How many times as often as by default that one has read which was left furthest behind what it was told.
+    /// The lowest reading rate of a collector, as a multiple of the default.
     pub(crate) fn times(&self) -> Option<f64> {
         self.each.values().map(|collector| collector.times).reduce(f64::min)
     }

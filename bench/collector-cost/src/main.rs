@@ -1,11 +1,11 @@
-//! What pgdyno's collectors cost the load during which they read.
+//! The cost of pgdyno's collectors to the load that they run with.
 //!
-//! `cargo build --release -p pgdyno -p collector-cost`, then `collector-cost --help`, which says what is measured and
-//! how; `bench/README.md` says how to read it.
+//! `cargo build --release -p pgdyno -p collector-cost`, then `collector-cost --help`, which describes the measurement;
+//! `bench/README.md` describes how to read it.
 //!
 //! In the order of a run: `trial.rs` runs one long trial as a user would, with its collectors switched on and off,
-//! `blocks.rs` takes the pairs out of its bundle, `collectors.rs` what it says of the collectors, `verdict.rs` is what the
-//! pairs say together, `table.rs` what is printed.
+//! `blocks.rs` extracts the pairs from its bundle, `collectors.rs` the collectors' figures, `verdict.rs` judges the
+//! pairs, `table.rs` prints.
 
 mod blocks;
 mod collectors;
@@ -31,28 +31,29 @@ use trial::Load;
 
 /// Compares a load with pgdyno's collectors to the same load without them
 ///
-/// One long trial is run by pgdyno itself, with its collectors. They are in pgdyno's own process, while clients and server
-/// are in others: that process is stopped and continued by signals, block by block. Blocks with and without collectors
-/// take turns in pairs, and which is first is random, by a seed. So both are of one load, on one server, seconds apart,
-/// and what differs between runs on a shared machine differs in both alike.
+/// pgdyno itself runs one long trial with its collectors. They run in pgdyno's own process, clients and server in
+/// others: signals stop and continue that process, block by block. Blocks with and without collectors alternate in
+/// pairs, in random order by a seed. So both are of one load, on one server, seconds apart, and what differs between
+/// runs on a shared machine affects both alike.
 ///
-/// Throughput is the bundle's, of the full seconds of each block but its first. A ratio is on over off of one pair; shown
-/// is their geometric mean with its 95 % confidence interval (Student's t of the pairs' logarithms).
+/// Throughput is that of the bundle, over the full seconds of each block but its first. A ratio is on over off of one
+/// pair; the output has their geometric mean with its 95 % confidence interval (Student's t of the pairs' logarithms).
 ///
-/// One reading costs what it costs, and all of them so many times that. So collectors read ten times as often as by default
-/// (--times), which costs about ten times as much and is seen ten times as well, and the root of the ratio is what they cost
-/// by default: the tenth, or less where not as much more was read. Collectors are to change throughput by less than 1 %:
-/// "met" where the whole interval of that is within 1 % of 1, "missed" where all of it is beyond, else "not decided", with the
-/// number of pairs that would decide if they spread alike. With --times 1, nothing is concluded: it is what is measured.
+/// The cost is proportional to the number of readings. So collectors read ten times as often as by default (--times),
+/// which costs about ten times as much and is measured ten times as precisely, and the tenth root of the ratio is the
+/// cost at the default rates (a lower root if the collectors did not reach that rate). Collectors must change
+/// throughput by less than 1 %: "met" if the whole interval is within 1 % of 1, "missed" if all of it is beyond, else
+/// "not decided", with the number of pairs that would decide at the same spread. With --times 1, the cost is measured
+/// directly.
 #[derive(Parser)]
 struct Options {
-    /// The server: a major or full PostgreSQL version, downloaded where it is not cached
+    /// The server: a major or full PostgreSQL version, downloaded if not cached
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
     /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
-    /// What the clients do
+    /// The clients' workload
     #[arg(long, value_enum, default_value = "select-only")]
     workload: Workload,
     /// pgbench's scale factor
@@ -61,16 +62,16 @@ struct Options {
     /// Number of clients
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     clients: u32,
-    /// How many pairs of blocks are measured
+    /// Number of pairs of blocks
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..))]
     pairs: u32,
     /// Seconds of a block; the first of them is not counted
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(3..=20))]
     block: u32,
-    /// How many times as often as by default collectors read
+    /// Reading rate of the collectors, as a multiple of the default
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=50))]
     times: u32,
-    /// Of the order within the pairs
+    /// Seed of the order within the pairs
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Keeps the bundle in this store
@@ -107,7 +108,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Set by Ctrl-C, which pgdyno gets as well: it ends in order, and so do we.
+/// A flag set by Ctrl-C, which pgdyno receives as well: both end in order.
 fn interrupt() -> Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -126,7 +127,7 @@ fn sibling_program(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// An error once the user wants to stop.
+/// Returns an error once the user has interrupted.
 fn check(interrupted: &AtomicBool) -> Result<()> {
     if interrupted.load(Ordering::Relaxed) {
         bail!("interrupted");

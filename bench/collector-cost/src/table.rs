@@ -1,4 +1,4 @@
-//! One row for each pair, then what they say together.
+//! One row per pair, then the summary.
 
 use std::io::{self, Write};
 

@@ -15,29 +15,29 @@ use store::Store;
 
 use crate::blocks::Switch;
 
-/// Between the load's first sign and the first block.
+/// Time between the first message about the load and the first block.
 const SETTLING_US: i64 = 3_000_000;
-/// Seconds of the load besides the blocks: before them, and after them until it is over.
+/// Seconds of the load before and after the blocks.
 const MORE_SECONDS: u32 = 8;
 
-/// How often a second collectors read by default.
+/// Default reading rates of the collectors, per second.
 pub(crate) const METRICS_HZ: f64 = 1.0;
 pub(crate) const WAITS_HZ: f64 = 20.0;
 
-/// What the clients do, and what else runs.
+/// The load, and the rate of the collectors.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) server: String,
     pub(crate) workload: &'static str,
     pub(crate) scale: u32,
     pub(crate) clients: u32,
-    /// Of all blocks.
+    /// Length of all blocks.
     pub(crate) seconds: u32,
-    /// How many times as often as by default collectors read.
+    /// Reading rate of the collectors, as a multiple of the default.
     pub(crate) times: u32,
 }
 
-/// Runs a campaign of one trial, and switches its collectors. Gives the trial, and when each switch was done: by
+/// Runs a campaign of one trial, and switches its collectors. Returns the trial and the actual times of the switches by
 /// `CLOCK_MONOTONIC`, with one more at the end of the last block.
 pub(crate) fn run(
     pgdyno: &Path,
@@ -62,7 +62,7 @@ pub(crate) fn run(
         .with_context(|| format!("cannot start {}", pgdyno.display()))?;
     let mut running = Running { child, said: Vec::new() };
     running.wait_for_the_trial()?;
-    // Its preparation takes moments: where the load began is in the bundle, and blocks that begin before it are not there.
+    // Its preparation is short: the bundle has the start of the load, and blocks that begin before it are left out.
     let begun_us = now_us() + SETTLING_US;
     let end = Switch { at_us: i64::from(load.seconds) * 1_000_000, on: true };
     let mut switched = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn run(
     Ok((store.load(&id)?, switched))
 }
 
-/// A pgdyno that runs; continued and ended where it is given up.
+/// A running pgdyno, continued and interrupted when dropped.
 struct Running {
     child: Child,
     said: Vec<String>,
@@ -91,7 +91,7 @@ impl Running {
             let begins = line.contains("trial 1/1");
             self.said.push(line);
             if begins {
-                // It goes on speaking, and is not to wait for a reader.
+                // It keeps writing, and must not block for lack of a reader.
                 thread::spawn(move || lines.for_each(drop));
                 return Ok(());
             }
@@ -104,7 +104,7 @@ impl Running {
         if let Some(status) = self.child.try_wait()? {
             bail!("pgdyno ended before its load was over ({status})");
         }
-        // SAFETY: kill has no preconditions; the process is our child, and not waited for yet.
+        // SAFETY: kill has no preconditions; the process is our child, and has not been waited for yet.
         if unsafe { libc::kill(self.child.id() as libc::pid_t, signal) } != 0 {
             return Err(std::io::Error::last_os_error()).context("cannot signal pgdyno");
         }
@@ -132,7 +132,7 @@ impl Drop for Running {
 
 fn now_us() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the structure, to which the pointer is valid; this clock is always there.
+    // SAFETY: the kernel fills the structure, to which the pointer is valid; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
 }
@@ -149,7 +149,7 @@ fn sleep_until(at_us: i64, interrupted: &AtomicBool) -> Result<()> {
 }
 
 impl Load {
-    /// Nothing but the load and the collectors is to be at work: no vacuum, no checkpoint, no reading of blocks.
+    /// Only the load and the collectors may run: no vacuum, no checkpoint, no reading of blocks.
     fn campaign(&self) -> String {
         let Self { server, workload, scale, clients, seconds, times } = self;
         let (metrics_hz, waits_hz) = (f64::from(*times) * METRICS_HZ, f64::from(*times) * WAITS_HZ);

@@ -1,13 +1,13 @@
-//! What pairs say together.
+//! The verdict of all pairs.
 
 use std::fmt;
 
 use stats::{Interval, Logs};
 
-/// By how much collectors may change throughput.
+/// Largest change of throughput that collectors may cause.
 const MARGIN: f64 = 0.01;
 
-/// The geometric mean of the pairs' ratios, on over off, and the interval that holds it with 95 % confidence.
+/// The geometric mean of the pairs' ratios, on over off, with its 95 % confidence interval.
 pub(crate) struct Ratio {
     pub(crate) mean: f64,
     pub(crate) interval: Interval,
@@ -15,7 +15,7 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// None of fewer than two ratios, or where one is not positive.
+    /// None with fewer than two ratios, or if one is not positive.
     pub(crate) fn new(ratios: impl IntoIterator<Item = f64>) -> Option<Self> {
         let logs = Logs::new(ratios)?;
         Some(Self { mean: logs.mean().exp(), interval: logs.confidence_interval(0.95)?, logs })
@@ -30,12 +30,12 @@ impl Ratio {
         if high < least || low > most {
             return Verdict::Missed;
         }
-        // An interval around the same mean that does not reach the nearer bound is on one side of it. One that is wider
-        // than the margin says little of where the mean is: from what is far away by chance nothing follows.
+        // An interval around the same mean that does not reach the nearer bound is on one side of it. One wider than
+        // the margin hardly locates the mean: nothing follows from a mean that is far away by chance.
         let distance = [least, most].map(|bound| (bound.ln() - self.logs.mean()).abs());
         let half_width = distance[0].min(distance[1]).exp_m1().min(MARGIN);
         let needed = stats::runs_needed(&self.logs, half_width);
-        // This interval is too wide, so that it takes one more at least, whatever rounding says.
+        // This interval is too wide: at least one more pair is needed, regardless of rounding.
         Verdict::NotDecided(needed.map(|needed| needed.saturating_sub(self.logs.n()).max(1)))
     }
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Ratio {
 pub(crate) enum Verdict {
     Met,
     Missed,
-    /// How many more pairs would decide; none where nobody would wait for them.
+    /// Number of further pairs that would decide; None if there would be too many.
     NotDecided(Option<usize>),
 }
 
@@ -93,7 +93,8 @@ mod tests {
         assert!(more > 1);
     }
 
-    /// The smallest n with t(n - 1, 0.975) * 0.11163 / sqrt(n) <= ln(1.01) is 486, with t by Fisher's expansion in CPython.
+    /// The smallest n with t(n - 1, 0.975) * 0.11163 / sqrt(n) <= ln(1.01) is 486, with t by Fisher's expansion in
+    /// CPython.
     #[test]
     fn a_mean_that_is_far_away_by_chance_promises_nothing() {
         assert_eq!(verdict(&[0.8, 0.9, 1.0]), Verdict::NotDecided(Some(486 - 3)));

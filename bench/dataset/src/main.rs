@@ -1,7 +1,7 @@
-//! What filling a data set and copying one take, compared with `pgbench -i` on the same machine in the same run.
+//! The time to fill and to copy a data set, compared with `pgbench -i` on the same machine in the same run.
 //!
-//! `cargo build --release -p dataset-cost`, then `dataset-cost --help`, which says what is measured and how;
-//! `bench/README.md` says how to read it.
+//! `cargo build --release -p dataset-cost`, then `dataset-cost --help`, which describes the measurement;
+//! `bench/README.md` describes how to read it.
 //!
 //! `round.rs` measures, `table.rs` prints.
 
@@ -24,18 +24,19 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use round::{Round, Setup};
 
-/// Compares what pgbench and pgdyno take to fill a data set, and filling with copying
+/// Compares the time to fill a data set by pgbench and by pgdyno, and filling with copying
 ///
-/// In each round, in turns as to who is first: pgbench -i (client-side generation, its default) and pgdyno each fill a
-/// new server of the same version and settings; pgdyno makes a whole template (initdb, start, fill, stop, sync), whose
-/// peer is the same with pgbench -i; and the template is copied, and put back after a load that has written to the copy.
+/// In each round, in alternating order: pgbench -i (client-side generation, its default) and pgdyno each fill a new
+/// server of the same version and settings; pgdyno creates a whole template (initdb, start, fill, stop, sync), whose
+/// peer is the same with pgbench -i; and the template is copied, and restored after a load that has written to the
+/// copy.
 ///
-/// All is wall time. A ratio says how many times as fast pgdyno's way is, of one round; shown are the median of the
-/// rounds and their range, and next to it what pgdyno wants to reach. "met" and "missed" are the median's, with a
-/// question mark where the range has both.
+/// All times are wall time. A ratio is the speed-up of pgdyno's way in one round; the output has the median of the
+/// rounds and their range, and pgdyno's target. "met" and "missed" are the median's, with a question mark if the range
+/// has both.
 #[derive(Parser)]
 struct Options {
-    /// The server: a major or full PostgreSQL version, downloaded where it is not cached; pgbench's own if not given
+    /// The server: a major or full PostgreSQL version, downloaded if not cached; pgbench's own if not given
     #[arg(long, value_name = "VERSION")]
     postgres: Option<String>,
     /// The pgbench to compare with; the first in PATH if not given
@@ -44,7 +45,7 @@ struct Options {
     /// pgbench's scale factor
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
-    /// How often each is measured
+    /// Number of rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Settings of the servers that are filled, as in postgresql.conf; PostgreSQL's defaults if not given
@@ -90,7 +91,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What pgbench says that it is, and its major.
+/// The version that pgbench reports, and its major version.
 fn pgbench_version(program: &PathBuf) -> Result<(String, String)> {
     let output = Command::new(program).arg("--version").output().with_context(|| {
         format!(
@@ -110,8 +111,8 @@ fn setting(text: &str) -> Result<(String, String), &'static str> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Tells each step once, and knows of Ctrl-C: the first asks for an orderly end, the second ends at once; servers go
-/// with us either way, and what is left of their files goes at the next start.
+/// Prints each step once, and handles Ctrl-C: the first requests an orderly end, the second ends at once; servers end
+/// with this process either way, and the next start removes files that they left.
 pub(crate) struct Console {
     asked: Arc<AtomicBool>,
     last: Mutex<String>,

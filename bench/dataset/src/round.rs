@@ -1,4 +1,4 @@
-//! One round: each way once, one after the other.
+//! One round: each way once, in turn.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use server::{Cluster, Copied, Installation, Server, StopMode};
 
 use crate::Console;
 
-/// An option for `initdb` without effect on the data. It gives the template that is measured a name of its own, so that
-/// one which is used otherwise is neither taken nor removed.
+/// An option for `initdb` without effect on the data. It gives the measured template a name of its own, so that one in
+/// other use is neither used nor removed.
 const OF_OUR_OWN: &str = "-n";
-/// Transactions of the load that a copy is put back after.
+/// Transactions of the load after which a copy is restored.
 const WRITES: &str = "10000";
 
-/// What is measured.
+/// The inputs of a measurement.
 pub(crate) struct Setup<'a> {
     pub(crate) cache: &'a Cache,
     pub(crate) installation: &'a Installation,
@@ -34,11 +34,11 @@ pub(crate) struct Setup<'a> {
 pub(crate) struct Round {
     /// `pgbench -i` alone, and with initdb, start and stop.
     pub(crate) pgbench: Filled,
-    /// The same tables into a server of the same settings; and a whole template.
+    /// The same tables filled in a server of the same settings; and a whole template.
     pub(crate) pgdyno: Filled,
     /// A copy of the template.
     pub(crate) clone: Copied,
-    /// Putting the copy back.
+    /// Restoring the copy.
     pub(crate) restore: Copied,
 }
 

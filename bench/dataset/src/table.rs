@@ -1,12 +1,12 @@
-//! One row for each figure: medians of the rounds and their ranges.
+//! One row per figure: medians of the rounds and their ranges.
 
 use std::io::{self, Write};
 
 use crate::round::Round;
 
-/// How many times as fast pgdyno wants to fill, with a round's figures of either.
+/// Target speed-up of pgdyno's filling, with both figures of the same round.
 const FILLING: f64 = 1.5;
-/// How many times as fast copying is to be as filling anew.
+/// Target speed-up of copying over filling anew.
 const COPYING: f64 = 3.0;
 
 pub(crate) fn print(out: &mut impl Write, rounds: &[Round]) -> io::Result<()> {

@@ -1,8 +1,8 @@
-//! What a transaction costs two load drivers that take turns.
+//! The cost of a transaction to two load drivers that alternate.
 //!
-//! What a run takes for starting, connecting and preparing is what a run of one transaction for each client takes, which
-//! is subtracted; at a thousand clients it is as much as many thousand transactions. pgbench connects within the time it
-//! is given: so that the load lasts as long as is asked for, a run is given that much more.
+//! The cost of starting, connecting and preparing is that of a run of one transaction per client, and is subtracted; at
+//! a thousand clients it is as much as many thousand transactions. pgbench connects within its run time: a run is
+//! longer by that, so that the load lasts as long as requested.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::peer::{Peer, Report, Run};
 use crate::process::{self, Ran};
 use crate::servers::Kind;
 
-/// What is loaded, and by how many.
+/// The server under load, and the number of clients.
 pub(crate) struct Place {
     pub(crate) kind: Kind,
     pub(crate) transport: Transport,
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) connection: Connection,
 }
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Copy)]
 pub(crate) struct Length {
     pub(crate) rounds: u32,
@@ -34,21 +34,21 @@ pub(crate) struct Length {
 /// The costs of both drivers at one place.
 pub(crate) struct Cell {
     pub(crate) place: Place,
-    /// By rounds, in the order of the peers.
+    /// By round, in the order of the peers.
     pub(crate) costs: Vec<[Cost; 2]>,
-    /// System calls for one transaction, in the order of the peers, where they are counted.
+    /// System calls per transaction, in the order of the peers, if they are counted.
     pub(crate) syscalls: Option<[f64; 2]>,
 }
 
-/// What one measurement brought.
+/// The result of one measurement.
 pub(crate) struct Cost {
     /// Transactions per second, connecting not included.
     pub(crate) tps: f64,
-    /// CPU time for one transaction, user and system, in microseconds.
+    /// CPU time per transaction, user and system, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Context switches for one transaction.
+    /// Context switches per transaction.
     pub(crate) switches: f64,
-    /// Greatest resident size.
+    /// Peak resident size.
     pub(crate) peak_bytes: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ impl Cell {
     ) -> Result<Self> {
         let cost = |peer| measure(peer, &place, length.seconds, interrupt);
         let [first, second] = peers;
-        // The first of all reads the tables, and no round does.
+        // The very first run reads the tables, so that no round does.
         bare(first, &place, interrupt)?;
         let mut costs = Vec::new();
         for round in 0..length.rounds {
@@ -103,7 +103,7 @@ fn bare(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<(Ran, Repor
     Ok((ran, report))
 }
 
-/// System calls for one transaction, in short runs of their own, as being counted costs time.
+/// System calls per transaction, in separate short runs, because counting costs time.
 fn count(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<f64> {
     let counted = |run| -> Result<(f64, Ran, Report)> {
         let words = peer.words(&place.connection, place.clients, run);
@@ -116,7 +116,7 @@ fn count(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<f64> {
     Ok((calls - less_calls) / (report.transactions - less.transactions))
 }
 
-/// How long it took, to the nearest second.
+/// Elapsed time, to the nearest second.
 fn whole_seconds(ran: &Ran) -> u32 {
     ran.elapsed.as_secs_f64().round() as u32
 }

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// How a program ends that Ctrl-C has ended.
+/// Exit code after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Whether the user wants to stop.
+/// Whether the user has interrupted.
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// The first Ctrl-C (or SIGTERM) asks for an orderly end, the second ends at once; the server goes with us either
-    /// way, and what is left of its files goes at the next start.
+    /// The first Ctrl-C (or SIGTERM) requests an orderly end, the second ends at once; the server ends with this
+    /// process either way, and the next start removes files that it left.
     pub(crate) fn by_signals() -> Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -30,7 +30,7 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error once the user wants to stop.
+    /// Returns an error once the user has interrupted.
     pub(crate) fn check(&self) -> Result<()> {
         if self.asked() {
             bail!("interrupted");

@@ -1,11 +1,11 @@
-//! What a transaction costs the load driver, compared with pgbench on the same server in the same run.
+//! The cost of a transaction to the load driver, compared with pgbench on the same server in the same run.
 //!
-//! `cargo build --release -p pgdyno -p null-server -p driver-cost`, then `driver-cost --help`, which says what is
-//! measured and how; `bench/README.md` says how to read it.
+//! `cargo build --release -p pgdyno -p null-server -p driver-cost`, then `driver-cost --help`, which describes the
+//! measurement; `bench/README.md` describes how to read it.
 //!
-//! In the order of a run: `servers.rs` starts what is loaded, `peer.rs` is a load driver as its user runs it,
-//! `process.rs` what the kernel says that took, `cost.rs` what a transaction took, `targets.rs` what pgdyno wants to
-//! reach, `table.rs` what is printed.
+//! In the order of a run: `servers.rs` starts the server under load, `peer.rs` is a load driver as its user runs it,
+//! `process.rs` runs it and reads its resource usage, `cost.rs` derives the cost of a transaction, `targets.rs` has
+//! pgdyno's targets, `table.rs` prints.
 
 mod cost;
 mod interrupt;
@@ -29,26 +29,26 @@ use interrupt::Interrupt;
 use peer::{Engine, Peer};
 use servers::{Kind, Loaded};
 
-/// Compares what pgdyno's load driver and pgbench take for a transaction
+/// Compares the cost of a transaction to pgdyno's load driver and to pgbench
 ///
 /// Both are run as a user would: pgbench -n -S -M prepared -j 1 -c CLIENTS -T SECONDS, and pgdyno pgbench with the same
-/// words. They take turns on the same server, and the one that goes first changes from round to round. A ratio is
-/// pgdyno's figure over pgbench's of the same round; shown are the median of the rounds and their range, and next to it
-/// what pgdyno wants to reach. "met" and "missed" are the median's, with a question mark where the range has both.
+/// arguments. They alternate on the same server, and the one that goes first changes from round to round. A ratio is
+/// pgdyno's figure over pgbench's of the same round; the output has the median of the rounds and their range, and
+/// pgdyno's target. "met" and "missed" are the median's, with a question mark if the range has both.
 ///
-/// Every run is paired with one of a single transaction for each client (-t 1), and what that took is subtracted: a
-/// transaction's CPU time, system calls and context switches have no starting, connecting and preparing in them.
-/// They are what the kernel counts for the process and its children, user and system, once they have been waited for.
-/// System calls are counted by perf in runs of their own, where there is a perf that may. Memory is how much the
-/// greatest resident size grows by a client, from the smallest number of clients on.
+/// Every run is paired with one of a single transaction per client (-t 1), whose cost is subtracted: CPU time, system
+/// calls and context switches of a transaction do not include starting, connecting and preparing. They are those that
+/// the kernel counts for the process and its children, user and system, once they have been waited for. perf counts
+/// system calls in separate runs, if it is installed and permitted. Memory is the growth of the peak resident size per
+/// client, from the smallest number of clients on.
 ///
-/// The null server answers with canned bytes, so that the driver is at its limit; the real one is PostgreSQL.
+/// The null server answers with canned bytes, so that the driver is the bottleneck; the real one is PostgreSQL.
 #[derive(Parser)]
 struct Options {
     /// The server under load
     #[arg(long, value_enum, default_value = "both")]
     server: Servers,
-    /// The real server: a major or full PostgreSQL version, downloaded where it is not cached
+    /// The real server: a major or full PostgreSQL version, downloaded if not cached
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
     /// The pgbench to compare with; the first in PATH if not given
@@ -57,7 +57,7 @@ struct Options {
     /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
-    /// pgdyno's event loop, if not the one it takes by itself
+    /// pgdyno's event loop, if not its default
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Measures pgbench against itself: how far from 1 the ratios are by chance
@@ -69,7 +69,7 @@ struct Options {
     /// Transports
     #[arg(long, value_delimiter = ',', default_value = "unix,tcp", value_parser = transport)]
     transport: Vec<Transport>,
-    /// How often each is measured
+    /// Number of rounds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Length of one measurement, in seconds

@@ -18,12 +18,12 @@ pub(crate) enum Engine {
 /// A load driver.
 #[derive(Clone)]
 pub(crate) struct Peer {
-    /// The words before those of pgbench's.
+    /// The command line before pgbench's arguments.
     command: Vec<String>,
     version: String,
 }
 
-/// How long a run lasts.
+/// Length of a run.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Seconds(u32),
@@ -31,10 +31,10 @@ pub(crate) enum Run {
     Bare,
 }
 
-/// What a report says.
+/// The figures of a report.
 pub(crate) struct Report {
     pub(crate) transactions: f64,
-    /// Transactions per second, connecting not included.
+    /// Transactions per second, without connecting.
     pub(crate) tps: f64,
 }
 
@@ -65,7 +65,7 @@ impl Peer {
         Ok(Self { command, version })
     }
 
-    /// The words of a select-only run by prepared statements from one thread.
+    /// The command line of a select-only run with prepared statements in one thread.
     pub(crate) fn words(&self, connection: &Connection, clients: u32, run: Run) -> Vec<String> {
         let address: Vec<String> = match &connection.endpoint {
             Endpoint::Unix { directory: host, port } | Endpoint::Tcp { host, port } => {
@@ -91,15 +91,15 @@ impl fmt::Display for Peer {
 }
 
 impl Report {
-    /// Reads what either driver prints at its end.
+    /// Parses the report of either driver.
     pub(crate) fn read(text: &str) -> Result<Self> {
         let figure = |label: &str| -> Option<f64> {
             let after = text.lines().find_map(|line| line.strip_prefix(label))?;
-            // "of so many" may follow at once.
+            // The planned number may follow after a slash.
             after.split([' ', '/']).find(|word| !word.is_empty())?.parse().ok()
         };
         let needed = |label| figure(label).with_context(|| format!("no \"{label}\" in the report: {text}"));
-        // Older ones fail as a whole, and have no such line.
+        // Older versions fail as a whole, and have no such line.
         if let Some(failed) = figure("number of failed transactions:").filter(|&failed| failed > 0.0) {
             bail!("{failed} transactions failed");
         }

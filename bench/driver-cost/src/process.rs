@@ -1,4 +1,4 @@
-//! One command, run to its end, and what the kernel says it took.
+//! One command, run to its end, and its resource usage as counted by the kernel.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
@@ -13,28 +13,28 @@ use tempfile::{NamedTempFile, tempfile};
 
 use crate::interrupt::Interrupt;
 
-/// How often a running command is looked at.
+/// Interval at which a running command is polled.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a command may take at most, in addition to what it is asked for.
+/// Time limit of a command, in addition to its requested length.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The kernel's event at each system call, and the program that counts it.
 const SYSCALLS: &str = "raw_syscalls:sys_enter";
 const PERF: &str = "perf";
 
-/// What a command printed and took, its children included.
+/// The output and resource usage of a command, its children included.
 pub(crate) struct Ran {
     pub(crate) output: String,
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub(crate) elapsed: Duration,
     /// CPU time, user and system, in microseconds.
     pub(crate) cpu_us: f64,
     /// Context switches, voluntary and not.
     pub(crate) switches: f64,
-    /// Greatest resident size, where the command lived long enough to be asked.
+    /// Peak resident size, if the command ran long enough to be sampled.
     pub(crate) peak_bytes: Option<f64>,
 }
 
-/// Runs a command that takes at least so long by itself. Ctrl-C does not reach it, but ends it by way of us.
+/// Runs a command that takes at least `takes` by itself. Ctrl-C does not reach it: this process ends it.
 pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<Ran> {
     let [program, arguments @ ..] = words else { bail!("no command") };
     let (mut stdout, mut stderr) = (tempfile()?, tempfile()?);
@@ -66,7 +66,7 @@ pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> R
     Ok(Ran { output, elapsed, cpu_us, switches, peak_bytes })
 }
 
-/// How many system calls a command makes, and what it printed and took, perf's own included.
+/// Number of system calls of a command, and its output and resource usage, perf's own included.
 pub(crate) fn run_counted(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<(f64, Ran)> {
     let file = NamedTempFile::new()?;
     let name = file.path().to_str().context("the temporary directory has no plain name")?;
@@ -97,19 +97,19 @@ fn wait(
         if Instant::now() > deadline {
             bail!("no end within {PATIENCE:?} of when it should have been");
         }
-        // The last answer counts: what it was before it became the program that was asked for does not.
+        // The last sample counts: earlier ones may be from before the process executed the program.
         *peak_bytes = peak_of(child.id()).or(*peak_bytes);
         thread::sleep(LOOK);
     }
 }
 
-/// Greatest resident size of a process and of its children now alive, as `VmHWM` in `/proc/<pid>/status` tells it; none
-/// of one that ends just now.
+/// Peak resident size of a process and of its children now alive, by `VmHWM` in `/proc/<pid>/status`; None if it is
+/// just ending.
 fn peak_of(pid: u32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    // A kernel without this file cannot tell of children.
+    // A kernel without this file does not list children.
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let of_children = children.split_whitespace().filter_map(|child| peak_of(child.parse().ok()?));
     Some(kilobytes * 1024.0 + of_children.sum::<f64>())
@@ -122,7 +122,7 @@ fn text_of(file: &mut File) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What all processes took that were started and waited for.
+/// Resource usage of all child processes that have been waited for.
 struct Usage {
     cpu_us: f64,
     switches: f64,
@@ -135,7 +135,7 @@ impl Usage {
         if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
             return Err(std::io::Error::last_os_error()).context("cannot read the CPU time of processes");
         }
-        // SAFETY: it is filled where the call succeeds.
+        // SAFETY: it is filled, because the call has succeeded.
         let usage = unsafe { usage.assume_init() };
         let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
         Ok(Self {

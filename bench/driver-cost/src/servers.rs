@@ -1,4 +1,5 @@
-//! What is loaded: the null server, or a PostgreSQL of pgdyno's own, as in a campaign. Either goes with us.
+//! The server under load: the null server, or a PostgreSQL owned by pgdyno, as in a campaign. Either ends with this
+//! process.
 
 use std::io::{BufRead, BufReader, Write, stderr};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::interrupt::Interrupt;
 
-/// Which kind of server.
+/// Kind of server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -29,14 +30,14 @@ impl Kind {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub(crate) enum Loaded {
     Null(NullServer),
     Real(Box<Server>),
 }
 
 impl Loaded {
-    /// Starts one. Of a real one, this version with the data set of this scale.
+    /// Starts a server; a real one of this version, with the data set of this scale.
     pub(crate) fn start(
         kind: Kind,
         version: &str,
@@ -50,7 +51,7 @@ impl Loaded {
         })
     }
 
-    /// Where and as whom to connect.
+    /// Connection parameters.
     pub(crate) fn connection(&self, transport: Transport) -> Connection {
         match self {
             Self::Null(server) => server.connection(transport),
@@ -68,18 +69,18 @@ fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> 
     let template = server::template(&cache, &installation, &[], &scale.into(), &progress)?;
     let settings = [
         ("max_connections", (most_clients + 20).to_string()),
-        // The data set of the default scale fits, and nothing is done during the load.
+        // The data set of the default scale fits, and no maintenance runs during the load.
         ("shared_buffers", "256MB".to_owned()),
         ("autovacuum", "off".to_owned()),
         ("fsync", "off".to_owned()),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value)).into();
-    // pgbench connects as it likes, over both transports.
+    // pgbench connects without a password, over both transports.
     let rules = "local all all trust\nhost all all 127.0.0.1/32 trust\n";
     Ok(template.clone_cluster(&cache, &progress)?.with_rules(rules).start(&settings)?)
 }
 
-/// A null server in a process of its own, which ends with its standard input, and so with us.
+/// A null server in a separate process, which ends with its standard input, and so with this process.
 pub(crate) struct NullServer {
     child: Child,
     sockets: TempDir,
@@ -120,7 +121,7 @@ impl NullServer {
 impl Drop for NullServer {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // Where it was ended by others, it has ended.
+        // It may already have been ended by others.
         let _ = self.child.wait();
     }
 }

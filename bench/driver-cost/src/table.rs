@@ -1,4 +1,4 @@
-//! One row for each figure of each cell: medians of the rounds and their ranges.
+//! One row per figure and cell: medians of the rounds and their ranges.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ pub(crate) fn head(out: &mut impl Write) -> io::Result<()> {
     row(out, ["server", "transport", "clients", "figure", "A", "B", "ratio", "target"].map(str::to_owned))
 }
 
-/// The rows of a cell; of its memory where there is one of fewer clients, and with targets where they are wanted.
+/// The rows of a cell; with memory if there is a cell of fewer clients, and with targets if requested.
 pub(crate) fn rows(
     out: &mut impl Write,
     cell: &Cell,
@@ -63,7 +63,7 @@ fn each(cell: &Cell, figure: fn(&Cost) -> f64) -> Vec<[f64; 2]> {
     cell.costs.iter().map(|costs| [figure(&costs[0]), figure(&costs[1])]).collect()
 }
 
-/// By how much the greatest resident size grows by a client, in every round where it is known.
+/// Growth of the peak resident size per client, in each round in which it is known.
 fn memory(cell: &Cell, fewest: &Cell) -> Vec<[f64; 2]> {
     let clients = f64::from(cell.place.clients - fewest.place.clients);
     let growth = |cost: &Cost, from: &Cost| Some((cost.peak_bytes? - from.peak_bytes?) / 1024.0 / clients);
@@ -91,7 +91,7 @@ struct Range {
 }
 
 impl Range {
-    /// None of none, nor where there is one that is no number.
+    /// None without values, or if one is not finite.
     fn new(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);

@@ -1,18 +1,18 @@
-//! What pgdyno wants to reach, as ratios of its figures to pgbench's.
+//! pgdyno's targets, as ratios of its figures to pgbench's.
 
 use model::workload::Transport;
 
 use crate::cost::Place;
 use crate::servers::Kind;
 
-/// A ratio, and on which side of it pgdyno wants to be.
+/// A bound on a ratio.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
 }
 
-/// CPU time of the driver for one transaction.
+/// CPU time of the driver per transaction.
 pub(crate) fn of_cpu(place: &Place) -> Option<Target> {
     let most = match (place.kind, place.transport, place.clients) {
         (Kind::Null, Transport::Unix, 1) => 0.70,

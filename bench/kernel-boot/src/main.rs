@@ -1,7 +1,8 @@
-//! What kernels in virtual machines take and promise: how long until PostgreSQL is ready in one, how well counted
-//! instructions repeat, and whether a small change of path length gets its verdict.
+//! Costs and precision of kernels in virtual machines: the time until PostgreSQL is ready, the repeatability of counted
+//! instructions, and the verdict on a small change of path length.
 //!
-//! `cargo build --release -p pgdyno -p kernel-boot`, then `kernel-boot --help`; `bench/README.md` says how to read it.
+//! `cargo build --release -p pgdyno -p kernel-boot`, then `kernel-boot --help`; `bench/README.md` describes how to read
+//! it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,12 +15,12 @@ use clap::Parser;
 use model::record::{Status, Trial};
 use store::Store;
 
-/// Boots kernels as a campaign does, and measures that
+/// Boots kernels as a campaign does, and measures their boots and runs
 ///
-/// First, in real time under emulation without counting, and in turns, kernel after kernel: how long it takes from
-/// starting the virtual machine until the first process runs in it, and until PostgreSQL takes connections there. Then, by
-/// counted instructions: how far apart the runs of a cell are, and what comes of a change of the server's path
-/// length by a setting, with three runs a side.
+/// First, in real time under emulation without counting, alternating between kernels: the time from starting the
+/// virtual machine until the first process runs in it, and until PostgreSQL accepts connections there. Then, by counted
+/// instructions: the spread of a cell's runs, and the verdict on a change of the server's path length by a setting,
+/// with three runs a side.
 #[derive(Parser)]
 struct Options {
     /// The kernels, as in campaigns
@@ -28,10 +29,10 @@ struct Options {
     /// PostgreSQL in the guest
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
-    /// Boots of each kernel, and runs of the cell whose spread is looked at
+    /// Boots of each kernel, and runs of the cell whose spread is measured
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
     rounds: u32,
-    /// Settings that change the path length, by about 2 % as they are
+    /// Settings that change the path length; the default ones by about 2 %
     #[arg(
         long,
         value_name = "NAME=VALUE",
@@ -39,12 +40,12 @@ struct Options {
         default_values = ["shared_preload_libraries=pg_stat_statements", "track_activities=off"]
     )]
     change: Vec<String>,
-    /// The program; the one next to this if not given
+    /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
 }
 
-/// What booting and the spread of counted runs are to stay below.
+/// Upper bounds of the time to boot, and of the spread of counted runs.
 const READY_WITHIN_S: f64 = 15.0;
 const SPREAD_AT_MOST: f64 = 0.005;
 
@@ -131,7 +132,7 @@ impl Bench<'_> {
         Ok(stdout().write_all(out.as_bytes())?)
     }
 
-    /// Runs a campaign; its store.
+    /// Runs a campaign, and returns its store.
     fn run(
         &self,
         name: &str,
@@ -157,7 +158,7 @@ impl Bench<'_> {
         let mut command = Command::new(self.pgdyno);
         let status =
             command.arg("run").arg(&file).arg("--store").arg(&root).stdout(Stdio::null()).status()?;
-        // Trials in emulated real time are suspect by their nature, and none of this is a gate.
+        // Trials in emulated real time are always suspect, and nothing here is a gate.
         if !matches!(status.code(), Some(0 | 5)) {
             bail!("pgdyno run {}: {status}", file.display());
         }

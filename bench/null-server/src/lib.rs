@@ -1,10 +1,10 @@
 //! A server that speaks just enough of PostgreSQL's protocol for pgbench's select-only load, and does nothing.
 //!
-//! Every answer is canned, so that what a run costs is the driver's cost and that of the kernel's sockets, and the
-//! driver, not a server, is what is at its limit. It is a peer for measuring drivers (`bench/driver-cost`), and with
-//! [`Listening::serve`]'s `piece` a nasty one for testing how they read.
+//! Every response is canned, so that a run costs only what the driver and the kernel's sockets cost, and the driver is
+//! the bottleneck. It is a peer for measuring drivers (`bench/driver-cost`) and, with `piece` of [`Listening::serve`],
+//! for testing how they read fragmented responses.
 //!
-//! The bytes are in `session.rs`, the sockets in `server.rs`.
+//! The protocol is in `session.rs`, the sockets are in `server.rs`.
 
 mod server;
 mod session;

@@ -1,4 +1,4 @@
-//! `null-server --directory DIR --port PORT`: see `--help`, and the library for what it is.
+//! `null-server --directory DIR --port PORT`: see `--help`, and the library for its purpose.
 
 use std::io::{Write, stdin, stdout};
 use std::num::NonZeroUsize;
@@ -14,18 +14,17 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// A PostgreSQL server of canned answers, for pgbench's select-only load (pgbench -n -S)
 ///
-/// It prints one line when it listens, which ends with the port. It trusts everyone, and ends at SIGTERM, at Ctrl-C and
-/// when its standard input ends (or a line is typed); a standard input that cannot be waited for, such as /dev/null, is
-/// let alone.
+/// Prints one line when it listens, which ends with the port. Trusts everyone, and ends at SIGTERM, at Ctrl-C and when
+/// its standard input ends (or a line is typed); a standard input that cannot be polled, such as /dev/null, is ignored.
 #[derive(Parser)]
 struct Options {
-    /// Where the Unix-domain socket .s.PGSQL.PORT is made
+    /// Directory of the Unix-domain socket .s.PGSQL.PORT
     #[arg(long, value_name = "DIR")]
     directory: PathBuf,
     /// Port on 127.0.0.1; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Sends answers in pieces of at most so many bytes, a millisecond apart
+    /// Sends responses in pieces of at most this many bytes, a millisecond apart
     #[arg(long, value_name = "BYTES")]
     piece: Option<NonZeroUsize>,
 }
@@ -41,13 +40,13 @@ fn main() -> Result<()> {
     listening.serve(options.piece, &[signalled.as_fd(), stdin().as_fd()]).context("cannot go on serving")
 }
 
-/// As many files as the system lets us have; where it does not, the limit is met when it is met.
+/// Raises the limit on open files as far as possible. If that fails, the limit is met when it is reached.
 fn allow_many_connections() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// What becomes readable at the first signal to end.
+/// A socket that becomes readable at the first signal to end.
 fn by_signals() -> Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM] {

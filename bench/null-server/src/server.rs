@@ -1,4 +1,4 @@
-//! The sockets: one thread, one epoll, for as many connections as there may be files.
+//! The sockets: one thread and one epoll, for as many connections as open files are allowed.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,19 +18,19 @@ use rustix::net::{RecvFlags, SendFlags, listen, recv, send};
 
 use crate::session::Session;
 
-/// Clients that may wait to be let in; the kernel's own limit is 4096 where nobody changed it.
+/// Clients that may wait to be accepted; the kernel's own default limit is 4096.
 const BACKLOG: i32 = 4096;
-/// Events taken at a time.
+/// Events per call.
 const EVENTS: usize = 1024;
-/// Bytes read at a time; a transaction of pgbench sends some 60.
+/// Bytes read per call; a transaction of pgbench sends some 60.
 const BUFFER: usize = 16 << 10;
-/// The client says no more.
+/// The client sends no more.
 const GONE: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
-/// How long after one piece the next is sent, and how soon one who does not read is tried again.
+/// Pause between two pieces, and before retrying a client that does not read.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The sockets that clients may connect to. Dropping takes them away.
+/// The listening sockets. Dropping removes them.
 pub struct Listening {
     unix: UnixListener,
     path: PathBuf,
@@ -39,16 +39,16 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Listens at this port of 127.0.0.1, a free one where it is 0, and at the socket of that port in this directory.
+    /// Listens at this port of 127.0.0.1, a free one if it is 0, and at the socket of that port in this directory.
     ///
     /// # Errors
-    /// Someone else listens there, or the directory is not ours to write.
+    /// Another process listens there, or the directory is not writable.
     pub fn bind(directory: &Path, port: u16) -> io::Result<Self> {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = tcp.local_addr()?.port();
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let unix = match UnixListener::bind(&path) {
-            // What is left of one that was killed.
+            // Left by a server that was killed.
             Err(error) if error.kind() == ErrorKind::AddrInUse && UnixStream::connect(&path).is_err() => {
                 fs::remove_file(&path)?;
                 UnixListener::bind(&path)?
@@ -58,7 +58,7 @@ impl Listening {
         let listening = Self { unix, path, tcp, port };
         listening.unix.set_nonblocking(true)?;
         listening.tcp.set_nonblocking(true)?;
-        // Again, with room for a thousand clients that connect at once.
+        // Again, with a backlog for a thousand clients that connect at once.
         listen(&listening.unix, BACKLOG)?;
         listen(&listening.tcp, BACKLOG)?;
         Ok(listening)
@@ -69,11 +69,11 @@ impl Listening {
         self.port
     }
 
-    /// Serves until one of `stops` has something to read, its end included. Where `piece` is given, answers are sent in
-    /// pieces of at most so many bytes, a millisecond apart.
+    /// Serves until one of `stops` becomes readable, its end included. With `piece`, responses are sent in pieces of at
+    /// most this many bytes, a millisecond apart.
     ///
     /// # Errors
-    /// The process may have no more files, or the kernel refuses to wait for them.
+    /// The limit on open files is reached, or epoll fails.
     pub fn serve(self, piece: Option<NonZeroUsize>, stops: &[BorrowedFd<'_>]) -> io::Result<()> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let watch = |file: BorrowedFd<'_>, flags| {
@@ -83,7 +83,7 @@ impl Listening {
         watch(self.tcp.as_fd(), epoll::EventFlags::IN)?;
         for &stop in stops {
             match watch(stop, epoll::EventFlags::IN) {
-                // A plain file or /dev/null, which is always readable: it tells nothing.
+                // A regular file or /dev/null, which is always readable: no signal to stop.
                 Err(Errno::PERM) => {}
                 watched => watched?,
             }
@@ -101,7 +101,7 @@ impl Listening {
             connections.serve_late();
             for epoll::Event { data, flags } in events.iter().copied() {
                 let index = data.u64() as usize;
-                // Where the client says no more, its last words and its end may have come as one event.
+                // If the client sends no more, its last bytes and its end may arrive as one event.
                 let to_the_end = flags.intersects(GONE);
                 if connections.serve(index, to_the_end).is_some() {
                     continue;
@@ -117,7 +117,7 @@ impl Listening {
         }
     }
 
-    /// The next client of one of the two sockets, if it is one of them and someone waits there.
+    /// The next client that waits at a listening socket, if `index` is one of the two.
     fn accept(&self, index: usize) -> io::Result<Option<OwnedFd>> {
         let accepted = if index == index_of(self.unix.as_fd()) {
             self.unix.accept().and_then(|(client, _)| {
@@ -136,7 +136,7 @@ impl Listening {
         match accepted {
             Ok(client) => Ok(Some(client)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            // Gone again before it was let in.
+            // Closed before it was accepted.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => Ok(None),
             Err(error) => Err(error),
         }
@@ -145,25 +145,25 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Where someone else has taken it away, it is gone as it should be.
+        // Fails only if it has already been removed.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// By what the kernel's events name a file; small numbers, as the kernel gives the lowest that is free.
+/// The index of a file in events: its descriptor, which is small, as the kernel assigns the lowest that is free.
 fn index_of(file: BorrowedFd<'_>) -> usize {
-    // A borrowed file's number is never negative.
+    // A borrowed descriptor is never negative.
     file.as_raw_fd() as usize
 }
 
-/// All who are connected, and what serving them takes.
+/// All connections, and the buffers to serve them.
 struct Connections {
-    /// At the number of their file.
+    /// By descriptor.
     slots: Vec<Option<Connection>>,
-    /// Who has not been sent everything, and when they are next served.
+    /// Connections with unsent bytes, and when they are next served.
     late: Vec<usize>,
     due: Instant,
-    /// Most bytes that are sent at a time.
+    /// Maximum number of bytes sent per call.
     piece: usize,
     received: Vec<u8>,
     answers: Vec<u8>,
@@ -173,7 +173,7 @@ struct Connection {
     client: OwnedFd,
     session: Session,
     unsent: Vec<u8>,
-    /// To be closed when all is sent.
+    /// Whether to close it when everything is sent.
     ends: bool,
 }
 
@@ -202,10 +202,10 @@ impl Connections {
         !self.late.is_empty()
     }
 
-    /// Serves one who has said something, if there is a connection of that number.
+    /// Serves a connection that has an event, if there is one of that index.
     fn serve(&mut self, index: usize, to_the_end: bool) -> Option<()> {
         let connection = self.slots.get(index)?.as_ref()?;
-        // One who is late is heard when everything is sent.
+        // A late connection is read when everything is sent.
         if connection.unsent.is_empty() && self.turn(index, to_the_end) {
             if self.late.is_empty() {
                 self.due = Instant::now() + PAUSE;
@@ -215,19 +215,19 @@ impl Connections {
         Some(())
     }
 
-    /// Serves those who are late, when it is time.
+    /// Serves late connections when they are due.
     fn serve_late(&mut self) {
         if self.late.is_empty() || Instant::now() < self.due {
             return;
         }
         self.due = Instant::now() + PAUSE;
         let mut late = mem::take(&mut self.late);
-        // Their events were passed over.
+        // Their events were skipped.
         late.retain(|&index| self.turn(index, true));
         self.late = late;
     }
 
-    /// Sends and receives what can be; whether something is left to send.
+    /// Sends and receives as much as possible; returns whether anything is left to send.
     fn turn(&mut self, index: usize, to_the_end: bool) -> bool {
         let Some(slot) = self.slots.get_mut(index) else { return false };
         let Some(connection) = slot else { return false };
@@ -241,7 +241,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Breaks where the connection is to be closed.
+    /// Breaks if the connection is to be closed.
     fn turn(
         &mut self,
         to_the_end: bool,
@@ -267,7 +267,7 @@ impl Connection {
             answers.clear();
             self.ends = self.session.answer(&received[..length], answers).is_break();
             self.send(answers, piece)?;
-            // Anything that comes later is another event.
+            // Later bytes cause another event.
             if length < received.len() && !self.ends && !to_the_end {
                 break;
             }
@@ -275,7 +275,7 @@ impl Connection {
         ControlFlow::Continue(())
     }
 
-    /// Sends a piece of the answers; keeps what is left. Breaks where the client is gone.
+    /// Sends a piece of the responses and keeps the rest. Breaks if the client is gone.
     fn send(&mut self, answers: &[u8], piece: usize) -> ControlFlow<()> {
         if answers.is_empty() {
             return ControlFlow::Continue(());

@@ -1,14 +1,15 @@
-//! One connection's side of the protocol, without its socket: bytes in, canned bytes out.
+//! The protocol of one connection, without its socket: bytes in, canned bytes out.
 //!
-//! Source: the chapter "Frontend/Backend Protocol" of PostgreSQL's manual. Whatever is asked by the extended protocol is
-//! taken for `SELECT abalance FROM pgbench_accounts WHERE aid = $1`; by the simple one, also for what pgbench asks first.
+//! Source: the chapter "Frontend/Backend Protocol" of PostgreSQL's manual. Any request of the extended protocol is
+//! treated as `SELECT abalance FROM pgbench_accounts WHERE aid = $1`; the simple protocol also answers pgbench's first
+//! queries.
 
 use std::mem;
 use std::ops::ControlFlow;
 
-/// Longer messages than this are none that pgbench sends.
+/// Maximum length of a message; pgbench sends no longer ones.
 const LONGEST: usize = 1 << 20;
-/// What a connection begins with, instead of a version of the protocol.
+/// Codes that a connection may begin with instead of a protocol version.
 const CANCEL_REQUEST: u32 = 80_877_102;
 const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
@@ -21,14 +22,14 @@ const READY: &[u8] = b"Z\0\0\0\x05I";
 const PARAMETERS: &[u8] = b"t\0\0\0\x0a\0\x01\0\0\0\x17";
 /// One column: name, table and column in it, type int4 of 4 bytes, no modifier, as text.
 const COLUMN: &[u8] = b"T\0\0\0\x21\0\x01abalance\0\0\0\x40\x04\0\x03\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
-/// The row of an account that nothing has happened to, and the end of the statement.
+/// The row of an unchanged account, and the end of the statement.
 const ROW: &[u8] = b"D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 1\0";
-/// The type of every column of what pgbench asks first: text, where a server says other things nobody looks at.
+/// The type of every column of pgbench's first queries: text, where a server reports types that nobody reads.
 const TEXT: u32 = 25;
 /// `count(*)` of `pgbench_branches`: the scale.
 const BRANCHES: &str = "10";
 
-/// What the server says of itself, as 18 does.
+/// Parameters that the server reports, as 18 does.
 const STATUS: [(&str, &str); 15] = [
     ("in_hot_standby", "off"),
     ("integer_datetimes", "on"),
@@ -47,16 +48,16 @@ const STATUS: [(&str, &str); 15] = [
     ("server_encoding", "UTF8"),
 ];
 
-/// What one connection has said that is not answered yet.
+/// The state of one connection, with the bytes that are not answered yet.
 #[derive(Default)]
 pub(crate) struct Session {
     started: bool,
-    /// The beginning of a message.
+    /// The beginning of an incomplete message.
     rest: Vec<u8>,
 }
 
 impl Session {
-    /// Puts the answers to what was received into `out`; breaks where the connection is to be closed after them.
+    /// Appends the responses to `received` to `out`; breaks if the connection is to be closed after them.
     pub(crate) fn answer(&mut self, received: &[u8], out: &mut Vec<u8>) -> ControlFlow<()> {
         if self.rest.is_empty() {
             let used = self.answer_messages(received, out)?;
@@ -71,11 +72,11 @@ impl Session {
         ControlFlow::Continue(())
     }
 
-    /// Answers every whole message; gives their length.
+    /// Answers every complete message; returns their length.
     fn answer_messages(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> ControlFlow<(), usize> {
         let mut rest = bytes;
         loop {
-            // The first message of a connection is the only kind without a letter.
+            // Only the first messages of a connection have no type byte.
             let letters = usize::from(self.started);
             let Some(length) = rest.get(letters..).and_then(|from| from.first_chunk()) else { break };
             let length = u32::from_be_bytes(*length) as usize;
@@ -123,7 +124,7 @@ fn answer_message(letter: u8, body: &[u8], out: &mut Vec<u8>) -> ControlFlow<()>
         b'S' => out.extend_from_slice(READY),
         b'P' => out.extend_from_slice(PARSE_COMPLETE),
         b'C' => out.extend_from_slice(CLOSE_COMPLETE),
-        // Nothing is ever held back.
+        // Nothing is ever buffered.
         b'H' => {}
         b'Q' => {
             answer_query(body, out);
@@ -158,7 +159,7 @@ fn answer_query(body: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A whole result of one row, by the names and values of its columns.
+/// A complete result of one row, from the names and values of its columns.
 fn one_row(columns: &[(&str, Option<&str>)], out: &mut Vec<u8>) {
     let count = (columns.len() as u16).to_be_bytes();
     let (mut description, mut row) = (count.to_vec(), count.to_vec());
@@ -177,13 +178,13 @@ fn one_row(columns: &[(&str, Option<&str>)], out: &mut Vec<u8>) {
     push(b'C', b"SELECT 1\0", out);
 }
 
-/// The answer to one who connects: welcome, whoever you are.
+/// The response to a start-up message: any user is accepted.
 fn welcome(out: &mut Vec<u8>) {
     push(b'R', &[0; 4], out);
     for (name, value) in STATUS {
         push(b'S', &[name.as_bytes(), b"\0", value.as_bytes(), b"\0"].concat(), out);
     }
-    // Nobody's process, with no key to cancel it by.
+    // No process, and no key to cancel it.
     push(b'K', &[0; 8], out);
     out.extend_from_slice(READY);
 }
@@ -203,14 +204,14 @@ fn push(letter: u8, body: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// The start of a connection by protocol 3.0.
+    /// A start-up message of protocol 3.0.
     const START: &[u8] = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
     /// A statement prepared, then bound, described, executed.
     const SELECT: &[u8] = b"P\0\0\0\x10P0\0select\0\0\0S\0\0\0\x04\
         B\0\0\0\x13\0P0\0\0\0\0\x01\0\0\0\x017\0\0\
         D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04X\0\0\0\x04";
 
-    /// The letters of messages, whose lengths must add up.
+    /// The type bytes of messages, whose lengths must add up.
     fn letters(mut bytes: &[u8]) -> String {
         let mut letters = String::new();
         while let Some((letter, rest)) = bytes.split_first() {

@@ -1,4 +1,4 @@
-//! Ten thousand clients of one driver, on each of its event loops: what a client takes.
+//! Ten thousand clients of one driver, on each of its event loops: memory per client.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking")]
 
@@ -18,7 +18,7 @@ use support::NullServer;
 
 const CLIENTS: u32 = 10_000;
 
-/// What a client may take of the driver's memory, in bytes.
+/// Maximum memory of the driver per client, in bytes.
 const MEMORY: u64 = 32 * 1024;
 
 fn load(server: &NullServer, clients: u32, engine: Engine) -> Load {

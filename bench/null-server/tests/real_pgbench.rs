@@ -1,5 +1,5 @@
-//! The real pgbench takes the null server for a server. Where no pgbench is installed, it cannot be asked, and the tests
-//! say so.
+//! The real pgbench accepts the null server as a server. If no pgbench is installed, the tests report that they are
+//! skipped.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking")]
 
@@ -16,7 +16,7 @@ use std::process::{Command, Output};
 use support::NullServer;
 
 impl NullServer {
-    /// By the end of its standard input.
+    /// Stops it by closing its standard input.
     fn stop(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
@@ -84,14 +84,14 @@ fn answers_in_pieces_are_the_same_answers() {
 #[test]
 fn nobody_is_kept_waiting_by_one_who_does_not_read() {
     let server = NullServer::start(&[]);
-    // More answers than sockets hold.
+    // More responses than sockets buffer.
     let mut greedy = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     greedy.set_nonblocking(true).unwrap();
     greedy.write_all(START).unwrap();
     let describe = b"D\0\0\0\x06S\0".repeat(1000);
     while greedy.write(&describe).is_ok() {}
     assert!(everything(server.directory.path(), server.port).ends_with(b"Z\0\0\0\x05I"));
-    // And one who comes back to it is answered.
+    // A client that reads again gets its responses.
     greedy.set_nonblocking(false).unwrap();
     greedy.shutdown(Shutdown::Write).unwrap();
     let mut read = Vec::new();
@@ -100,10 +100,10 @@ fn nobody_is_kept_waiting_by_one_who_does_not_read() {
     server.stop();
 }
 
-/// The start of a connection by protocol 3.0.
+/// A start-up message of protocol 3.0.
 const START: &[u8] = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
 
-/// All that is said to one who connects and asks for the end.
+/// Everything that is sent to a client that connects, queries and terminates.
 fn everything(directory: &Path, port: u16) -> Vec<u8> {
     let mut stream = UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).unwrap();
     stream.write_all(START).unwrap();

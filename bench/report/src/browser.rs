@@ -17,11 +17,11 @@ pub(crate) struct Browser<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Opened {
     pub(crate) first_chart_s: f64,
-    /// None where the page has no trial in detail.
+    /// None if the page shows no trial in detail.
     pub(crate) trial_s: Option<f64>,
 }
 
-/// Medians of the rounds; none where the page has no timeline.
+/// Medians of the rounds; None if the page has no timeline.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Panned {
     pub(crate) points: Option<u64>,
@@ -35,7 +35,7 @@ impl Browser<'_> {
         self.run("open", url, trial)
     }
 
-    /// Moves the timeline of a trial about.
+    /// Pans the timeline of a trial.
     pub(crate) fn pan(&self, url: &str, trial: &str) -> Result<Panned> {
         self.run("pan", url, trial)
     }

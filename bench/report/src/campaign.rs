@@ -1,4 +1,4 @@
-//! Trials that never ran, as large as those that did: what the report has to read and show, made by chance from a seed.
+//! Synthetic trials as large as real ones, for the report to read and show, generated from a seed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use store::Store;
 
-/// How large.
+/// Size of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) trials: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Size {
     pub(crate) metrics: u32,
 }
 
-/// Servers × workloads × clients: 100 cells, with so many repeats that there are enough trials.
+/// Servers × workloads × clients: 100 cells, with enough repeats for the number of trials.
 fn text(size: Size) -> String {
     format!(
         "name = \"report-speed\"\n\n[factors]\nserver = [\"14\", \"15\", \"16\", \"17\", \"18\"]\n\
@@ -43,7 +43,7 @@ fn text(size: Size) -> String {
     )
 }
 
-/// Fills a store with such a campaign; the ids of its trials are returned, in order.
+/// Fills a store with such a campaign, and returns the ids of its trials, in order.
 pub(crate) fn fill(root: &Path, size: Size, seed: u64, mut told: impl FnMut(u32)) -> Result<Vec<String>> {
     let store = Store::open(root)?;
     let campaign_toml = text(size);
@@ -76,7 +76,7 @@ pub(crate) fn fill(root: &Path, size: Size, seed: u64, mut told: impl FnMut(u32)
     Ok(ids)
 }
 
-/// A histogram of a second, with its transactions.
+/// An encoded histogram of a second, with its number of transactions.
 fn payload(random: &mut Xoshiro256PlusPlus) -> Result<(u64, String)> {
     let mut histogram = Histogram::<u64>::new(3)?;
     let transactions = random.random_range(900..1100);
@@ -121,7 +121,7 @@ impl Maker<'_> {
     }
 
     fn trial(&self, run: &Run, transactions: u64, random: &mut Xoshiro256PlusPlus) -> Trial {
-        // Figures of the window need not be those of its intervals here.
+        // Figures of the window need not match those of its intervals here.
         let tps = transactions as f64 / self.size.seconds as f64 * random.random_range(0.97..1.03);
         let mean_us = f64::from(self.cell.clients) / tps * 1e6;
         let version = format!("{}.1", self.cell.server);
@@ -199,7 +199,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Two counters to a gauge, of five sources that are read one after the other.
+    /// Two counters per gauge, from five sources that are read one after the other.
     fn metrics(&self, random: &mut Xoshiro256PlusPlus) -> Metrics {
         let series = |number: u32| {
             let late_us = i64::from(number % 5) * 2_345;
@@ -246,7 +246,7 @@ impl Maker<'_> {
         waits
     }
 
-    /// A checkpoint each five minutes, a vacuum each minute; of very long trials, as many as of an hour.
+    /// A checkpoint every fifth minute, a vacuum in the other minutes; in very long trials, only in the first hour.
     fn events(&self) -> Vec<Event> {
         let minutes = (self.size.seconds / 60).min(60);
         let event = |minute: u64| {
@@ -266,7 +266,7 @@ impl Maker<'_> {
     }
 }
 
-/// As many facts as a machine has: what is free and how busy it was is never the same.
+/// As many facts as a machine has; free memory and load average differ between trials.
 fn environment(random: &mut Xoshiro256PlusPlus) -> Environment {
     let text = |text: &str| Some(text.to_owned());
     let sysctl = (0..330).map(|n| (format!("kernel.parameter_{n}"), format!("{}", n * 4096)));

@@ -1,9 +1,9 @@
-//! How large the report is, and how fast it opens and moves, over a campaign that is larger than most.
+//! Size of the report, and speed of opening and panning it, with a campaign that is larger than most.
 //!
-//! `cargo build --release -p pgdyno -p report-speed`, then `target/release/report-speed --help`, which says what is measured
-//! and how; `bench/README.md` says how to read it.
+//! `cargo build --release -p pgdyno -p report-speed`, then `target/release/report-speed --help`, which describes the
+//! measurement; `bench/README.md` describes how to read it.
 //!
-//! `campaign.rs` makes the trials, `browser.rs` opens the page, `table.rs` prints.
+//! `campaign.rs` generates the trials, `browser.rs` opens the page, `table.rs` prints.
 
 mod browser;
 mod campaign;
@@ -24,30 +24,30 @@ use table::{Limit, Row};
 
 /// Measures the report of a large campaign, in a file and served
 ///
-/// Trials are made by chance from a seed and never ran: this is for size and speed alone. One store has the campaign, another
-/// a single trial that is very long. Both are removed at the end. Chromium, without a window, opens the page; times are
-/// from navigation to the first chart that has been drawn, medians of the rounds, each with a new profile of the browser.
+/// Trials are synthetic, generated from a seed, as only size and speed matter. One store has the campaign, another a
+/// single trial that is very long. Both are removed at the end. Headless Chromium opens the page; times are from
+/// navigation to the first chart that has been drawn, medians of the rounds, each with a new profile of the browser.
 #[derive(Parser)]
 struct Options {
     /// Trials of the campaign
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
-    /// Seconds of each
+    /// Seconds of each trial
     #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// Metrics of each
+    /// Metrics of each trial
     #[arg(long, default_value_t = 60)]
     metrics: u32,
     /// Seconds of the long trial
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     long: u64,
-    /// How often the page is opened
+    /// Number of times that the page is opened
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Where the random numbers begin
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The pgdyno that is measured; the one next to this program if not given
+    /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
     /// The browser
@@ -121,7 +121,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// How long it takes to write the report file, in seconds.
+/// Time to write the report file, in seconds.
 fn report(pgdyno: &Path, store: &Path, file: &Path) -> Result<f64> {
     let begun = Instant::now();
     let output = Command::new(pgdyno)
@@ -138,7 +138,7 @@ fn report(pgdyno: &Path, store: &Path, file: &Path) -> Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// A `pgdyno serve` that ends with this.
+/// A `pgdyno serve`, killed when dropped.
 struct Served {
     child: Child,
     url: String,

@@ -1,21 +1,21 @@
-//! What is printed: a Markdown table.
+//! The output: a Markdown table.
 
 use std::fmt;
 
 pub(crate) const HEAD: &str = "| what | measured | wanted | |\n|---|---:|---:|---|";
 
-/// What is wanted of a figure.
+/// The goal of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     Below(f64),
     Above(f64),
-    /// It is only told.
+    /// It is only reported.
     Nothing,
 }
 
 pub(crate) struct Row {
     what: String,
-    /// None where the page has nothing to measure.
+    /// None if the page has nothing to measure.
     figure: Option<f64>,
     limit: Limit,
     show: fn(f64) -> String,

@@ -1,4 +1,4 @@
-//! Cells that are steady and such that have two modes: which are called unstable?
+//! Steady cells and cells with two modes: which are called unstable?
 
 use stats::Cell;
 

@@ -12,7 +12,7 @@ use crate::table::{Promise, Row};
 const NOISE: f64 = 0.02;
 /// Comparisons in a family, as many as the client sweep of 2008 has.
 const FAMILY: usize = 52;
-/// Runs of each side in comparisons whose speed is told.
+/// Runs of each side in the comparisons whose speed is measured.
 const RUNS: usize = 10;
 
 pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
@@ -47,7 +47,7 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
     vec![false_alarms, each, power, family]
 }
 
-/// Comparisons with their verdicts in a second, on one processor.
+/// Comparisons with their verdicts per second, on one CPU.
 pub(crate) fn speed(random: &mut Random, times: usize) -> Row {
     let cells: Vec<Vec<f64>> = (0..=times).map(|_| random.runs(RUNS, 1.0, NOISE)).collect();
     let begin = Instant::now();
@@ -60,7 +60,7 @@ pub(crate) fn speed(random: &mut Random, times: usize) -> Row {
     })
 }
 
-/// A comparison of cells whose throughputs have this ratio, with as many runs as two stages take.
+/// A comparison of cells whose throughputs have this ratio, with as many runs as two stages need.
 fn two_stages(random: &mut Random, ratio: f64) -> Comparison {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     while let Some(wanted) = runs_for_comparison(&a, &b).filter(|wanted| *wanted > a.len()) {

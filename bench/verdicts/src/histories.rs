@@ -12,11 +12,11 @@ use crate::table::{Promise, Row};
 const NOISE: f64 = 0.02;
 /// Points of a history.
 const POINTS: usize = 100;
-/// Points of a long one.
+/// Points of a long history.
 const MANY_POINTS: usize = 10_000;
-/// Its cells.
+/// Cells of a long history.
 const CELLS: usize = 100;
-/// The changes of each of its cells, of 5% up and down.
+/// Changes of each of these cells, of 5% up and down.
 const CHANGES: usize = 5;
 
 pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
@@ -57,7 +57,7 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
     rows
 }
 
-/// The seconds that a long history of many cells takes.
+/// Seconds to analyse a long history of many cells.
 pub(crate) fn speed(random: &mut Random, threads: usize) -> Row {
     let ratio = |i: usize| if (i * (CHANGES + 1) / MANY_POINTS).is_multiple_of(2) { 1.0 } else { 0.95 };
     let cells: Vec<Vec<Option<f64>>> =

@@ -1,7 +1,7 @@
-//! Whether the rules of `docs/statistics.md` keep what they promise, by simulation, and how fast they are.
+//! Simulations that check the promises of `docs/statistics.md`, and measure their speed.
 //!
-//! `cargo run --release -p verdicts`. `random.rs` makes runs and histories whose truth is known, `comparisons.rs`,
-//! `cells.rs` and `histories.rs` ask the crate `stats` about them, `table.rs` is what is printed.
+//! `cargo run --release -p verdicts`. `random.rs` generates runs and histories with known truth, `comparisons.rs`,
+//! `cells.rs` and `histories.rs` apply the crate `stats` to them, `table.rs` prints.
 
 mod cells;
 mod comparisons;
@@ -16,19 +16,19 @@ use clap::Parser;
 use random::Random;
 use table::Row;
 
-/// Simulates what the statistics promise: false alarms, power, unstable cells, change points, and their speed
+/// Simulates the promises of the statistics: false alarms, power, unstable cells, change points, and their speed
 ///
-/// Throughputs are simulated with logarithms that are normal, unless said otherwise. A share is shown with two standard
-/// errors of the simulation; "met" and "missed" are the share's. Speeds are this machine's, now.
+/// Simulated throughputs are log-normal unless stated otherwise. A share is shown with two standard errors of the
+/// simulation; "met" and "missed" are the share's. Speeds are those of this machine.
 #[derive(Parser)]
 struct Options {
-    /// Simulations of each kind; of families of 52 comparisons a tenth, of histories a fifth of that
+    /// Simulations of each kind; a tenth of that for families of 52 comparisons, a fifth for histories
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
     times: u32,
-    /// Where the random numbers begin
+    /// Random seed
     #[arg(long, default_value_t = 2026)]
     seed: u64,
-    /// Threads for the history; all processors if not given
+    /// Threads for the histories; all CPUs if not given
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }

@@ -1,10 +1,10 @@
-//! Runs and histories whose truth is known.
+//! Runs and histories with known truth.
 
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The throughput about which all is simulated.
+/// Baseline throughput.
 const CENTRE: f64 = 1000.0;
 
 pub(crate) struct Random(Xoshiro256PlusPlus);
@@ -27,13 +27,13 @@ impl Random {
         (0..n).map(|_| self.run(ratio, noise)).collect()
     }
 
-    /// A throughput that now and then is far too low.
+    /// A throughput that is occasionally far too low.
     pub(crate) fn skewed_run(&mut self, noise: f64) -> f64 {
         let below: f64 = self.0.sample(Exp1);
         CENTRE * (-noise * below).exp()
     }
 
-    /// Runs of which each is in one of two modes.
+    /// Runs that are each in one of two modes.
     pub(crate) fn in_two_modes(&mut self, n: usize, ratio: f64, noise: f64) -> Vec<f64> {
         (0..n)
             .map(|_| {

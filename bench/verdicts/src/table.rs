@@ -1,4 +1,4 @@
-//! What is printed: a Markdown table.
+//! The output: a Markdown table.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ pub(crate) const HEAD: &str = "\
 | what | simulated | promised | |
 |---|---:|---:|---|";
 
-/// What must hold of a figure.
+/// The bound that a figure must meet.
 #[derive(Clone, Copy)]
 pub(crate) enum Promise {
     AtMost(f64),
     AtLeast(f64),
-    /// It is only told.
+    /// It is only reported.
     Nothing,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A figure that is shown by `show`.
+    /// A figure, formatted by `show`.
     pub(crate) fn new(
         what: impl Into<String>,
         figure: f64,

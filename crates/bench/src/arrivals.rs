@@ -1,4 +1,4 @@
-//! When transactions start: the schedule of an open loop.
+//! The schedule of an open loop.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::PlanError;
 use crate::quantity::Spacing;
 use crate::request::ScheduleOptions;
 
-/// The arrivals of a load that has this warm-up. A search has none of its own: each of its steps has another rate.
+/// The arrivals of a load with this warm-up. A search has none of its own: each of its steps has another rate.
 pub(crate) fn arrivals(options: &ScheduleOptions, warmup: Duration) -> Result<Arrivals, PlanError> {
     let has_rate = options.rate.is_some() || !options.stages.is_empty() || !options.objectives.is_empty();
     match &options.spacing {
@@ -44,7 +44,7 @@ pub(crate) fn random_spacing(options: &ScheduleOptions) -> driver::Spacing {
     }
 }
 
-/// Reads a file with the times of all arrivals, in seconds after the start, one a line.
+/// Reads a file with the times of all arrivals, in seconds after the start, one per line.
 fn read(path: &Path) -> Result<Arc<[Duration]>, PlanError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| PlanError::UnreadableArrivals { path: path.to_owned(), source })?;

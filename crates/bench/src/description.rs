@@ -137,7 +137,7 @@ fn arrivals(arrivals: &Arrivals, warmup: Duration) -> Option<String> {
                 Spacing::Uniform => "uniform",
             };
             let constant = |rate: f64| format!("{}/s", grouped(rate));
-            // The warm-up is not a stage of the user's.
+            // The warm-up is not one of the user's stages.
             let stages =
                 if rate.stages.len() > 1 && !warmup.is_zero() { &rate.stages[1..] } else { &rate.stages };
             let stages = stages.iter().map(|stage| {

@@ -1,4 +1,4 @@
-//! Why a load can't be planned, or can't be run.
+//! Errors in planning and running a load.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use driver::LoadError;
 use script::{BuiltinError, EvalError, ScriptError};
 use wire::blocking::SessionError;
 
-/// A request that is no plan.
+/// A request that can't be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A script does not parse.
@@ -36,7 +36,7 @@ pub enum PlanError {
     UnreadableScript {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// No script would ever be chosen.
@@ -67,7 +67,7 @@ pub enum PlanError {
     UnreadableArrivals {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A line of a file of arrivals is wrong.
@@ -79,7 +79,7 @@ pub enum PlanError {
         line: usize,
         /// Its text.
         text: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
     /// A file of arrivals is empty.
@@ -103,7 +103,7 @@ pub enum RunError {
     Scale {
         /// The database.
         database: String,
-        /// Why.
+        /// The cause.
         source: SessionError,
     },
     /// The variable `:scale` does not take its value.
@@ -117,7 +117,7 @@ pub enum RunError {
     Script {
         /// `setup` or `teardown`.
         phase: &'static str,
-        /// Why.
+        /// The cause.
         source: ScriptFailure,
     },
     /// The interval log can't be created.
@@ -125,7 +125,7 @@ pub enum RunError {
     CreateLog {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The interval log can't be written.
@@ -133,12 +133,12 @@ pub enum RunError {
     WriteLog {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Why a script of setup or teardown failed.
+/// Failure of a script of setup or teardown.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptFailure {
     /// It could not be run.

@@ -1,4 +1,4 @@
-//! What to do about errors: the rules of the command line, and the default ones.
+//! Error rules: those of the command line, and the default ones.
 
 use driver::{ErrorPolicy, OnError};
 

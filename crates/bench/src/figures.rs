@@ -1,13 +1,13 @@
-//! Figures for people.
+//! Formatting of figures.
 
-/// Nanoseconds as milliseconds, to the microsecond, so that the points of a column are aligned.
+/// Nanoseconds as milliseconds, to the microsecond, so that the decimal points of a column are aligned.
 pub(crate) fn ms(ns: f64) -> String {
     let text = format!("{:.3}", ns / 1e6);
     let (whole, rest) = text.split_at(text.len() - 4);
     separated(whole) + rest
 }
 
-/// A number with its thousands in groups, and the decimals that three significant digits take.
+/// A number with thousands separators, and as many decimals as three significant digits need.
 pub(crate) fn grouped(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 || v.fract() == 0.0 => 0,

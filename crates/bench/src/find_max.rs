@@ -22,7 +22,7 @@ pub(crate) struct Search {
     pub(crate) objectives: Vec<Objective>,
     /// The highest rate that meets them; null if none does.
     pub(crate) rate_per_s: Option<f64>,
-    /// Whether a longer run met them, too.
+    /// Whether a longer run also met them.
     pub(crate) confirmed: bool,
     pub(crate) steps: Vec<Step>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Step {
     pub(crate) never_begun: u64,
     /// Whether all objectives were met; null in a closed loop, where they do not apply.
     pub(crate) holds: Option<bool>,
-    /// Why not.
+    /// Reason why they were not.
     pub(crate) reason: Option<String>,
     /// Whether it ended early because an objective was lost.
     pub(crate) ended_early: bool,
@@ -56,10 +56,10 @@ pub(crate) enum StepKind {
     Confirm,
 }
 
-/// How many times longer than a step the confirmation is.
+/// Length of the confirmation, in steps.
 const LONGER: u32 = 3;
 
-/// How many times shorter than a step the closed loop is.
+/// Divisor of a step's length for the closed loop.
 const SHORTER: u32 = 2;
 
 /// Factor for the next rate to confirm if the one that was found does not hold for longer.
@@ -103,7 +103,7 @@ pub(crate) struct Found {
     pub(crate) measured: Measured,
 }
 
-/// Searches the highest rate. `load` is what the steps have in common.
+/// Searches for the highest rate. `load` is the common part of the steps.
 ///
 /// # Errors
 /// A load can't be run.

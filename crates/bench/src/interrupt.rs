@@ -1,10 +1,10 @@
-//! The end of a load before its time: asked for by Ctrl-C, say.
+//! Ending a load early, as by Ctrl-C.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driver::{Control, Stopper};
 
-/// A request to end, which any thread can make; clones are the same.
+/// A request to end, from any thread; clones share it.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<Mutex<State>>);
 
@@ -47,7 +47,7 @@ impl Interrupt {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic leaves no half-done state in it.
+        // A panic leaves the state valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! `--hlog`: the histograms of every interval, in the form of the `latency.hlog` of a bundle (docs/bundle.md). The tag of
+//! `--hlog`: the histograms of every interval, in the format of a bundle's `latency.hlog` (docs/bundle.md). The tag of
 //! service times is that of the latencies with `:service` appended.
 
 use std::fs::File;
@@ -39,7 +39,7 @@ impl IntervalLog {
         })
     }
 
-    /// Starts the log of a load. Of several, as in a search, the last one stays.
+    /// Starts the log of a load. Of a search, the log of the last load remains.
     pub(crate) fn start(&mut self, started: Timestamp) -> Result<(), RunError> {
         let header = File::create(&self.path).and_then(|file| {
             self.file = BufWriter::new(file);
@@ -48,7 +48,7 @@ impl IntervalLog {
         header.map_err(|source| self.write_error(source))
     }
 
-    /// Writes an interval. It is in the file when this returns.
+    /// Writes an interval, and flushes the file.
     pub(crate) fn interval(&mut self, record: &Record) -> Result<(), RunError> {
         self.write(record).map_err(|source| self.write_error(source))
     }

@@ -1,8 +1,8 @@
 //! `pgdyno bench`: one load, or a search for the highest rate, against a running server.
 //!
-//! In the way of the data: a [`Request`] as the command line has it → [`Plan`], checked and complete → [`run`]: setup, the
-//! load (`measure`) or a search (`find_max`), teardown → [`Report`], which is JSON by itself and [`text`] for people.
-//! While a load runs, a [`LiveView`] shows its state.
+//! Data flow: a [`Request`] from the command line → [`Plan`], checked and complete → [`run`]: setup, the load
+//! (`measure`) or a search (`find_max`), teardown → [`Report`], which serializes to JSON and which [`text`] prints for
+//! people. While a load runs, a [`LiveView`] shows its state.
 
 mod arrivals;
 mod description;

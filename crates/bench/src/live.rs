@@ -8,7 +8,7 @@ use model::message::Phase;
 use crate::figures::{grouped, ms};
 use crate::plan::planned_window;
 
-/// The place where a running load is shown: a status that each one replaces, and lines that stay.
+/// The display of a running load: a status that is replaced each time, and lines that stay.
 pub trait LiveView {
     /// A load is about to connect. `step` is its name in a search, `planned` its length with warm-up, if known.
     fn begin(&mut self, step: Option<&str>, planned: Option<Duration>);
@@ -20,7 +20,7 @@ pub trait LiveView {
     fn end(&mut self);
 }
 
-/// What a live view shows of a load.
+/// The state of a load in a live view.
 pub(crate) struct Live<'a> {
     view: Option<&'a mut dyn LiveView>,
     /// The sum of the intervals since the last status.
@@ -29,7 +29,7 @@ pub(crate) struct Live<'a> {
     aborted: u32,
 }
 
-/// How often the status changes.
+/// Minimum time between two statuses.
 const EVERY_NS: u64 = 950_000_000;
 
 /// Aborted clients that have a line each.

@@ -14,11 +14,11 @@ use crate::live::Live;
 
 /// The measurement of a load.
 pub(crate) struct Measured {
-    /// When the load started; none if it did not.
+    /// Start of the load; None if it did not start.
     pub(crate) started: Option<Timestamp>,
     /// Time until all clients were connected.
     pub(crate) connecting: Duration,
-    /// The sum over the measured window; none if there was no window.
+    /// The sum over the measured window; None if there was no window.
     pub(crate) window: Option<Record>,
     /// Transactions that ended before the window.
     pub(crate) in_warmup: u64,
@@ -218,7 +218,7 @@ impl Observer for Recorder<'_, '_> {
 }
 
 impl Recorder<'_, '_> {
-    /// The client, script and line of an abort, and its reason without pgbench's words for the place.
+    /// The client, script and line of an abort, and its reason without the place as pgbench words it.
     fn abort_message(&self, message: &DriverMessage, text: &str) -> String {
         let statement = text.split_once(" query ").filter(|(head, _)| head.contains(" aborted in command "));
         let why = statement.and_then(|(_, rest)| rest.split_once(": ")).map_or(text, |(_, why)| why);

@@ -34,7 +34,7 @@ pub(crate) struct Reached {
     pub(crate) holds: bool,
 }
 
-/// Factor by which the number of transactions of a random schedule may exceed what is expected.
+/// Factor by which the number of transactions of a random schedule may exceed the expected one.
 const CHANCE: f64 = 1.1;
 
 impl Objective {
@@ -54,7 +54,7 @@ impl Objective {
         }
     }
 
-    /// Whether it can't be met any longer: `expected` transactions are planned in all.
+    /// Whether it can no longer be met: `expected` transactions are planned in all.
     pub(crate) fn is_lost(&self, window: &Window, expected: f64) -> bool {
         let expected = (expected * CHANCE).max(1.0);
         match &self.figure {

@@ -1,5 +1,5 @@
-//! Coordinated omission: a client of a closed loop starts nothing while it waits, so a stall of seconds counts as one slow
-//! transaction among thousands.
+//! Coordinated omission: a client of a closed loop starts nothing while it waits, so a stall of seconds counts as one
+//! slow transaction among thousands.
 //!
 //! Source: Gil Tene, "How NOT to Measure Latency" (2013), and HdrHistogram's `copyCorrectedForCoordinatedOmission`.
 
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::measure::Interval;
 
-/// A sign in a closed loop that the server stood still.
+/// Sign of a server stall in a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stall {
     /// A transaction that took much longer than the median, in nanoseconds.
@@ -26,7 +26,8 @@ const LEAST_NS: u64 = 100_000_000;
 /// A second is a stall below this share of the running median.
 const SHARE_OF_MEDIAN: f64 = 0.2;
 
-/// Seconds that a median takes, and transactions per second: with fewer, chance alone leaves out most.
+/// Minimum number of seconds for a median, and minimum of that median in transactions per second: below it, most low
+/// seconds are random.
 const SECONDS_BEFORE: usize = 2;
 const LEAST_TPS: f64 = 10.0;
 
@@ -107,7 +108,7 @@ mod tests {
         let stall = stalled_second(&seconds(&[100.0, 110.0, 90.0, 15.0, 100.0]));
         assert_eq!(stall, Some(Stall::Second { at_ns: 3_000_000_000, tps: 15.0, median_tps: 100.0 }));
         assert_eq!(stalled_second(&seconds(&[100.0, 110.0, 25.0, 30.0])), None);
-        // Too few seconds before, and too few transactions to tell from chance.
+        // Too few seconds before, and too few transactions to exclude chance.
         assert_eq!(stalled_second(&seconds(&[100.0, 1.0])), None);
         assert_eq!(stalled_second(&seconds(&[5.0, 5.0, 5.0, 0.0])), None);
     }

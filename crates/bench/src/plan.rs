@@ -16,7 +16,7 @@ use crate::source::Source;
 
 /// A load, or a search for the highest rate, that is ready to run.
 pub struct Plan {
-    /// The load; for a search what its steps have in common.
+    /// The load; for a search, the common part of its steps.
     pub(crate) load: Load,
     pub(crate) search: Option<SearchPlan>,
     pub(crate) setup: Option<Script>,
@@ -45,7 +45,7 @@ const DURATION: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_secs(5);
 const STEP_WARMUP: Duration = Duration::from_secs(1);
 
-/// How long a load may go on after the last arrival of a file. It ends with the last transaction.
+/// Maximum length of a load after the last arrival of a file. It ends with the last transaction.
 const AFTER_LAST_ARRIVAL: Duration = Duration::from_secs(24 * 3600);
 
 impl Plan {

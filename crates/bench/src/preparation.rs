@@ -1,6 +1,6 @@
-//! What happens once, before and after the load: queries to the server, and the scripts of setup and teardown.
+//! Steps before and after the load: queries to the server, and the scripts of setup and teardown.
 //!
-//! The driver runs these scripts, as a load of one transaction: they have the same language and variables as the others.
+//! The driver runs these scripts as a load of one transaction: they have the language and variables of the others.
 
 use std::io::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use wire::blocking::Session;
 use crate::error::{RunError, ScriptFailure};
 use crate::plan::Plan;
 
-/// Asks the server for its version, and for the scale of pgbench's tables if the scripts need it. Returns the version as a
+/// Queries the server's version and, if the scripts need it, the scale of pgbench's tables. Returns the version as a
 /// number.
 pub(crate) fn query_server(plan: &mut Plan) -> Result<u32, RunError> {
     let mut session = Session::connect(&plan.load.connection)?;
@@ -31,8 +31,8 @@ pub(crate) fn query_server(plan: &mut Plan) -> Result<u32, RunError> {
     Ok(session.server_version().and_then(server_version_num).unwrap_or_default())
 }
 
-/// Runs a script once, with the variables and the connection of a load. The server's notices go to `notices`. An error of
-/// a command ends the script.
+/// Runs a script once, with the variables and the connection of a load. The server's notices go to `notices`. An error
+/// of a command ends the script.
 pub(crate) fn run_script(
     script: &Script,
     load: &Load,
@@ -56,7 +56,7 @@ pub(crate) fn run_script(
     if messages.errors.is_empty() { Ok(()) } else { Err(ScriptFailure::Commands(messages.errors.join("\n"))) }
 }
 
-/// Passes notices on and keeps errors.
+/// Observer that passes notices on and keeps errors.
 struct Messages<'a> {
     notices: &'a mut dyn Write,
     errors: Vec<String>,

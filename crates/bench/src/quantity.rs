@@ -7,7 +7,7 @@ use std::time::Duration;
 use driver::{OnError, Stage, Think};
 use model::units::Span;
 
-/// A text that is not the quantity that was expected.
+/// A text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// Not a duration.
@@ -119,7 +119,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, QuantityError> {
     };
     let number: f64 = number.trim().parse().map_err(|_| refuse())?;
     let rate = number / seconds;
-    // The clock does not resolve more than one a nanosecond.
+    // The clock resolves at most one per nanosecond.
     if rate.is_finite() && (0.0..=1e9).contains(&rate) { Ok(rate) } else { Err(refuse()) }
 }
 
@@ -159,10 +159,10 @@ pub fn think_time(text: &str) -> Result<Think, QuantityError> {
     Ok(Think { least, most })
 }
 
-/// How the arrivals of an open loop are spaced.
+/// Spacing of the arrivals of an open loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// At random, as of many independent users.
+    /// Random, as from many independent users.
     Poisson,
     /// Evenly.
     Uniform,
@@ -183,12 +183,12 @@ impl FromStr for Spacing {
     }
 }
 
-/// What to do about a SQLSTATE.
+/// The action for a SQLSTATE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorRule {
     /// The SQLSTATE, or the beginning of one; empty for any.
     pub sqlstate: String,
-    /// What to do.
+    /// The action.
     pub action: OnError,
 }
 

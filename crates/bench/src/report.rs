@@ -45,7 +45,7 @@ pub enum Conclusion {
 }
 
 impl Report {
-    /// The report of a load of a plan, or of its search, with the last load of that.
+    /// The report of a plan's load, or of its search with the search's last load.
     pub(crate) fn new(
         plan: &Plan,
         server_version: u32,

@@ -1,4 +1,4 @@
-//! A load as it is asked for, before it is checked.
+//! A requested load, before it is checked.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::quantity::{Define, ErrorRule, Spacing, WeightedName};
 /// A load as the command line describes it. None is the default.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where and as whom to connect.
+    /// Connection parameters.
     pub connection: ConnectParams,
     /// The scripts that clients run.
     pub scripts: ScriptOptions,
@@ -35,11 +35,11 @@ pub struct Request {
     pub connect: bool,
     /// The driver's event loop.
     pub engine: Engine,
-    /// When transactions start in an open loop.
+    /// The schedule of an open loop.
     pub schedule: ScheduleOptions,
-    /// What to do about errors.
+    /// Handling of errors.
     pub errors: ErrorOptions,
-    /// Longer transactions are late.
+    /// Latency above which transactions are late.
     pub latency_limit: Option<Duration>,
     /// Whether each statement is measured.
     pub per_statement: bool,
@@ -77,13 +77,13 @@ pub struct ScheduleOptions {
     pub rate: Option<f64>,
     /// Parts of the schedule, one after the other.
     pub stages: Vec<Stage>,
-    /// How arrivals are spaced.
+    /// Spacing of arrivals.
     pub spacing: Option<Spacing>,
-    /// Objectives to search the highest rate for.
+    /// Objectives of a search for the highest rate.
     pub objectives: Vec<Objective>,
 }
 
-/// What to do about errors.
+/// Handling of errors.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorOptions {
     /// Rules by SQLSTATE.

@@ -27,7 +27,7 @@ pub(crate) struct Results {
 #[derive(Debug, Serialize)]
 pub(crate) struct Totals {
     pub(crate) tps: f64,
-    /// Successful ones.
+    /// Successful transactions.
     pub(crate) transactions: u64,
     pub(crate) failed: u64,
     pub(crate) retried: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Error {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Connecting {
-    /// Until all clients were connected, before the load.
+    /// Time until all clients were connected, before the load.
     pub(crate) took_us: f64,
     /// Connections opened in the window.
     pub(crate) in_window: u64,
@@ -87,7 +87,7 @@ pub(crate) struct Connecting {
 #[derive(Debug, Serialize)]
 pub(crate) struct Driver {
     pub(crate) engine: &'static str,
-    /// Why it is not io_uring.
+    /// Reason why it is not io_uring.
     pub(crate) engine_reason: Option<String>,
     pub(crate) busy_share: f64,
     pub(crate) busy_share_max: f64,
@@ -248,7 +248,7 @@ fn errors(records: &[ErrorRecord]) -> Vec<Error> {
 }
 
 impl Latency {
-    /// The figures of a histogram; `exact` has mean, deviation and extremes if they are known better.
+    /// The figures of a histogram; `exact` has mean, deviation and extremes if they are known exactly.
     fn new(histogram: &Histogram<u64>, exact: Option<&Moments>) -> Option<Self> {
         if histogram.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! A plan, run: setup, the load or the search, teardown.
+//! Execution of a plan: setup, the load or the search, teardown.
 
 use std::io::Write;
 
@@ -16,9 +16,9 @@ use crate::report::Report;
 
 /// The outcome of a plan.
 pub struct Outcome {
-    /// The report, or why there is none.
+    /// The report, or the error.
     pub report: Result<Report, RunError>,
-    /// Whether the teardown succeeded. It runs whatever happened before.
+    /// Whether the teardown succeeded. It runs even if the load failed.
     pub teardown: Result<(), RunError>,
 }
 

@@ -48,7 +48,7 @@ impl Search {
         }
     }
 
-    /// Takes the outcome of a rate.
+    /// Records the outcome of a rate.
     pub(crate) fn record(&mut self, rate: f64, holds: bool) {
         if holds {
             self.held = Some(rate);
@@ -62,7 +62,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Where a search ends, and after how many steps, on a server that holds everything below `limit`.
+    /// Outcome and number of steps of a search, on a server that holds everything up to `limit`.
     fn search(capacity: f64, limit: f64) -> (Next, u32) {
         let mut search = Search::new(capacity);
         for step in 0.. {

@@ -64,10 +64,10 @@ pub fn text(report: &Report, colours: bool) -> String {
     out
 }
 
-/// What a warning starts with.
+/// Prefix of a warning.
 const WARNING: &str = "warning:";
 
-/// How text is emphasized.
+/// Emphasis of text.
 struct Style {
     colours: bool,
 }
@@ -150,7 +150,7 @@ fn connections(report: &Report) -> String {
     text
 }
 
-/// Clients from which on memory per client is more than noise.
+/// Number of clients from which memory per client is more than noise.
 const CLIENTS_FOR_MEMORY: u64 = 64;
 
 fn driver(out: &mut String, driver: &Driver, clients: u64) {

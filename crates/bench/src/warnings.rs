@@ -22,11 +22,11 @@ pub(crate) enum Kind {
     CoordinatedOmission,
 }
 
-/// Busy share of a thread from which on it may have delayed clients.
+/// Busy share of a thread above which it may have delayed clients.
 const BUSY: f64 = 0.8;
 
-/// The largest lag of the driver, as a share of the mean latency and in microseconds. The kernel wakes a thread that sleeps
-/// until a transaction is due some 50 µs late, which must not count against short transactions.
+/// The largest lag of the driver, as a share of the mean latency and in microseconds. The kernel wakes a thread that
+/// sleeps until a transaction is due some 50 µs late, which must not count against short transactions.
 const LAG_SHARE: f64 = 0.05;
 const SEND_LAG_SHARE: f64 = 0.25;
 const LAG_US: f64 = 1_000.0;

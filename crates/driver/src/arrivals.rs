@@ -1,65 +1,65 @@
-//! When transactions are to begin.
+//! Intended starts of transactions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use script::RandomState;
 
-/// When the transactions of a load are to begin.
+/// Intended starts of a load's transactions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
-    /// A closed loop: a client's next as soon as it is done with the one before.
+    /// A closed loop: a client starts its next transaction when the previous one has ended.
     Closed,
     /// An open loop at a rate, whether or not the server keeps up.
     Rate(Rate),
-    /// An open loop at given times, after the load's start, in order.
+    /// An open loop at given times after the load's start, in order.
     Given(Arc<[Duration]>),
 }
 
 impl Arrivals {
-    /// Whether there is a schedule that does not depend on the server.
+    /// Whether starts follow a schedule, independent of the server.
     pub fn is_open(&self) -> bool {
         *self != Self::Closed
     }
 }
 
-/// A rate, which may change with time.
+/// A rate that may change over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// How the time is divided; the last stage goes on as long as the load does, at its final rate.
+    /// Parts of the schedule; the last one continues at its final rate until the load ends.
     pub stages: Vec<Stage>,
-    /// How transactions are spaced at a rate.
+    /// Spacing of transactions at a rate.
     pub spacing: Spacing,
 }
 
-/// A part of the time, in which the rate goes evenly from one value to another.
+/// A part of the schedule, in which the rate changes linearly from one value to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
     /// Length.
     pub length: Duration,
-    /// Transactions a second at its start, of all clients together.
+    /// Transactions per second at its start, of all clients together.
     pub from: f64,
-    /// Transactions a second at its end.
+    /// Transactions per second at its end.
     pub to: f64,
 }
 
-/// How transactions are spaced.
+/// Spacing of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// By chance, as of many independent users (pgbench's `--rate`).
+    /// Random, as from many independent users (pgbench's `--rate`).
     Poisson,
     /// Evenly.
     Uniform,
 }
 
 impl Rate {
-    /// A constant rate, in transactions a second.
+    /// A constant rate, in transactions per second.
     pub fn constant(rate: f64, spacing: Spacing) -> Self {
         Self { stages: vec![Stage { length: Duration::MAX, from: rate, to: rate }], spacing }
     }
 }
 
-/// The intended starts of one thread's transactions, one after the other, in nanoseconds after the load's start.
+/// The intended starts of one thread's transactions in order, in nanoseconds after the load's start.
 pub(crate) struct Slots {
     source: Source,
     random: RandomState,
@@ -70,7 +70,7 @@ enum Source {
     Rate {
         stages: Vec<Share>,
         stage: usize,
-        /// Where in the stage it is, in seconds.
+        /// Position in the stage, in seconds.
         into_s: f64,
         spacing: Spacing,
     },
@@ -90,8 +90,8 @@ struct Share {
 }
 
 impl Slots {
-    /// The share of a thread that has `clients` (numbers) of `all` clients: a rate is split by clients, so that each of
-    /// them has the same, however many threads there are.
+    /// The share of a thread with `clients` (numbers) of `all` clients: a rate is divided by clients, so that each of
+    /// them has the same, regardless of the number of threads.
     pub(crate) fn new(
         arrivals: &Arrivals,
         clients: std::ops::Range<u32>,
@@ -118,7 +118,7 @@ impl Slots {
         Self { source, random }
     }
 
-    /// The next intended start; none where no further one is planned.
+    /// The next intended start; None if no further one is planned.
     #[inline]
     pub(crate) fn next_ns(&mut self) -> Option<u64> {
         match &mut self.source {
@@ -129,7 +129,7 @@ impl Slots {
                 Some(time.as_nanos() as u64)
             }
             Source::Rate { stages, stage, into_s, spacing } => {
-                // Transactions until the next one, at any rate: time runs as fast as the rate is high.
+                // Integral of the rate over the time until the next transaction.
                 let mut needed = match spacing {
                     Spacing::Uniform => 1.0,
                     Spacing::Poisson => -(1.0 - self.random.f64()).ln(),
@@ -138,7 +138,7 @@ impl Slots {
                     let share = stages.get(*stage)?;
                     let last = *stage + 1 == stages.len();
                     if last && *into_s >= share.length_s {
-                        // After its end the last stage goes on at its final rate.
+                        // After its end the last stage continues at its final rate.
                         if share.to <= 0.0 {
                             return None;
                         }
@@ -154,7 +154,7 @@ impl Slots {
                     let left_s = (share.length_s - *into_s).max(0.0);
                     let left =
                         if rate > 0.0 || slope != 0.0 { left_s * (rate + slope * left_s / 2.0) } else { 0.0 };
-                    // The last one of a ramp may lie on its end, give or take a rounding.
+                    // The last transaction of a ramp may fall on its end, within rounding.
                     if needed <= left * (1.0 + 1e-9) && left > 0.0 {
                         *into_s += time_for(needed, rate, slope);
                         break;
@@ -177,13 +177,13 @@ impl Slots {
     }
 }
 
-/// How long it takes until `needed` transactions have begun at a rate that changes evenly: the smaller root of
+/// Time until `needed` transactions have begun at a linearly changing rate: the smaller root of
 /// `rate t + slope t² / 2 = needed`.
 fn time_for(needed: f64, rate: f64, slope: f64) -> f64 {
     if slope == 0.0 {
         return needed / rate;
     }
-    // In the form without cancellation.
+    // The form without cancellation.
     2.0 * needed / (rate + (rate * rate + 2.0 * slope * needed).max(0.0).sqrt())
 }
 
@@ -239,7 +239,7 @@ mod tests {
     fn chance_keeps_the_rate() {
         let mut slots = slots(&Arrivals::Rate(Rate::constant(1000.0, Spacing::Poisson)), 0..1, 4);
         let last = std::iter::from_fn(|| slots.next_ns()).nth(9_999).unwrap();
-        // A quarter of the clients, a quarter of the rate: 10,000 in 40 s, give or take 1 %.
+        // A quarter of the clients has a quarter of the rate: 10,000 in 40 s, with a standard deviation of 1 %.
         assert!((last as f64 / 40e9 - 1.0).abs() < 0.04, "{last}");
     }
 

@@ -1,4 +1,4 @@
-//! One client: where it is in its script, and in its life.
+//! The state of one client: its connection, its transaction, and its position in the script.
 
 use std::mem;
 
@@ -17,56 +17,56 @@ pub(crate) struct Client {
     pub(crate) state: State,
     /// Whether it has a session.
     pub(crate) connected: bool,
-    /// The session's state when it was last told.
+    /// Transaction status of the session, as last reported.
     pub(crate) status: TransactionStatus,
-    /// Answers that the server owes, or will owe when it has what is kept back.
+    /// Responses that the server owes, or will owe once it has the buffered bytes.
     pub(crate) due: u32,
-    /// Whether it has answered everything that was sent.
+    /// Whether the server has answered everything that was sent.
     pub(crate) answered: bool,
     /// Whether the running transaction has waited for anything.
     pub(crate) waited: bool,
-    /// Whether it has been led to an `\elif`, whose condition is to be evaluated.
+    /// Whether it has jumped to an `\elif`, whose condition must be evaluated.
     pub(crate) evaluates: bool,
-    /// Whether the statement that it waits for is to be parsed with this execution.
+    /// Whether the statement that it waits for is parsed with this execution.
     pub(crate) parses: bool,
     pub(crate) script: u32,
-    /// The command that is next, or that is being executed.
+    /// The next command, or the one being executed.
     pub(crate) step: u32,
-    /// How often the running transaction has been begun.
+    /// Tries of the running transaction, including the current one.
     pub(crate) tries: u32,
-    /// When the running transaction was to begin.
+    /// Intended start of the running transaction.
     pub(crate) intended_ns: u64,
-    /// When it began.
+    /// Its actual start.
     pub(crate) begun_ns: u64,
-    /// When the running command began, where that is measured.
+    /// Start of the running command.
     pub(crate) command_ns: u64,
-    /// Transactions that it is done with: succeeded, failed, and skipped ones.
+    /// Completed transactions: successful, failed and skipped ones.
     pub(crate) transactions: u64,
-    /// Rows that came in the running transaction.
+    /// Rows received in the running transaction.
     pub(crate) rows: u64,
     pub(crate) reader: Reader,
     pub(crate) variables: Variables,
     pub(crate) random: RandomState,
-    /// The random state with which the running transaction began.
+    /// Random state at the start of the running transaction.
     random_at_begin: RandomState,
     pub(crate) prepared: Prepared,
     pub(crate) tls: Option<Box<Tls>>,
-    /// What it takes to have its statement cancelled, where that may be wanted.
+    /// Contents of a cancel request for its statement; only in background workloads.
     pub(crate) cancel_key: Option<Box<CancelKey>>,
-    /// What only some clients have.
+    /// Boxed, because only some clients have these.
     pub(crate) pipeline: Option<Box<Pipeline>>,
     pub(crate) attempt: Option<Box<Attempt>>,
     pub(crate) failure: Option<Box<Failure>>,
 }
 
-/// What a client is about.
+/// State of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Has not yet asked for a connection.
+    /// Has not yet requested a connection.
     New,
-    /// Asks for one.
+    /// Is connecting.
     Connecting,
-    /// Waits until the server may have room.
+    /// Waits before connecting again to a busy server.
     Redialling,
     /// Connected, without a transaction.
     Ready,
@@ -82,38 +82,38 @@ pub(crate) enum State {
     InShell,
     /// Waits for the server.
     Waiting(Awaited),
-    /// Has run a transaction that waits for nothing, and lets others run.
+    /// Has run a transaction that waited for nothing, and yields to other clients.
     Yielding,
     /// Will begin no further transaction.
     Finished,
-    /// Has taken its leave and waits for the server to close.
+    /// Has ended its session and waits for the server to close the connection.
     Leaving,
-    /// Will never do anything again.
+    /// Is disconnected for good.
     Gone,
 }
 
-/// What of the server is waited for.
+/// The response that a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// The answer to a statement.
+    /// The response to a statement.
     Answer,
     /// The end of a pipeline.
     Pipeline,
-    /// The statements of a pipeline to be prepared.
+    /// The preparation of a pipeline's statements.
     Preparation,
     /// A rollback after an error.
     Rollback,
 }
 
-/// Which statements are prepared in a session.
+/// The prepared statements of a session.
 #[derive(Default)]
 pub(crate) struct Prepared {
     words: Box<[u64]>,
-    /// Whether an error leaves it open which of the others are.
+    /// Whether an error has left it unknown which of the others are.
     pub(crate) doubtful: bool,
 }
 
-/// What a cancel request has to say, and where.
+/// Contents of a cancel request, and its address.
 pub(crate) struct CancelKey {
     /// The address of the session's server.
     pub(crate) address: usize,
@@ -124,7 +124,7 @@ pub(crate) struct CancelKey {
 /// An open pipeline.
 #[derive(Default)]
 pub(crate) struct Pipeline {
-    /// What is to be sent.
+    /// Bytes not yet sent.
     pub(crate) outgoing: Vec<u8>,
     /// The first error in it.
     pub(crate) error: Option<ServerError>,
@@ -133,18 +133,18 @@ pub(crate) struct Pipeline {
 /// An attempt to connect.
 #[derive(Default)]
 pub(crate) struct Attempt {
-    /// The address that is being tried.
+    /// Index of the address being tried.
     pub(crate) address: usize,
-    /// Whether to encrypt, where the last connection has shown that it has to be otherwise than planned.
+    /// Encryption to use, if the last connection has shown that the planned one cannot be used.
     pub(crate) retry: Option<Encryption>,
-    /// Whether all addresses have been gone through, and any session will do.
+    /// Whether all addresses have been tried, so that any session is acceptable.
     pub(crate) second_pass: bool,
     pub(crate) handshake: Option<Handshake>,
-    /// When the first address was tried.
+    /// Start of the attempt at the first address.
     pub(crate) from_ns: u64,
-    /// When the running one was tried.
+    /// Start of the attempt at the current address.
     pub(crate) dialled_ns: u64,
-    /// Why the addresses before were of no use, and what the last server said that had no room.
+    /// Errors of the attempts so far.
     pub(crate) failures: Vec<String>,
     /// Whether a transaction waits for it.
     pub(crate) for_transaction: bool,
@@ -152,7 +152,7 @@ pub(crate) struct Attempt {
 
 /// An error that a transaction is recovering from.
 pub(crate) struct Failure {
-    /// Empty where it is none of the server's.
+    /// Empty if the error is not the server's.
     pub(crate) sqlstate: String,
     pub(crate) text: String,
     pub(crate) action: OnError,
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// Begins a transaction for the first time.
+    /// Begins the first try of a transaction.
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.begun_ns = now_ns;
@@ -201,7 +201,7 @@ impl Client {
         self.rows = 0;
     }
 
-    /// Begins it anew, with the same random numbers.
+    /// Begins another try, with the same random numbers.
     pub(crate) fn begin_again(&mut self) {
         self.random.clone_from(&self.random_at_begin);
         self.tries += 1;
@@ -210,7 +210,7 @@ impl Client {
         self.pipeline = None;
     }
 
-    /// Forgets everything about its session, which is over.
+    /// Resets everything about its session, which has ended.
     pub(crate) fn disconnected(&mut self) {
         self.connected = false;
         self.status = TransactionStatus::Idle;
@@ -231,7 +231,7 @@ impl Prepared {
         self.words.get(statement / 64).is_some_and(|word| word & (1 << (statement % 64)) != 0)
     }
 
-    /// Notes that a statement is prepared, or that it is not known to be.
+    /// Records that a statement is prepared, or that it is not known to be.
     pub(crate) fn set(&mut self, statement: usize, of: usize, prepared: bool) {
         if self.words.is_empty() {
             self.words = vec![0; of.div_ceil(64)].into_boxed_slice();
@@ -267,7 +267,7 @@ mod tests {
         );
     }
 
-    /// 10,000 clients are to fit: the room of one, before its variables and buffers.
+    /// 10,000 clients must fit into memory: the size of one, without its variables and buffers.
     #[test]
     fn a_client_is_small() {
         assert!(size_of::<Client>() <= 512, "{}", size_of::<Client>());

@@ -1,4 +1,4 @@
-//! Where a server is, and sockets to it.
+//! Addresses of a server, and sockets to it.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -14,13 +14,13 @@ use wire::{ConnectParams, Given, ParamError, TlsContext, Transport, encode};
 use crate::client::CancelKey;
 use crate::error::LoadError;
 
-/// How long a server has until it takes a cancel request.
+/// Time limit for connecting to send a cancel request.
 const CANCEL_NS: i64 = 200_000_000;
 
-/// What a connection of the messages comes to. The environment and files count only for a connection string.
+/// Connection parameters of a connection in a message. The environment and files are used only for a connection string.
 ///
 /// # Errors
-/// The connection string, or what it leads to, can't be used.
+/// The connection string, or something that it refers to, cannot be used.
 pub fn connect_params(connection: &Connection) -> Result<ConnectParams, ParamError> {
     let Connection { endpoint, user, database, password } = connection;
     let (host, port) = match endpoint {
@@ -42,10 +42,10 @@ pub fn connect_params(connection: &Connection) -> Result<ConnectParams, ParamErr
     Ok(ConnectParams::new(host, port, user, database, password.clone()))
 }
 
-/// Where and as whom to connect, with its addresses looked up.
+/// Connection parameters with resolved addresses.
 pub(crate) struct Server {
     pub(crate) params: ConnectParams,
-    /// What to go through all addresses again with where none of them has a session that will do.
+    /// Parameters for a second pass through all addresses, if none of them has an acceptable session.
     pub(crate) second_pass: Option<ConnectParams>,
     pub(crate) tls: Option<TlsContext>,
     pub(crate) addresses: Vec<Address>,
@@ -53,7 +53,7 @@ pub(crate) struct Server {
 
 /// An address of a server.
 pub(crate) struct Address {
-    /// The place of its host among the parameters.
+    /// Index of its host in the parameters.
     pub(crate) host: usize,
     /// Its name in messages.
     pub(crate) name: String,
@@ -66,10 +66,10 @@ enum Socket {
 }
 
 impl Server {
-    /// Looks up a server's addresses, which may take its time. `below` draws a random number below its argument.
+    /// Resolves a server's addresses, which may take a while. `below` returns a random number below its argument.
     ///
     /// # Errors
-    /// None of the hosts has an address, or what TLS needs cannot be read.
+    /// None of the hosts can be resolved, or TLS cannot be set up.
     pub(crate) fn find(
         params: &ConnectParams,
         mut below: impl FnMut(usize) -> usize,
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Begins to connect to an address. `AGAIN`: the server's queue is full.
+    /// Starts connecting to an address. `AGAIN`: the server's backlog is full.
     pub(crate) fn dial(&self, address: &Address) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let connected = |socket: OwnedFd, result| match result {
@@ -118,11 +118,11 @@ impl Server {
         }
     }
 
-    /// Asks for a session's running statement to be cancelled, over a connection of its own. Whether it is, the statement's
-    /// answer says.
+    /// Sends a request to cancel a session's running statement, over a separate connection. The response to the
+    /// statement shows whether it was cancelled.
     ///
     /// # Errors
-    /// The server can't be reached within a moment.
+    /// The server cannot be reached in time.
     pub(crate) fn cancel(&self, key: &CancelKey) -> Result<(), Errno> {
         let socket = self.dial(&self.addresses[key.address])?;
         let patience = Timespec { tv_sec: 0, tv_nsec: CANCEL_NS };
@@ -156,7 +156,7 @@ impl Server {
 }
 
 impl Address {
-    /// How it is reached.
+    /// Its transport.
     pub(crate) fn transport(&self) -> Transport {
         match self.socket {
             Socket::Unix(_) => Transport::Unix,
@@ -169,7 +169,7 @@ impl Address {
         format!("connection to {} failed: {error}", self.name)
     }
 
-    /// The hint that libpq adds where nothing listens.
+    /// A failure to connect, with the hint that libpq adds if nothing listens.
     pub(crate) fn refused(&self, error: Errno) -> String {
         let hint = match self.socket {
             Socket::Unix(_) => "Is the server running locally and accepting connections on that socket?",
@@ -182,7 +182,7 @@ impl Address {
     }
 }
 
-/// The addresses of one host.
+/// Resolves the addresses of one host.
 fn look_up(params: &ConnectParams, place: usize) -> Result<Vec<Address>, LoadError> {
     let host = &params.hosts[place];
     if let Some(path) = host.socket_path() {

@@ -1,4 +1,4 @@
-//! Runs a load: starts the threads, puts together what they tell, and tells the observer.
+//! Runs a load: starts the threads, merges their records, and notifies the observer.
 
 use std::mem;
 use std::ops::Range;
@@ -28,13 +28,13 @@ use crate::schedule::Schedule;
 use crate::stop::Stop;
 use crate::worker::Worker;
 
-/// What a load is controlled by.
+/// The control of a load.
 pub struct Control {
     sender: Sender<Event>,
     events: Receiver<Event>,
 }
 
-/// Asks a load to stop, from any thread.
+/// Stops a load, from any thread.
 #[derive(Clone)]
 pub struct Stopper(Sender<Event>);
 
@@ -46,34 +46,34 @@ impl Default for Control {
 }
 
 impl Control {
-    /// What stops the load; before the load has begun, it will not begin.
+    /// A handle that stops the load; stopped before its start, the load does not begin.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.sender.clone())
     }
 }
 
 impl Stopper {
-    /// Has the load end: no further transaction begins, those in flight end.
+    /// Ends the load: no further transaction begins, and those in flight complete.
     pub fn stop(&self) {
-        // A load that has ended needs no stop.
+        // Fails only if the load has already ended.
         let _ = self.0.send(Event::Stop);
     }
 
-    /// Has a load that was stopped not wait for the transactions in flight: their clients are aborted.
+    /// Aborts the clients of a stopped load that still have transactions in flight.
     pub fn cut_off(&self) {
         let _ = self.0.send(Event::CutOff);
     }
 
-    /// Has [`run`] return an error at once.
+    /// Makes [`run`] return an error at once.
     pub(crate) fn abandon(&self, error: LoadError) {
         let _ = self.0.send(Event::Abandon(error));
     }
 }
 
-/// Runs a load to its end, telling the observer of it.
+/// Runs a load to its end and notifies the observer.
 ///
 /// # Errors
-/// The load cannot be run, or cannot go on. Threads may then still be running, until the end of the process.
+/// The load cannot be run or cannot continue. Its threads may then keep running until the process ends.
 pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     check(&load)?;
     limits::allow_files(load.clients(), load.threads)?;
@@ -110,12 +110,12 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         let Some(seeds) = load.seeds.threads.get(thread).cloned() else {
             return Err(LoadError::Internal("there are fewer seeds than threads".to_owned()));
         };
-        // Pauses draw numbers of their own, so that scripts draw pgbench's.
+        // Pauses have a random state of their own, so that scripts draw the same numbers as in pgbench.
         let pauses = RandomState::from_seed(seeds.throttle.clone().next_u64());
         let (mut random, threads) = (seeds.throttle, load.threads as usize);
         let mut slots = Vec::with_capacity(clients.len());
         for (group, numbers) in load.groups().zip(&clients) {
-            // Background workloads draw their own numbers, too.
+            // Background workloads have a random state of their own, too.
             let theirs = RandomState::from_seed(random.clone().next_u64());
             let own = mem::replace(&mut random, theirs);
             slots.push(Slots::new(&group.arrivals, numbers.clone(), group.clients, thread, threads, own));
@@ -169,7 +169,7 @@ fn dealt(load: &Load) -> Vec<Vec<Range<u32>>> {
     let mut threads = vec![Vec::new(); load.threads as usize];
     let mut first = 0;
     for group in load.groups() {
-        // As pgbench deals them; then to those who have fewest.
+        // The first group as pgbench deals them; the others beginning with the threads that have the fewest.
         let mut left = group.clients;
         let mut order: Vec<usize> = (0..threads.len()).collect();
         let has = |clients: &[Range<u32>]| clients.iter().map(ExactSizeIterator::len).sum::<usize>();
@@ -184,7 +184,7 @@ fn dealt(load: &Load) -> Vec<Vec<Range<u32>>> {
     threads
 }
 
-/// Starts a thread. It tells of its end even where it panics.
+/// Starts a thread, which reports a failure even if it panics.
 fn spawn(worker: Worker) -> Result<(), LoadError> {
     let events = worker.events.clone();
     let name = format!("driver-{}", worker.thread);
@@ -199,7 +199,7 @@ fn spawn(worker: Worker) -> Result<(), LoadError> {
     thread::Builder::new().name(name).spawn(body).map(drop).map_err(LoadError::Thread)
 }
 
-/// The main thread's ends of a worker. Dropped, they have the worker stop.
+/// The main thread's handle of a worker, which stops when it is dropped.
 struct Handle {
     stop: Arc<Stop>,
     waker: Waker,
@@ -228,13 +228,13 @@ struct Engine<'a> {
     window_end_ns: u64,
 }
 
-/// How far the threads are.
+/// Progress of the threads.
 #[derive(Default)]
 struct Progress {
     connected: usize,
     drained: usize,
     closed: usize,
-    /// Whether a thread went on to the planned end.
+    /// Whether a thread ran to the planned end.
     reached_end: bool,
     missed: u64,
     aborted: u32,
@@ -261,7 +261,7 @@ impl Engine<'_> {
         let origin_ns = clock::now_ns();
         let started = ClockReading { monotonic_us: (origin_ns / 1_000) as i64, unix_us: clock::unix_us() };
         for worker in &self.workers {
-            // A thread that is gone tells why by an event.
+            // A thread that has ended reports the reason by an event.
             let _ = worker.start.send(origin_ns);
         }
         self.observer.started(started);
@@ -291,9 +291,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Waits for the next event and does what it asks for.
+    /// Waits for the next event and handles it.
     fn next_event(&mut self) -> Result<(), LoadError> {
-        // The threads hold senders; without them, and without a stopper, there is nothing more to come.
+        // Threads and stoppers hold senders: without any, no further event can arrive.
         let closed = || LoadError::Internal("the threads are gone without a word".to_owned());
         match self.events.recv().map_err(|_| closed())? {
             Event::Abandon(error) | Event::Failed(error) => return Err(error),
@@ -333,7 +333,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Tells of the intervals that every thread has passed; their records go back to `thread`.
+    /// Reports the intervals that all threads have completed, and returns their records to `thread`.
     fn tell_intervals(&mut self, thread: usize) {
         while let Some(record) = self.intervals.pop_complete() {
             self.progress.reconnected += record.connects.count;
@@ -350,7 +350,7 @@ impl Engine<'_> {
     fn give_back(&self, thread: usize, mut record: Box<Record>) {
         record.clear();
         if let Some(worker) = self.workers.get(thread) {
-            // A thread that has ended needs none.
+            // Fails only if the thread has ended.
             let _ = worker.spare.send(record);
         }
     }

@@ -1,11 +1,11 @@
-//! What can go wrong on either side of the driver's pipes.
+//! Errors of either side of the driver's pipes.
 
 use std::io;
 
 use rustix::io::Errno;
 use wire::LoginError;
 
-/// What keeps the runner from having a load run; what keeps the load itself is a `Reply::Failed`.
+/// Errors that keep the runner from running a load; those of the load itself arrive as `Reply::Failed`.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// The process could not be started.
@@ -13,70 +13,70 @@ pub enum DriverError {
     Spawn {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The process does not take requests any longer.
+    /// The process no longer accepts requests.
     #[error("cannot send a request to the driver process: {0}; ask it for its exit status and messages")]
     Send(io::Error),
-    /// The process wrote something else than a reply.
+    /// The process wrote a line that is not a reply.
     #[error("the driver process wrote a line that is no reply ({problem}): {line}")]
     NoReply {
-        /// What is wrong with it.
+        /// The parse error.
         problem: String,
         /// The beginning of the line.
         line: String,
     },
-    /// The process speaks another version of the messages.
+    /// The process uses another version of the messages.
     #[error(
         "the driver process speaks version {theirs} of the messages, and the runner version {ours}: \
          both have to be of the same build of pgdyno"
     )]
     Version {
-        /// Its version.
+        /// Version of the process.
         theirs: u32,
-        /// Ours.
+        /// Version of the runner.
         ours: u32,
     },
-    /// The process could not be waited for.
+    /// Reading from the process, killing it or waiting for it failed.
     #[error("cannot wait for the driver process: {0}")]
     Wait(io::Error),
 }
 
-/// Why a load could not be run, or could not go on.
+/// Errors that keep a load from running or continuing.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The load makes no sense.
+    /// The load is invalid.
     #[error("the load cannot be run: {0}")]
     Invalid(String),
-    /// What a runner wrote is no request.
+    /// The runner sent an invalid request.
     #[error("the driver was given a request that it cannot read: {0}")]
     Request(String),
-    /// The runner has gone away.
+    /// The runner is gone.
     #[error("the runner is gone")]
     RunnerGone,
     /// A script cannot be run.
     #[error("the script cannot be run: {0}")]
     Script(String),
-    /// There may not be so many open files.
+    /// The limit on open files is too low.
     #[error(
         "{clients} clients need {needed} open files, and this process may have {allowed}: \
          raise the hard limit (`ulimit -Hn`, LimitNOFILE of a systemd unit) or use fewer clients"
     )]
     TooManyFiles {
-        /// Clients asked for.
+        /// Requested clients.
         clients: u32,
-        /// Files that they need.
+        /// Open files that they need.
         needed: u64,
-        /// Files that there may be.
+        /// Open files allowed.
         allowed: u64,
     },
-    /// A host has no address.
+    /// A host name cannot be resolved.
     #[error("could not translate host name \"{host}\" to address: {source}")]
     Resolve {
         /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A path is too long for a socket.
@@ -84,34 +84,34 @@ pub enum LoadError {
     SocketPath {
         /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: Errno,
     },
-    /// What TLS needs cannot be had.
+    /// TLS cannot be set up.
     #[error("TLS cannot be used: {0}")]
     Tls(String),
-    /// A client gets no session.
+    /// A client cannot connect.
     #[error("could not connect client {client}: {failures}{}", source.as_deref().map(advice).unwrap_or_default())]
     Connect {
         /// The client.
         client: u32,
-        /// What was tried, and why it failed, in libpq's words.
+        /// The attempts and their errors, in libpq's words.
         failures: String,
-        /// What the server said last.
+        /// The last login error.
         source: Option<Box<LoginError>>,
     },
-    /// The server does not let further clients in.
+    /// The server accepts no further clients.
     #[error(
         "no further client could be connected to {server} for {seconds} s, {ready} are; the last reason was: {last}"
     )]
     ConnectTimeout {
         /// The server.
         server: String,
-        /// How many of a thread's clients were connected.
+        /// Number of the thread's clients that are connected.
         ready: usize,
-        /// For how long nothing happened.
+        /// Time without progress, in seconds.
         seconds: u64,
-        /// What the server said.
+        /// The last reason.
         last: String,
     },
     /// A client was aborted, and the load with it.
@@ -123,7 +123,7 @@ pub enum LoadError {
     /// The transaction log cannot be written.
     #[error("cannot write the transaction log: {0}; is the disk full?")]
     Log(io::Error),
-    /// io_uring was asked for and cannot be used.
+    /// io_uring was requested and cannot be used.
     #[error(
         "io_uring cannot be used ({0}): it needs Linux 6.1, and neither the setting kernel.io_uring_disabled nor a \
          container's seccomp profile may forbid it; epoll always works"
@@ -135,12 +135,12 @@ pub enum LoadError {
     /// A thread cannot be started.
     #[error("cannot start a thread of the driver: {0}")]
     Thread(io::Error),
-    /// A mistake of ours.
+    /// A bug in the driver.
     #[error("internal error of the driver, please report it: {0}")]
     Internal(String),
 }
 
-/// The SQLSTATE of a refused login, and what to do about it.
+/// The SQLSTATE of a refused login, with advice.
 fn advice(error: &LoginError) -> String {
     let code = match error {
         LoginError::Refused(error) => error.code(),

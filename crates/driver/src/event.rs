@@ -1,33 +1,33 @@
-//! What the threads of a load, and whoever asks it to stop, tell the main thread.
+//! Events for the main thread, sent by the threads of a load and by `Stopper`s.
 
 use crate::error::LoadError;
 use crate::observer::{DriverMessage, EngineUsed};
 use crate::record::Record;
 
-/// Whatever the main thread has to know of.
+/// An event for the main thread.
 pub(crate) enum Event {
-    /// The load is to end: no further transaction is to begin.
+    /// End the load: no further transaction may begin.
     Stop,
-    /// A load that was stopped is not to wait any longer.
+    /// Abort the transactions in flight of a stopped load.
     CutOff,
-    /// The load is to end at once, and nobody wants to know what came of it.
+    /// End the load at once with an error, without an outcome.
     Abandon(LoadError),
     /// A thread has connected its clients.
     Connected { engine: EngineUsed, background: Vec<i32> },
-    /// A thread's interval is over.
+    /// A thread's interval has ended.
     Record { thread: usize, record: Box<Record> },
-    /// Something happened to a client.
+    /// A message about a client.
     Message(DriverMessage),
-    /// A thread's last transaction is over.
+    /// A thread's last transaction has ended.
     Drained {
         thread: usize,
-        /// Whether it went on to the planned end.
+        /// Whether it ran to the planned end.
         reached_end: bool,
         /// See [`Outcome::missed`](crate::Outcome::missed).
         missed: u64,
     },
     /// A thread has closed its connections and has ended.
     Closed,
-    /// A thread cannot go on.
+    /// A thread failed.
     Failed(LoadError),
 }

@@ -1,8 +1,8 @@
-//! The load of one thread: its clients, from asking for connections to closing them.
+//! The load of one thread: its clients, from connecting to closing.
 //!
-//! One round: wait, then do for each client to which something happened all that it can do without waiting again.
-//! `connecting` gets clients their sessions, `transaction` runs their scripts, `statement` has what goes to the server and
-//! comes back, `recovery` what is to be done about errors, `messages` what the observer is sent.
+//! One round: wait, then advance each client that has an event until it must wait again. `connecting` connects clients,
+//! `transaction` runs their scripts, `statement` sends statements and handles responses, `recovery` handles errors,
+//! `messages` sends messages to the observer.
 
 mod connecting;
 mod messages;
@@ -34,19 +34,19 @@ use crate::stop::Stop;
 use crate::timers::Timers;
 use crate::transaction_log::TransactionLog;
 
-/// How long the server may take to close the connections that were taken leave of.
+/// Time that the server has to close the connections of ended sessions.
 const CLOSE_LIMIT_NS: u64 = 5_000_000_000;
 
-/// One thread's clients, and what drives them.
+/// The event loop over one thread's clients.
 pub(crate) struct EventLoop<'a, I> {
     io: I,
     load: &'a Load,
     program: &'a Program,
     server: &'a Server,
     recorder: Option<Recorder>,
-    /// By group.
+    /// Intended starts, by group.
     slots: Vec<Slots>,
-    /// Chooses among several scripts.
+    /// For the choice among several scripts.
     choose: RandomState,
     /// For pauses: think time, back-off.
     pauses: RandomState,
@@ -54,27 +54,27 @@ pub(crate) struct EventLoop<'a, I> {
     events: Sender<Event>,
     clients: Vec<Client>,
     timers: Timers,
-    /// When the timer is set to run out.
+    /// Time for which the timer is set.
     timer_ns: u64,
-    /// How many clients are not finished.
+    /// Number of clients that are not finished.
     active: usize,
-    /// Clients that let others run before they go on.
+    /// Clients that let others run before they continue.
     yielding: Vec<usize>,
-    /// Whether clients are being connected, before the load.
+    /// Progress of connecting the clients.
     connecting: connecting::Progress,
-    /// Another thread has asked to stop.
+    /// Stop requests of other threads.
     stop: Arc<Stop>,
     waker: Waker,
     shell_results: Receiver<ShellResult>,
     shell_sender: Sender<ShellResult>,
-    /// Bytes of a TLS connection, before they are encrypted and after they were decrypted.
+    /// Bytes of a TLS connection, before encryption and after decryption.
     plain_out: Vec<u8>,
     plain_in: Vec<u8>,
-    /// Why the load cannot go on.
+    /// Error that ends the load.
     broken: Option<LoadError>,
 }
 
-/// What a thread's event loop is made of, besides its sockets.
+/// Parts of a thread's event loop, in addition to its sockets.
 pub(crate) struct Parts<'a> {
     pub(crate) load: &'a Load,
     pub(crate) program: &'a Program,
@@ -120,8 +120,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Runs transactions until the load is over and the last one has ended. Tells whether it ran to its planned end, and
-    /// not to a stop or until no client was left; and how many transactions were never begun though their time had come.
+    /// Runs transactions until the load is over and the last one has ended. Returns whether it ran to its planned end,
+    /// not to a stop or until no client was left; and the number of due transactions that were never begun.
     pub(crate) fn run(
         &mut self,
         recorder: Recorder,
@@ -172,7 +172,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok((planned && !stopped, self.missed(now_ns)?))
     }
 
-    /// How many slots are left whose time has come.
+    /// Number of due slots that are left.
     fn missed(&mut self, now_ns: u64) -> Result<u64, LoadError> {
         if self.load.length.is_none() {
             return Ok(0);
@@ -180,7 +180,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         let recorder = self.recorder()?;
         let end_ns = recorder.end_ns().min(now_ns).saturating_sub(recorder.origin_ns());
         let mut missed = 0;
-        // Of the clients that are measured.
+        // Of the measured clients.
         if let Some(slots) = self.slots.first_mut() {
             while slots.next_ns().is_some_and(|slot_ns| slot_ns <= end_ns) {
                 missed += 1;
@@ -189,7 +189,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(missed)
     }
 
-    /// Takes leave of the server and waits until it has closed every connection, and so has counted everything.
+    /// Ends all sessions and waits until the server has closed every connection, and so has counted everything.
     pub(crate) fn close(mut self) -> Result<(), LoadError> {
         for at in 0..self.clients.len() {
             self.timers.cancel(at);
@@ -216,7 +216,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// Handles what the last wait brought at `woken_ns`, and whatever else has come due.
+    /// Handles the events of the last wait, which ended at `woken_ns`, and everything else that is due.
     fn handle(&mut self, woken_ns: u64) -> Result<(), LoadError> {
         let mut woken = false;
         while let Some(event) = self.io.next()? {
@@ -256,7 +256,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// Sets the timer to the next time at which something has to be done.
+    /// Sets the timer to the next time at which anything is due.
     #[inline]
     fn arm(&mut self) -> Result<(), LoadError> {
         let mut alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
@@ -275,7 +275,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// A client's time has come.
+    /// Handles the alarm of a client.
     fn due(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         // It may be set to the same time again.
         self.timer_ns = 0;
@@ -296,7 +296,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Takes in bytes for a client.
+    /// Handles bytes received for a client.
     #[inline]
     fn received(&mut self, at: usize, chunk: &Chunk, woken_ns: u64) -> Result<(), LoadError> {
         if self.clients[at].attempt.is_some() {
@@ -317,7 +317,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// Takes in bytes that are encrypted.
+    /// Handles encrypted bytes.
     fn received_encrypted(&mut self, at: usize, chunk: &Chunk, woken_ns: u64) -> Result<(), LoadError> {
         let mut plain = mem::take(&mut self.plain_in);
         plain.clear();
@@ -336,7 +336,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         result
     }
 
-    /// Takes in bytes that were encrypted.
+    /// Handles decrypted bytes.
     fn received_plain(&mut self, at: usize, plain: &[u8], woken_ns: u64) -> Result<(), LoadError> {
         let mut from = 0;
         while from < plain.len() {
@@ -350,7 +350,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// Handles the next event of a client's reader. Returns how many bytes it took.
+    /// Handles the next event of a client's reader. Returns the number of bytes that it took.
     #[inline]
     fn handle_event(
         &mut self,
@@ -379,7 +379,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(taken)
     }
 
-    /// The end of a client's connection.
+    /// Handles the end of a client's connection.
     #[cold]
     fn closed(&mut self, at: usize, error: Option<Errno>) -> Result<(), LoadError> {
         match self.clients[at].state {
@@ -395,7 +395,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Sends bytes to a client's server. `quiet` says that they will be answered before more are sent.
+    /// Sends bytes to a client's server. `quiet`: they will be answered before more are sent.
     #[inline]
     fn send_with(
         &mut self,
@@ -421,7 +421,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// Takes leave of the server, which then closes the connection.
+    /// Ends a client's session, after which the server closes the connection; a session with outstanding responses is
+    /// just closed.
     fn leave(&mut self, at: usize) -> Result<(), LoadError> {
         if self.clients[at].connected && self.clients[at].due == 0 {
             self.send_with(at, false, |_, out| encode::terminate(out))?;
@@ -445,14 +446,14 @@ impl<'a, I: Io> EventLoop<'a, I> {
         self.recorder.as_mut().ok_or_else(|| LoadError::Internal("there is no load to record yet".to_owned()))
     }
 
-    /// A client will begin no further transaction.
+    /// Marks a client as finished: it will begin no further transaction.
     fn finish(&mut self, at: usize) {
         self.clients[at].state = State::Finished;
         self.active -= 1;
     }
 
-    /// The load is over: clients that wait for the time of their next transaction need not, and background work is
-    /// cut short, for it may run for hours.
+    /// At the end of the load, finishes clients that wait for their next transaction, and cuts background work short,
+    /// because it may run for hours.
     fn release_waiting(&mut self) {
         for at in 0..self.clients.len() {
             let client = &self.clients[at];
@@ -461,7 +462,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 State::Throttled | State::Thinking => {}
                 State::Sleeping | State::BackingOff if is_background => {}
                 State::Waiting(_) if is_background => {
-                    // Where that can't be, it is cut off with the others.
+                    // If that fails, it is cut off with the others.
                     let _ = client.cancel_key.as_ref().map(|key| self.server.cancel(key));
                     continue;
                 }
@@ -472,7 +473,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Ends transactions that go on for too long after the end of the load.
+    /// Aborts the clients of transactions that run for too long after the end of the load.
     fn cut_off(&mut self, now_ns: u64) -> Result<(), LoadError> {
         let end_ns = self.recorder()?.end_ns();
         let after = match self.load.drain {

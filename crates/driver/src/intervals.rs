@@ -1,13 +1,13 @@
-//! The records of several threads, put together interval by interval.
+//! Records of several threads, merged by interval.
 
 use std::collections::BTreeMap;
 
 use crate::record::Record;
 
-/// Intervals that wait for the threads that have not yet passed them.
+/// Intervals that some threads have not yet completed.
 pub(crate) struct Intervals {
     pending: BTreeMap<u64, Box<Record>>,
-    /// By thread, the first interval of which it may still have something to tell.
+    /// By thread, the first interval that it may still report.
     next: Vec<u64>,
 }
 
@@ -16,7 +16,7 @@ impl Intervals {
         Self { pending: BTreeMap::new(), next: vec![0; threads] }
     }
 
-    /// Takes in a thread's record; gives back the box if it is not needed any longer.
+    /// Adds a thread's record; returns the box if it is no longer needed.
     pub(crate) fn add(&mut self, thread: usize, record: Box<Record>) -> Option<Box<Record>> {
         self.next[thread] = record.number + 1;
         match self.pending.get_mut(&record.number) {
@@ -31,12 +31,12 @@ impl Intervals {
         }
     }
 
-    /// A thread has nothing more to tell.
+    /// Marks the end of a thread, which reports nothing more.
     pub(crate) fn end(&mut self, thread: usize) {
         self.next[thread] = u64::MAX;
     }
 
-    /// The next interval that every thread has passed.
+    /// The next interval that all threads have completed.
     pub(crate) fn pop_complete(&mut self) -> Option<Box<Record>> {
         let entry = self.pending.first_entry()?;
         self.next.iter().all(|next| next > entry.key()).then(|| entry.remove())

@@ -1,8 +1,8 @@
-//! What carries the bytes of one thread's clients: sockets by number, a timer, and a waker for other threads.
+//! I/O of one thread's clients: sockets by number, a timer, and a waker for other threads.
 //!
-//! Two of them, which behave alike: [`Epoll`] and [`Uring`]. A loop waits ([`Io::wait`]), takes what has happened one
-//! by one ([`Io::next`]), appends what is to be said to [`Io::outgoing`] and has it sent ([`Io::send`]). Nothing but
-//! `wait` ever waits.
+//! There are two implementations, which behave alike: [`Epoll`] and [`Uring`]. A loop waits ([`Io::wait`]), takes the
+//! events one by one ([`Io::next`]), appends bytes to send to [`Io::outgoing`] and sends them ([`Io::send`]). Only
+//! `wait` blocks.
 
 mod epoll;
 mod timer;
@@ -17,70 +17,70 @@ use rustix::io::{Errno, Result};
 pub(crate) use epoll::Epoll;
 pub(crate) use uring::Uring;
 
-/// Tries whether the kernel lets this process use io_uring as a driver thread does.
+/// Tests whether the kernel lets this process use io_uring as a driver thread does.
 ///
 /// # Errors
-/// It does not, or not with everything that is needed.
+/// It does not, or it lacks a required feature.
 pub fn try_uring() -> std::io::Result<()> {
     Uring::new(1, Waker::new()?).map(drop)
 }
 
 /// An event loop's view of its sockets.
 pub(crate) trait Io {
-    /// Begins to watch a socket under a number, which no other open socket has. It may still be connecting.
+    /// Registers a socket under a number that no other open socket has. It may still be connecting.
     fn open(&mut self, number: usize, socket: OwnedFd) -> Result<()>;
 
-    /// Closes a socket. Nothing that happens to it is told any more.
+    /// Closes a socket. It causes no further events.
     fn close(&mut self, number: usize);
 
-    /// Where bytes for a socket are to be appended. `answered` says that the other side has shown, by an answer, that
-    /// it has everything that was sent before.
+    /// The buffer to which bytes for a socket are appended. `answered`: a response has shown that the other side has
+    /// received everything sent before.
     fn outgoing(&mut self, number: usize, answered: bool) -> &mut Vec<u8>;
 
-    /// Sends what was appended. `quiet` says that an answer will show whether it has arrived, before more is sent.
-    /// Errors show as the socket's end.
+    /// Sends the appended bytes. `quiet`: a response will show that they have arrived before more are sent. Errors are
+    /// reported as the socket's end.
     fn send(&mut self, number: usize, quiet: bool) -> Result<()>;
 
-    /// Waits until something happens, or only looks.
+    /// Waits for events; with `only_look`, only polls.
     fn wait(&mut self, only_look: bool) -> Result<()>;
 
-    /// The next thing that has happened.
+    /// The next event.
     fn next(&mut self) -> Result<Option<IoEvent>>;
 
-    /// Bytes that were received.
+    /// The bytes of a chunk.
     fn bytes(&self, chunk: &Chunk) -> &[u8];
 
-    /// Gives back the room of bytes that were received; has to be done with each chunk, before the next is asked for.
+    /// Releases the buffer of a chunk; required for each chunk before the next event is taken.
     fn recycle(&mut self, chunk: Chunk);
 
-    /// Sets the timer to a time of the monotonic clock, in nanoseconds; a time that is past runs out at once.
+    /// Sets the timer to a time of the monotonic clock, in nanoseconds; a past time expires at once.
     fn set_timer(&mut self, at_ns: u64) -> Result<()>;
 }
 
-/// Something that has happened.
+/// An event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum IoEvent {
-    /// Bytes came.
+    /// Bytes were received.
     Received {
         /// The socket.
         number: usize,
-        /// Where they are.
+        /// The bytes.
         chunk: Chunk,
     },
-    /// The other side has closed, or the connection is broken or could not be made.
+    /// The other side has closed the connection, or it broke or could not be established.
     Closed {
         /// The socket.
         number: usize,
-        /// Why; none where the other side has closed it in order.
+        /// The error; None if the other side closed it in order.
         error: Option<Errno>,
     },
-    /// The timer has run out.
+    /// The timer has expired.
     Timer,
     /// [`Waker::wake`] was called.
     Woken,
 }
 
-/// Bytes that were received; not to be copied, so that their room is given back once.
+/// Received bytes; not `Clone`, so that their buffer is released once.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Chunk {
     buffer: u16,
@@ -94,7 +94,7 @@ impl Chunk {
     }
 }
 
-/// Wakes a thread out of [`Io::wait`].
+/// Wakes a thread from [`Io::wait`].
 #[derive(Clone)]
 pub(crate) struct Waker(Arc<OwnedFd>);
 

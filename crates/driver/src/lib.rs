@@ -1,12 +1,12 @@
 //! The load generator: clients that run a script against a server, event loops, recording.
 //!
-//! It runs as a process of its own. The runner's side is [`Process`]; the child's side is [`serve`], which `pgdyno
-//! driver` calls. In between go the lines of `model::message`.
+//! It runs in a separate process. The runner's side is [`Process`]; the child's side is [`serve`], which `pgdyno
+//! driver` calls. They exchange the messages of `model::message`, one per line.
 //!
-//! Inside a process, [`run`] does it: `pgdyno driver` by [`serve`], and the commands that are a load themselves. In the
-//! way of the data: `engine` starts the threads and merges what they tell → each `worker` has its clients connected and
-//! runs their scripts (`program`) in an `event_loop` over one of two kinds of `io`, and its `recorder` hands over one
-//! [`Record`] an interval → `intervals` puts those of all threads together for the [`Observer`].
+//! [`run`] runs a load within a process: for [`serve`], and for the commands that generate load themselves. Data flow:
+//! `engine` starts the threads and merges their events → each `worker` connects its clients and runs their scripts
+//! (`program`) in an `event_loop` over one of two kinds of `io`, and its `recorder` hands over one [`Record`] per
+//! interval → `intervals` merges those of all threads for the [`Observer`].
 
 mod arrivals;
 mod client;

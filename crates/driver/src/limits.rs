@@ -1,20 +1,20 @@
-//! The limit of open files, which is one of clients.
+//! The limit on open files, which limits the number of clients.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::LoadError;
 
-/// Descriptors of a thread besides its clients': epoll, timer, waker.
+/// File descriptors of a thread in addition to its clients': epoll, timer, waker.
 const PER_THREAD: u64 = 3;
 
-/// Pipes, and what libraries open.
+/// File descriptors of pipes and libraries.
 const RESERVE: u64 = 32;
 
-/// Raises the limit as far as it goes; an error if that is not enough for a load.
+/// Raises the limit to the hard limit; returns an error if that is not enough for a load.
 pub(crate) fn allow_files(clients: u32, threads: u32) -> Result<(), LoadError> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Where it can't be raised, what counts is whether it has to be.
+    // If that fails, the current limit may still suffice.
     let _ = setrlimit(Resource::Nofile, raised);
     let allowed = getrlimit(Resource::Nofile).current;
     let needed = u64::from(clients) + u64::from(threads) * PER_THREAD + RESERVE;

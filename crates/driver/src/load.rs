@@ -1,4 +1,4 @@
-//! A load as the driver runs it: made from a runner's message by `serve`, or by a command line.
+//! A load to run, built by `serve` from a runner's message, or from a command line.
 
 use std::iter;
 use std::path::PathBuf;
@@ -10,48 +10,48 @@ use wire::ConnectParams;
 
 use crate::arrivals::Arrivals;
 
-/// Who connects where, and does what for how long.
+/// A load to run: its connection, clients and length.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// Where and as whom to connect.
+    /// Connection parameters.
     pub connection: ConnectParams,
-    /// The clients that are measured.
+    /// The measured clients.
     pub main: Group,
-    /// Others that do something else at the same time.
+    /// Clients of background workloads.
     pub background: Vec<Group>,
     /// How statements are sent.
     pub protocol: Protocol,
-    /// Number of event-loop threads, at least 1 and at most as many as there are clients.
+    /// Number of event-loop threads, from 1 to the number of clients.
     pub threads: u32,
-    /// The random states of all groups' clients, and of threads.
+    /// Random states of the clients of all groups, and of the threads.
     pub seeds: Seeds,
-    /// When it ends at the latest, the warm-up not counted; none: when all clients have done their transactions.
+    /// Maximum length after the warm-up; None: until all clients have run their transactions.
     pub length: Option<Duration>,
     /// Load before the measured window.
     pub warmup: Duration,
-    /// Length of one [`Record`](crate::Record) that an observer gets.
+    /// Length of an interval, for which an observer receives one [`Record`](crate::Record).
     pub interval: Duration,
-    /// How long a transaction may go on after the end of the load before it is cut off; none: as long as it takes.
+    /// Time that transactions in flight have after the end of the load before they are aborted; None: no limit.
     pub drain: Option<Duration>,
-    /// Pause of a client between the end of a transaction and its next.
+    /// Pause of a client between two transactions.
     pub think: Option<Think>,
-    /// Transactions that take longer are late; with an open loop, those that would begin later are skipped.
+    /// Transactions that take longer are late; in an open loop, those that would begin later are skipped.
     pub latency_limit: Option<Duration>,
-    /// What to do about errors.
+    /// Handling of errors.
     pub errors: ErrorPolicy,
     /// Whether each command is measured.
     pub per_command: bool,
-    /// The log of every transaction.
+    /// The transaction log.
     pub log: Option<LogOptions>,
-    /// What an observer is told beyond errors.
+    /// Messages that an observer receives in addition to errors.
     pub verbosity: Verbosity,
-    /// Which event loop to use.
+    /// The event loop to use.
     pub engine: Engine,
 }
 
 impl Load {
-    /// The plainest load: these clients alone, over the simple protocol, with as many threads as there are seeds for, and
-    /// pgbench's ways about errors. Whoever wants it otherwise sets the fields.
+    /// A load with defaults: only these clients, the simple protocol, as many threads as there are seeds for, and
+    /// pgbench's error policy. Callers override the fields.
     pub fn new(connection: ConnectParams, main: Group, seeds: Seeds) -> Self {
         Self {
             connection,
@@ -74,7 +74,7 @@ impl Load {
         }
     }
 
-    /// All groups: the one that is measured, then the background ones.
+    /// All groups: the measured one, then the background ones.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         iter::once(&self.main).chain(&self.background)
     }
@@ -85,36 +85,36 @@ impl Load {
     }
 }
 
-/// Clients that do the same.
+/// Clients that share scripts, rate, start and end.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What they run, at least one with a weight.
+    /// Their scripts, at least one with a weight above 0.
     pub scripts: Vec<WeightedScript>,
-    /// The variables with which each of them begins, over the names that the scripts were parsed with.
+    /// Initial variables of each client, over the names that the scripts were parsed with.
     pub variables: Variables,
-    /// The variable that gets the client's number in the group; none where no script names it or it has been given a
+    /// The variable that receives the client's number in the group; None if no script uses it or it already has a
     /// value.
     pub client_id: Option<Slot>,
-    /// How many they are, at least 1.
+    /// Number of clients, at least 1.
     pub clients: u32,
-    /// When transactions are to begin.
+    /// Intended starts of transactions.
     pub arrivals: Arrivals,
-    /// Whether each transaction has a connection of its own.
+    /// Whether each transaction opens a connection of its own.
     pub reconnect: bool,
-    /// What their sessions are called in `pg_stat_activity`, where it is not the connection's name.
+    /// `application_name` of their sessions, if it is not the connection's.
     pub application_name: Option<String>,
-    /// When the first of them begins, after the load's start.
+    /// Start of the first client, after the load's start.
     pub start: Duration,
-    /// How much later each further one begins.
+    /// Delay between the starts of successive clients.
     pub stagger: Duration,
-    /// How many transactions each of them runs; none: until the load ends.
+    /// Transactions per client; None: until the load ends.
     pub transactions: Option<u64>,
-    /// Whether an observer is told the start and the end of each transaction.
+    /// Whether the span of each transaction is recorded.
     pub spans: bool,
 }
 
 impl Group {
-    /// The plainest group: so many clients run one transaction each, in a closed loop, all at once.
+    /// A group with defaults: each client runs one transaction, in a closed loop, all at once.
     pub fn new(clients: u32, scripts: Vec<WeightedScript>, variables: Variables) -> Self {
         Self {
             scripts,
@@ -132,58 +132,57 @@ impl Group {
     }
 }
 
-/// A script and how often it is chosen.
+/// A script and its weight.
 #[derive(Clone, Debug)]
 pub struct WeightedScript {
     /// The script.
     pub script: Script,
-    /// Its weight among those of all scripts; 0 means never.
+    /// How often it is chosen, relative to the other scripts; 0: never.
     pub weight: u64,
 }
 
-/// A pause of random length, evenly spread between two bounds.
+/// A pause of random length, uniformly distributed between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// Shortest.
+    /// Lower bound.
     pub least: Duration,
-    /// Longest.
+    /// Upper bound.
     pub most: Duration,
 }
 
-/// What to do about a statement that the server refuses.
+/// Handling of failed statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPolicy {
-    /// By SQLSTATE, or the beginning of one, such as `40` for its class; the longest that fits counts.
+    /// Actions by SQLSTATE, or by the beginning of one, such as `40` for its class; the longest match applies.
     pub rules: Vec<(String, OnError)>,
-    /// For all others.
+    /// Action for all other errors.
     pub otherwise: OnError,
-    /// How often a transaction is tried in all; none: without limit.
+    /// Maximum tries of a transaction; None: no limit.
     pub max_tries: Option<u32>,
-    /// Pause before the first repetition; doubled with each further one up to 64 times, and spread by ± 50 %. Zero:
-    /// none.
+    /// Pause before the first retry; doubled with each further one up to 64 times, with a jitter of ± 50 %. Zero: none.
     pub back_off: Duration,
-    /// Whether a client that lost its connection gets another one, its transaction counted as failed.
+    /// Whether a client that loses its connection reconnects, with its transaction counted as failed.
     pub reconnect: bool,
-    /// Whether the load ends where a client is aborted.
+    /// Whether the load ends when a client is aborted.
     pub exit_on_abort: bool,
 }
 
-/// What to do about a transaction with an error.
+/// Action after an error in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// Roll back and repeat it, as often as [`ErrorPolicy::max_tries`] allows; then as `Count`.
+    /// Roll back and retry, as often as [`ErrorPolicy::max_tries`] allows; then as `Count`.
     Retry,
-    /// Roll back, count it as failed, and go on with the next.
+    /// Roll back, count it as failed, and continue with the next.
     Count,
-    /// Count it as failed, and go on over a new connection.
+    /// Count it as failed, and continue over a new connection.
     Reconnect,
-    /// The client ends.
+    /// Abort the client.
     Abort,
 }
 
 impl ErrorPolicy {
-    /// pgbench's: serialization failures and deadlocks are retried, or counted where no try is left; any other error
-    /// ends the client.
+    /// pgbench's policy: serialization failures and deadlocks are retried, or counted if no try is left; any other
+    /// error aborts the client.
     pub fn pgbench(max_tries: Option<u32>) -> Self {
         let retry = |state: &str| (state.to_owned(), OnError::Retry);
         Self {
@@ -196,7 +195,7 @@ impl ErrorPolicy {
         }
     }
 
-    /// What to do about an error of this SQLSTATE.
+    /// The action for an error of this SQLSTATE.
     pub fn action(&self, sqlstate: &str) -> OnError {
         let fits = self.rules.iter().filter(|(state, _)| sqlstate.starts_with(state.as_str()));
         fits.max_by_key(|(state, _)| state.len()).map_or(self.otherwise, |(_, action)| *action)
@@ -209,22 +208,22 @@ pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
 /// SQLSTATE of a deadlock.
 pub(crate) const DEADLOCK_DETECTED: &str = "40P01";
 
-/// The files that pgbench's `--log` writes: one a thread.
+/// Options of the log that pgbench's `--log` writes, one file per thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogOptions {
-    /// What the files' names begin with; the process's number follows, and the thread's from the second thread on.
+    /// Prefix of the file names; the process ID follows, and from the second thread on the thread's number.
     pub prefix: PathBuf,
-    /// Share of the transactions to write; none: all.
+    /// Share of the transactions to write; None: all.
     pub sampling_rate: Option<f64>,
-    /// Length in seconds of the intervals that are written in place of single transactions.
+    /// Length in seconds of the intervals that are written instead of single transactions.
     pub aggregate_interval: Option<u64>,
-    /// Whether failures are told apart.
+    /// Whether failures are written by kind.
     pub failures_detailed: bool,
     /// Whether lines have a column for retries.
     pub retries: bool,
 }
 
-/// What an observer is told beyond errors.
+/// Messages that an observer receives in addition to errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verbosity {
     /// Each error that leads to a retry or to a failed transaction.
@@ -235,14 +234,14 @@ pub struct Verbosity {
     pub notices: bool,
 }
 
-/// The event loops.
+/// An event loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// io_uring where it works, else epoll.
+    /// io_uring if it works, else epoll.
     #[default]
     Auto,
     /// Edge-triggered epoll.
     Epoll,
-    /// io_uring; an error where the kernel does not offer it.
+    /// io_uring; an error if the kernel does not support it.
     Uring,
 }

@@ -1,4 +1,4 @@
-//! What a load tells while it runs.
+//! Events of a running load.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use model::record::ClockReading;
 
 use crate::record::Record;
 
-/// Observes a load as it runs, on the thread that called [`run`](crate::run).
+/// Observer of a running load, on the thread that called [`run`](crate::run).
 pub trait Observer {
-    /// Every client is connected, after this time; `background`: process ids of the backends of clients outside the
+    /// All clients are connected, after this time; `background`: process ids of the backends of clients outside the
     /// main group.
     fn connected(&mut self, took: Duration, background: &[i32]);
-    /// The load begins, now.
+    /// The load begins.
     fn started(&mut self, at: ClockReading);
-    /// An interval is over, or the last one is cut short by the end of the load or of a phase.
+    /// An interval has ended; the end of the load or of a phase cuts the last one short.
     fn interval(&mut self, record: &Record);
-    /// Something to say.
+    /// A message about a client.
     fn on_message(&mut self, message: &DriverMessage);
 }
 
-/// Something that happened to a client.
+/// A message about a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverMessage {
-    /// When, in nanoseconds after the load's start; 0 before.
+    /// Time, in nanoseconds after the load's start; 0 before.
     pub at_ns: u64,
     /// The client, from 0.
     pub client: u32,
-    /// The script that it runs, by its place in the load.
+    /// Number of its script in the load's order.
     pub script: usize,
-    /// The line of the command that it executes; 0 where there is none.
+    /// Line of the command being executed; 0 if there is none.
     pub line: u32,
-    /// What kind of message it is.
+    /// Kind of the message.
     pub level: Level,
-    /// SQLSTATE, where the server said one.
+    /// SQLSTATE, if the server reported one.
     pub sqlstate: Option<String>,
     /// The message, in pgbench's words, without a level or program name.
     pub text: String,
-    /// Whether the client is aborted by it.
+    /// Whether the client is aborted.
     pub aborted: bool,
 }
 
@@ -47,31 +47,30 @@ pub enum Level {
     Debug,
     /// Errors that do not end a client, with [`Verbosity::errors`](crate::Verbosity).
     Info,
-    /// What ends a client, or the load.
+    /// Errors that end a client or the load.
     Error,
     /// Text to print as it is: the server's notices, the script's `debug()`.
     Plain,
 }
 
-/// What came of a load besides its records.
+/// The outcome of a load, in addition to its records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// From the start to the end of the last client's last transaction, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Length of the measured window as it was, in nanoseconds.
+    /// Actual length of the measured window, in nanoseconds.
     pub window_ns: u64,
     /// Whether a stop, or the end of every client, ended it early.
     pub stopped_early: bool,
     /// Clients that were aborted.
     pub aborted: u32,
-    /// Transactions of an open loop whose time had come and that were not begun before the end, since every client was
-    /// busy.
+    /// Transactions of an open loop that were due before the end but not begun, because every client was busy.
     pub missed: u64,
-    /// Connections that were opened.
+    /// Connections opened.
     pub connections: u64,
     /// CPU time of the driver process from the start to the end, user and system, in microseconds.
     pub cpu_us: u64,
-    /// The event loop that ran, and why, where it was not the one asked for.
+    /// The event loop that was used, and the reason if it is not the requested one.
     pub engine: EngineUsed,
 }
 
@@ -80,6 +79,6 @@ pub struct Outcome {
 pub struct EngineUsed {
     /// `epoll` or `io_uring`.
     pub name: &'static str,
-    /// Why `auto` did not take io_uring.
+    /// Reason why `auto` did not choose io_uring.
     pub reason: Option<String>,
 }

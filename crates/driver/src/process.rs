@@ -14,19 +14,19 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::DriverError;
 
-/// How much of the child's standard error is kept: its end, in bytes.
+/// Bytes kept of the end of the child's standard error.
 const STDERR_CAPACITY: usize = 64 * 1024;
 
-/// How much of a line that is no reply is shown, in characters.
+/// Characters shown of a line that is not a reply.
 const LINE_SHOWN: usize = 200;
 
-/// How long a child may live on after it has closed its output before it is killed.
+/// Time that a child has to exit after it has closed its output, before it is killed.
 const EXIT_LIMIT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
-/// A driver process. Dropped, it is killed.
+/// A driver process, killed when dropped.
 ///
-/// The kernel kills it when the process that started it ends, however that happens. Signals of the terminal do not reach it,
-/// as it is in a process group of its own: the runner decides.
+/// The kernel kills it when its parent process ends for any reason. Signals of the terminal do not reach it, because it
+/// has its own process group: the runner decides.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -35,18 +35,18 @@ pub struct Process {
     stderr: Option<JoinHandle<String>>,
 }
 
-/// What comes next from a driver process.
+/// The next event of a driver process.
 #[derive(Debug)]
 pub enum Next {
-    /// It says something.
+    /// It sent a reply.
     Reply(Reply),
-    /// It said nothing in that time.
+    /// It sent nothing within the timeout.
     TimedOut,
-    /// It is gone.
+    /// It has exited.
     Exited {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it wrote to its standard error.
+        /// The end of its standard error.
         stderr: String,
     },
 }
@@ -57,8 +57,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Starts `program` with `args`, which have to make it call [`serve`](crate::serve) on its standard input and
-    /// output.
+    /// Starts `program` with `args`, which must make it call [`serve`](crate::serve) on its standard input and output.
     pub fn spawn(program: &Path, args: &[&str]) -> Result<Self, DriverError> {
         let refused = |source| DriverError::Spawn { program: program.display().to_string(), source };
         let mut command = Command::new(program);
@@ -70,7 +69,7 @@ impl Process {
             return Err(refused(io::Error::other("it has no pipes")));
         };
         let (sender, replies) = channel();
-        // Both threads end with the pipes that they read.
+        // Both threads end when the pipes that they read are closed.
         thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 if sender.send(line).is_err() {
@@ -82,19 +81,19 @@ impl Process {
         Ok(Self { child, requests, replies, stderr: Some(stderr) })
     }
 
-    /// The process's number.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Asks for something.
+    /// Sends a request.
     pub fn send(&mut self, request: &Request) -> Result<(), DriverError> {
         let mut line = serde_json::to_vec(request).map_err(|error| DriverError::Send(error.into()))?;
         line.push(b'\n');
         self.requests.write_all(&line).map_err(DriverError::Send)
     }
 
-    /// Waits for what comes next, no longer than `timeout`.
+    /// Waits for the next event, no longer than `timeout`.
     pub fn next(&mut self, timeout: Duration) -> Result<Next, DriverError> {
         match self.replies.recv_timeout(timeout) {
             Ok(line) => reply(&line.map_err(DriverError::Wait)?).map(Next::Reply),
@@ -103,12 +102,12 @@ impl Process {
         }
     }
 
-    /// Kills the process; [`next`](Self::next) then brings what it said before, and its end.
+    /// Kills the process; [`next`](Self::next) then returns its remaining replies and its exit.
     pub fn kill(&mut self) -> Result<(), DriverError> {
         self.child.kill().map_err(DriverError::Wait)
     }
 
-    /// Waits for the end of a child that has closed its output.
+    /// Waits for the exit of a child that has closed its output.
     fn exited(&mut self) -> Result<Next, DriverError> {
         if !self.ends_soon() {
             self.kill()?;
@@ -131,7 +130,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Neither fails but for a child that has been waited for.
+        // Both fail only if the child has already been waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -150,7 +149,7 @@ fn reply(line: &str) -> Result<Reply, DriverError> {
     }
 }
 
-/// The end of what comes.
+/// Reads to the end, and returns the last part.
 fn tail(mut input: impl Read) -> String {
     let mut kept = VecDeque::new();
     let mut buffer = [0; 4096];

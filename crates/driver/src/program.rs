@@ -1,4 +1,4 @@
-//! Scripts made ready to be run: everything that is the same for all clients and all transactions.
+//! Compiled scripts: everything that is the same for all clients and all transactions.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::error::LoadError;
 use crate::load::{Group, Load, WeightedScript};
 use crate::record::Shape;
 
-/// What clients run.
+/// The compiled scripts of a load, and its clients.
 pub(crate) struct Program {
-    /// Those of all groups, one after the other.
+    /// Scripts of all groups, in order.
     pub(crate) scripts: Vec<Compiled>,
     pub(crate) groups: Vec<Clients>,
     pub(crate) protocol: Protocol,
-    /// How many statements of all scripts can be prepared.
+    /// Number of statements of all scripts that can be prepared.
     pub(crate) statements: usize,
     /// Whether any script has a pipeline.
     pub(crate) pipelines: bool,
@@ -28,14 +28,14 @@ pub(crate) struct Program {
 pub(crate) struct Clients {
     /// Their numbers in the whole load.
     pub(crate) numbers: Range<u32>,
-    /// Their scripts' numbers.
+    /// Numbers of their scripts.
     pub(crate) scripts: Range<usize>,
     /// Sum of the weights.
     pub(crate) total_weight: u64,
     pub(crate) arrivals: Arrivals,
     pub(crate) reconnect: bool,
     pub(crate) application_name: Option<String>,
-    /// How many transactions each of them runs; without end where it is the largest number.
+    /// Transactions per client; `u64::MAX`: no limit.
     pub(crate) transactions: u64,
     pub(crate) spans: bool,
     start_ns: u64,
@@ -44,25 +44,25 @@ pub(crate) struct Clients {
     client_id: Option<Slot>,
 }
 
-/// One script.
+/// A compiled script.
 pub(crate) struct Compiled {
     /// Name in messages and replies.
     pub(crate) name: String,
     pub(crate) weight: u64,
-    /// One a command, with the same numbers.
+    /// One per command, with the same numbers.
     pub(crate) steps: Vec<Step>,
 }
 
 /// One command of a script.
 pub(crate) struct Step {
-    /// The line where it begins.
+    /// Line at which it begins.
     pub(crate) line: u32,
-    /// pgbench's name of it, for messages.
+    /// pgbench's name for it, in messages.
     pub(crate) name: &'static str,
     pub(crate) action: Action,
 }
 
-/// What a command does.
+/// The action of a command.
 pub(crate) enum Action {
     Set {
         slot: Slot,
@@ -76,18 +76,18 @@ pub(crate) enum Action {
         words: ShellWords,
     },
     Sleep(Sleep),
-    /// Goes on with the next command if the condition holds, else with another.
+    /// Continues with the next command if the condition holds, else with another.
     If {
         expr: Expr,
         otherwise: Target,
     },
-    /// As `If`, where it is gone to; come to from above, the block has been run, and is left.
+    /// As `If` if jumped to; if reached from above, a branch has run, and the block is left.
     Elif {
         expr: Expr,
         otherwise: Target,
         after: usize,
     },
-    /// Come to from above, the block has been run, and is left.
+    /// If reached from above, a branch has run, and the block is left.
     Else {
         after: usize,
     },
@@ -101,7 +101,7 @@ pub(crate) enum Action {
     Send(Statement),
 }
 
-/// Where a condition that does not hold leads.
+/// Jump target of a condition that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// To a command, to be executed.
@@ -110,11 +110,11 @@ pub(crate) enum Target {
     Condition(usize),
 }
 
-/// A statement that knows how it is sent.
+/// A statement in the form in which it is sent.
 pub(crate) struct Statement {
-    /// What becomes of its rows.
+    /// Use of its rows.
     pub(crate) fetch: Fetch,
-    /// Its number among the statements of all scripts, where it is prepared.
+    /// Its number among the statements of all scripts, if it is prepared.
     pub(crate) prepared: Option<usize>,
     form: Form,
     /// The text for `--debug`: the prepared statement's name or the text with `$1`.
@@ -137,7 +137,7 @@ enum Form {
 }
 
 impl Program {
-    /// The program of a load.
+    /// Compiles the scripts of a load.
     pub(crate) fn new(load: &Load) -> Result<Self, LoadError> {
         let mut program = Self {
             scripts: Vec::new(),
@@ -173,7 +173,7 @@ impl Program {
                 }
                 CommandKind::Shell { words } => Action::Shell { words: words.clone() },
                 CommandKind::Sleep(sleep) => Action::Sleep(*sleep),
-                // Where they lead is found below.
+                // The targets are set below.
                 CommandKind::If { expr } => Action::If { expr: expr.clone(), otherwise: Target::Command(0) },
                 CommandKind::Elif { expr } => {
                     Action::Elif { expr: expr.clone(), otherwise: Target::Command(0), after: 0 }
@@ -197,7 +197,7 @@ impl Program {
         Ok(Compiled { name: script.name().to_owned(), weight: *weight, steps })
     }
 
-    /// What is to be counted of each script.
+    /// The parts of each script's record.
     pub(crate) fn shapes(&self, load: &Load) -> Vec<Shape> {
         let commands = |script: &Compiled| if load.per_command { script.steps.len() } else { 0 };
         let shapes = |group: &Clients| {
@@ -228,7 +228,7 @@ impl Clients {
         }
     }
 
-    /// The variables with which the client of this number begins.
+    /// Initial variables of the client with this number.
     pub(crate) fn variables(&self, number: u32) -> Variables {
         let mut variables = self.variables.clone();
         if let Some(slot) = self.client_id {
@@ -238,14 +238,14 @@ impl Clients {
         variables
     }
 
-    /// When the client of this number begins, in nanoseconds after the load's start.
+    /// Start of the client with this number, in nanoseconds after the load's start.
     pub(crate) fn begin_ns(&self, number: u32) -> u64 {
         let place = u64::from(number - self.numbers.start);
         self.start_ns.saturating_add(self.stagger_ns.saturating_mul(place))
     }
 }
 
-/// Finds where conditions lead. The script's parser has made sure that blocks are closed and in order.
+/// Sets the targets of conditions. The script's parser has ensured that blocks are closed and in order.
 fn link_conditions(steps: &mut [Step]) {
     // By depth, the commands of the open block: its \if, \elif and \else.
     let mut open: Vec<Vec<usize>> = Vec::new();
@@ -317,7 +317,7 @@ impl Statement {
         Self { fetch, prepared, form: Form::Bound { parse, bind, params, execute }, sql, name }
     }
 
-    /// Appends the messages that execute it, without the Sync of the extended protocols; before that, with `parse`,
+    /// Appends the messages that execute it, without the Sync of the extended protocols; with `parse`, preceded by
     /// those that prepare it.
     #[inline]
     pub(crate) fn write(&self, variables: &Variables, parse: bool, out: &mut Vec<u8>) {
@@ -341,12 +341,12 @@ impl Statement {
         }
     }
 
-    /// The name it is prepared under; empty where it is not.
+    /// Name of the prepared statement; empty if it is not prepared.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What pgbench says that it sends.
+    /// The text that pgbench reports as sent.
     pub(crate) fn debug_text(&self, variables: &Variables) -> String {
         match &self.form {
             Form::Simple(sql) => {
@@ -360,7 +360,7 @@ impl Statement {
     }
 }
 
-/// How many commits the server counts for a connection besides its transactions: that of its start-up.
+/// Commits that the server counts for a connection in addition to its transactions: that of its start-up.
 pub(crate) const COMMITS_PER_CONNECTION: u64 = 1;
 
 #[cfg(test)]
@@ -381,7 +381,7 @@ mod tests {
         program.compile(&WeightedScript { script, weight: 1 }).unwrap().steps
     }
 
-    /// Where each condition leads: otherwise, after.
+    /// Targets of each condition: otherwise, after.
     fn links(text: &str) -> Vec<(Option<Target>, Option<usize>)> {
         let link = |step: &Step| match &step.action {
             Action::If { otherwise, .. } => (Some(*otherwise), None),

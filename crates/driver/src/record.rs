@@ -1,11 +1,11 @@
-//! What one thread counts in one interval; added up, what all threads count.
+//! Counts of one thread in one interval; added up, those of all threads.
 
 use hdrhistogram::Histogram;
 use model::message::Phase;
 
 use crate::error::LoadError;
 
-/// The largest latency that is told apart, in nanoseconds: one hour. Longer ones count as this.
+/// Largest recorded latency, in nanoseconds: one hour. Longer ones count as this.
 const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits of a latency.
@@ -16,7 +16,7 @@ const DIGITS: u8 = 3;
 pub struct Record {
     /// Number of the interval in the schedule.
     pub(crate) number: u64,
-    /// The part of the load it lies in.
+    /// Phase of the load.
     pub phase: Phase,
     /// Start, in nanoseconds after the load's start.
     pub start_ns: u64,
@@ -24,34 +24,34 @@ pub struct Record {
     pub end_ns: u64,
     /// By script, in the load's order: those of its main group, then the background ones.
     pub scripts: Vec<ScriptRecord>,
-    /// Transactions that ended, of groups whose spans are asked for; in no order.
+    /// Spans of the transactions that ended, of groups that record them; unordered.
     pub spans: Vec<TransactionSpan>,
-    /// How late the driver itself was to handle responses: readable → handled.
+    /// Driver lag in handling responses: readable → handled.
     pub lag: Lag,
-    /// How late the driver itself was to begin transactions whose time had come: due → sent.
+    /// Driver lag in beginning due transactions: due → sent.
     pub send_lag: Lag,
     /// Time spent waiting for sockets; of one thread.
     pub(crate) waited_ns: u64,
     /// Share of the time not spent waiting; of several threads, the largest.
     pub busy: f64,
-    /// Connections that were opened after the start, and the time from asking to being ready.
+    /// Connections opened after the start, and the time from the request until ready.
     pub connects: Moments,
     /// Bytes received.
     pub bytes: u64,
-    /// Commits that the server told of.
+    /// Commits reported by the server.
     pub commits: u64,
-    /// Whether there may have been more: statements ran that can commit without telling.
+    /// Whether there may be more: statements ran that can commit without reporting it.
     pub silent_commits: bool,
 }
 
-/// When a transaction ran.
+/// Start and end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransactionSpan {
     /// Number of its script in the load's order.
     pub script: usize,
     /// Number of its client in the whole load.
     pub client: u32,
-    /// Start as it was, in nanoseconds after the load's start.
+    /// Actual start, in nanoseconds after the load's start.
     pub start_ns: u64,
     /// End, likewise.
     pub end_ns: u64,
@@ -62,56 +62,56 @@ pub struct TransactionSpan {
 /// The transactions of one script that ended in an interval.
 #[derive(Clone, Debug)]
 pub struct ScriptRecord {
-    /// Of succeeded transactions, from the intended start to the end, in nanoseconds.
+    /// Latency of successful transactions, from the intended start to the end, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// The same in moments.
+    /// Moments of the same.
     pub moments: Moments,
-    /// Of succeeded transactions, from the start as it was to the end, in nanoseconds; only where that is another time
-    /// than the intended one: with an open loop.
+    /// Service time of successful transactions, from the actual start to the end, in nanoseconds; only in an open loop,
+    /// where it differs from the latency.
     pub service: Option<Histogram<u64>>,
-    /// Of succeeded transactions, from the intended start to the start as it was, in nanoseconds.
+    /// Delay of successful transactions, from the intended to the actual start, in nanoseconds.
     pub start_lag: Moments,
-    /// Transactions that were not begun, since they were late already.
+    /// Transactions skipped because they were already late.
     pub skipped: u64,
-    /// Transactions beyond the latency limit, failed ones not among them.
+    /// Transactions beyond the latency limit, without failed ones.
     pub late: u64,
-    /// Transactions that took more than one try, whatever came of them.
+    /// Transactions that took more than one try, successful or not.
     pub retried: u64,
-    /// Tries beyond each first one.
+    /// Tries after the first of each transaction.
     pub retries: u64,
-    /// Transactions that failed.
+    /// Failed transactions.
     pub failures: Failures,
-    /// What they failed by, and what led to further tries, by SQLSTATE.
+    /// Errors that caused failures and retries, by SQLSTATE.
     pub errors: Vec<ErrorRecord>,
-    /// Rows that came.
+    /// Rows received.
     pub rows: u64,
-    /// By command; empty where they are not measured.
+    /// By command; empty if commands are not measured.
     pub commands: Vec<CommandRecord>,
 }
 
-/// One command of a script.
+/// Counts of one command of a script.
 #[derive(Clone, Debug)]
 pub struct CommandRecord {
-    /// Time it took, in nanoseconds.
+    /// Latency, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// The same in moments.
+    /// Moments of the same.
     pub moments: Moments,
     /// Transactions that failed here.
     pub failures: u64,
-    /// Transactions that were begun anew because of an error here.
+    /// Retries because of an error here.
     pub retries: u64,
 }
 
 /// The errors of one SQLSTATE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorRecord {
-    /// SQLSTATE; empty where it was none of the server's.
+    /// SQLSTATE; empty if the error is not the server's.
     pub sqlstate: String,
-    /// What was said, of one of them.
+    /// Message of one of them.
     pub text: String,
-    /// Transactions that failed by it.
+    /// Transactions that failed because of it.
     pub failed: u64,
-    /// Tries that were followed by another one.
+    /// Tries followed by another one.
     pub retries: u64,
 }
 
@@ -126,40 +126,40 @@ pub struct Failures {
     pub other: u64,
 }
 
-/// Count, mean, variance and extremes of a number of durations in nanoseconds.
+/// Count, mean, variance and extremes of durations in nanoseconds.
 ///
 /// Source: Welford 1962; merged as by Chan, Golub and LeVeque 1979.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Sum of the squared differences from the mean.
     pub squares: f64,
-    /// Smallest; 0 where there are none.
+    /// Smallest; 0 if there are none.
     pub min: u64,
     /// Largest.
     pub max: u64,
 }
 
-/// How late the driver was.
+/// Driver lag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
-    /// How often.
+    /// Number of delays.
     pub count: u64,
-    /// In all.
+    /// Total delay.
     pub sum_ns: u64,
-    /// At worst.
+    /// Largest delay.
     pub max_ns: u64,
 }
 
-/// What is to be counted of a script.
+/// The parts of a script's record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Commands to measure.
+    /// Number of commands to measure.
     pub(crate) commands: usize,
-    /// Whether service times are others than latencies.
+    /// Whether service times differ from latencies.
     pub(crate) service: bool,
 }
 
@@ -197,7 +197,7 @@ impl Record {
         (self.commits, self.silent_commits) = Default::default();
     }
 
-    /// Adds the counts of another thread or interval of the same load: the span is then that of both, and `busy` the
+    /// Adds the counts of another thread or interval of the same load: the record then spans both, and `busy` is the
     /// larger one.
     pub fn add(&mut self, other: &Self) {
         self.start_ns = self.start_ns.min(other.start_ns);
@@ -240,12 +240,12 @@ impl ScriptRecord {
         })
     }
 
-    /// Transactions that ended, well or not.
+    /// Transactions that ended, successful or not.
     pub fn transactions(&self) -> u64 {
         self.moments.count + self.failures.sum()
     }
 
-    /// The errors of a SQLSTATE. `text` is asked for what was said where there are none of it yet.
+    /// The errors of a SQLSTATE; if there are none yet, with `text` as their message.
     pub(crate) fn error(&mut self, sqlstate: &str, text: impl FnOnce() -> String) -> &mut ErrorRecord {
         let known = self.errors.iter().position(|error| error.sqlstate == sqlstate);
         let at = known.unwrap_or_else(|| {
@@ -293,7 +293,7 @@ impl ScriptRecord {
     }
 }
 
-/// Both have the same bounds, so that it cannot fail.
+/// Adds a histogram. It cannot fail, because both have the same bounds.
 fn add(histogram: &mut Histogram<u64>, other: &Histogram<u64>) {
     let _ = histogram.add(other);
 }
@@ -324,7 +324,7 @@ impl Failures {
 }
 
 impl Moments {
-    /// Takes in one more.
+    /// Adds a duration.
     #[inline]
     pub fn add(&mut self, ns: u64) {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
@@ -335,7 +335,7 @@ impl Moments {
         self.squares += from_mean * (ns as f64 - self.mean);
     }
 
-    /// Takes in those of another.
+    /// Adds the durations of another.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -353,7 +353,7 @@ impl Moments {
         self.max = self.max.max(other.max);
     }
 
-    /// Standard deviation, of the numbers as they are (divided by their count, as pgbench does).
+    /// Standard deviation of the population (divided by the count, as pgbench does).
     pub fn stddev(&self) -> f64 {
         if self.count == 0 { 0.0 } else { (self.squares / self.count as f64).sqrt() }
     }
@@ -378,7 +378,7 @@ impl Lag {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Mean in nanoseconds; none where there was nothing.
+    /// Mean, in nanoseconds; None without any delay.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }

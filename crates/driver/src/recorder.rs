@@ -1,4 +1,4 @@
-//! One thread's counting: into the record of the running interval, which is handed over at the interval's end.
+//! Counts of one thread, in the record of the current interval, which is handed over at the interval's end.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -12,29 +12,29 @@ use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
 use crate::record::{Record, ScriptRecord, Shape, TransactionSpan};
 use crate::schedule::Schedule;
 
-/// Counts what happens in one thread. Times are those of the monotonic clock, and never go back.
+/// Counts the events of one thread. Times are those of the monotonic clock and never decrease.
 pub(crate) struct Recorder {
     thread: usize,
     schedule: Schedule,
-    /// When the load began.
+    /// Start of the load.
     origin_ns: u64,
-    /// When the running interval ends.
+    /// End of the current interval.
     boundary_ns: u64,
     record: Box<Record>,
     shapes: Arc<[Shape]>,
     late_ns: u64,
-    /// Brings back records that have been read.
+    /// Receives records for reuse.
     spare: Receiver<Box<Record>>,
     events: Sender<Event>,
 }
 
-/// A transaction that has succeeded.
+/// A successful transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Succeeded {
     pub(crate) script: usize,
     /// From the intended start.
     pub(crate) latency_ns: u64,
-    /// From the intended start to the start as it was.
+    /// From the intended to the actual start.
     pub(crate) start_lag_ns: u64,
     pub(crate) rows: u64,
     pub(crate) tries: u32,
@@ -59,24 +59,24 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// The phase of the running interval.
+    /// Phase of the current interval.
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
         self.record.phase
     }
 
-    /// When the running interval ends.
+    /// End of the current interval.
     #[inline]
     pub(crate) fn boundary_ns(&self) -> u64 {
         self.boundary_ns
     }
 
-    /// The end of the load as planned, or as it came.
+    /// End of the load: the planned one, or that of a stop.
     pub(crate) fn end_ns(&self) -> u64 {
         self.origin_ns.saturating_add(self.schedule.drain_start_ns())
     }
 
-    /// A wait for sockets is over.
+    /// Records a wait for sockets that has ended.
     #[inline]
     pub(crate) fn waited(&mut self, from_ns: u64, now_ns: u64) -> Result<(), LoadError> {
         let mut from_ns = from_ns;
@@ -89,12 +89,12 @@ impl Recorder {
         Ok(())
     }
 
-    /// When the load began.
+    /// Start of the load.
     pub(crate) fn origin_ns(&self) -> u64 {
         self.origin_ns
     }
 
-    /// Time has gone on: what is counted from now on belongs to this time.
+    /// Advances to `now_ns`: later counts belong to the interval that contains it.
     #[inline]
     pub(crate) fn reach(&mut self, now_ns: u64) -> Result<(), LoadError> {
         while now_ns >= self.boundary_ns {
@@ -103,7 +103,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// A response was handled that had been announced at `woken_ns`.
+    /// Records a response that was readable at `woken_ns` and has been handled.
     #[inline]
     pub(crate) fn handled(&mut self, woken_ns: u64, now_ns: u64, bytes: u64) -> Result<(), LoadError> {
         self.reach(now_ns)?;
@@ -112,20 +112,20 @@ impl Recorder {
         Ok(())
     }
 
-    /// The server has told of commits, and whether there may have been more.
+    /// Records commits reported by the server, and whether there may be more.
     #[inline]
     pub(crate) fn committed(&mut self, commits: u32, silent: bool) {
         self.record.commits += u64::from(commits);
         self.record.silent_commits |= silent;
     }
 
-    /// A transaction whose time had come was begun so much later.
+    /// Records a due transaction that was begun this much later.
     #[inline]
     pub(crate) fn begun_late(&mut self, ns: u64) {
         self.record.send_lag.add(ns);
     }
 
-    /// A transaction has succeeded just now.
+    /// Records a transaction that has just succeeded.
     #[inline]
     pub(crate) fn succeeded(&mut self, done: &Succeeded) {
         let late = done.latency_ns > self.late_ns;
@@ -141,7 +141,7 @@ impl Recorder {
         script.tried(done.tries);
     }
 
-    /// A transaction has failed.
+    /// Records a failed transaction.
     pub(crate) fn failed(&mut self, script: usize, error: &Failure, tries: u32) {
         let sqlstate = error.sqlstate.as_str();
         let script = &mut self.record.scripts[script];
@@ -155,7 +155,7 @@ impl Recorder {
         script.tried(tries);
     }
 
-    /// A transaction whose span is asked for has ended just now.
+    /// Records the span of a transaction that has just ended.
     #[cold]
     pub(crate) fn spanned(&mut self, script: usize, client: u32, from_ns: u64, to_ns: u64, failed: bool) {
         let start_ns = from_ns.saturating_sub(self.origin_ns);
@@ -163,17 +163,17 @@ impl Recorder {
         self.record.spans.push(TransactionSpan { script, client, start_ns, end_ns, failed });
     }
 
-    /// A transaction is begun anew after an error.
+    /// Records the retry of a transaction after an error.
     pub(crate) fn retried(&mut self, script: usize, error: &Failure) {
         self.record.scripts[script].error(&error.sqlstate, || error.text.clone()).retries += 1;
     }
 
-    /// A transaction was not begun, since it was late already.
+    /// Records a transaction that was skipped because it was already late.
     pub(crate) fn skipped(&mut self, script: usize) {
         self.record.scripts[script].skipped += 1;
     }
 
-    /// A command is over.
+    /// Records the latency of a command.
     #[inline]
     pub(crate) fn command(&mut self, script: usize, command: usize, ns: u64) {
         if let Some(command) = self.record.scripts[script].commands.get_mut(command) {
@@ -182,7 +182,7 @@ impl Recorder {
         }
     }
 
-    /// A command had an error, and its transaction is begun anew, or has failed.
+    /// Records an error of a command, after which its transaction is retried or has failed.
     pub(crate) fn command_error(&mut self, script: usize, command: usize, retry: bool) {
         if let Some(command) = self.record.scripts[script].commands.get_mut(command) {
             if retry {
@@ -193,12 +193,12 @@ impl Recorder {
         }
     }
 
-    /// A connection is ready, so long after it was asked for.
+    /// Records the time that a connection took to be ready.
     pub(crate) fn connected(&mut self, ns: u64) {
         self.record.connects.add(ns);
     }
 
-    /// Begins the drain now. False if it has begun already, as planned.
+    /// Begins the drain now. Returns false if it has already begun, as planned.
     pub(crate) fn stop(&mut self, now_ns: u64) -> Result<bool, LoadError> {
         while now_ns >= self.boundary_ns {
             self.roll()?;
@@ -213,7 +213,7 @@ impl Recorder {
         Ok(true)
     }
 
-    /// Hands over the running interval: nothing more will happen.
+    /// Hands over the current interval, the last one.
     pub(crate) fn finish(&mut self, now_ns: u64) -> Result<(), LoadError> {
         while now_ns >= self.boundary_ns {
             self.roll()?;
@@ -248,7 +248,7 @@ impl Recorder {
         if width_ns > 0 {
             record.busy = (1.0 - record.waited_ns as f64 / width_ns as f64).clamp(0.0, 1.0);
         }
-        // Nobody listens any more only where the process is about to end.
+        // Fails only if the process is about to end.
         let _ = self.events.send(Event::Record { thread: self.thread, record });
         Ok(())
     }
@@ -271,10 +271,10 @@ mod tests {
 
     const ORIGIN_NS: u64 = 1_000_000;
 
-    /// What a recorder hands over: number, phase, span, transactions, and busy share in percent.
+    /// A record as handed over: number, phase, start, end, transactions, and busy share in percent.
     type HandedOver = (u64, Phase, u64, u64, u64, i32);
 
-    /// Has a recorder of 20 ns warm-up and 30 ns window, by intervals of 10 ns, count something.
+    /// Records of a recorder with 20 ns of warm-up, a window of 30 ns and intervals of 10 ns, after `count`.
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
         let (events, heard) = channel();
         let schedule = Schedule::from_ns(20, 50, 10);

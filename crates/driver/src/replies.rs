@@ -1,10 +1,10 @@
-//! What the driver tells the runner, on its pipe.
+//! The driver's replies to the runner.
 
 use std::io::{self, Write};
 
 use model::message::Reply;
 
-/// Writes replies, each as one line in one piece.
+/// Writes replies, each as one line in a single write.
 pub(crate) struct Replies<W> {
     output: W,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! When the phases and intervals of a load begin and end. Times count from the load's start, in nanoseconds.
+//! Start and end of a load's phases and intervals, in nanoseconds after the load's start.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use model::message::Phase;
 
 use crate::load::Load;
 
-/// The planned course of a load; the same in every thread, so that their intervals are the same.
+/// The planned phases of a load; the same in every thread, so that their intervals are the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     warmup_ns: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Schedule {
     drain_start_ns: u64,
 }
 
-/// One interval; it lies in one phase.
+/// An interval, which lies in one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) phase: Phase,
@@ -60,7 +60,7 @@ impl Schedule {
         self.warmup_ns.div_ceil(self.interval_ns) + (self.end_ns - self.warmup_ns).div_ceil(self.interval_ns)
     }
 
-    /// Has the drain begin earlier than planned. The numbers of its intervals stay.
+    /// Begins the drain earlier than planned. The numbers of its intervals do not change.
     pub(crate) fn stop_at(&mut self, ns: u64) {
         self.drain_start_ns = ns;
     }

@@ -22,10 +22,10 @@ use crate::record::Record;
 use crate::replies::Replies;
 use crate::summary::Summary;
 
-/// How long a transaction may go on after the end of the load before it is cut off.
+/// Time that transactions in flight have after the end of the load before they are aborted.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// What the load's sessions call themselves in `pg_stat_activity`: there they are told from others by it.
+/// `application_name` of the load's sessions, which identifies them in `pg_stat_activity`.
 pub const APPLICATION_NAME: &str = "pgdyno";
 /// The same for sessions of background workloads.
 pub const BACKGROUND_APPLICATION_NAME: &str = "pgdyno-beside";
@@ -33,11 +33,11 @@ pub const BACKGROUND_APPLICATION_NAME: &str = "pgdyno-beside";
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The load has ended, and its outcome is told.
+    /// The load has ended, and its outcome has been reported.
     Finished,
-    /// The load could not be run; why is told.
+    /// The load could not be run, and the reason has been reported.
     Failed,
-    /// The runner is gone: there is nobody to tell.
+    /// The runner is gone: nothing has been reported.
     Abandoned,
 }
 
@@ -50,10 +50,10 @@ impl From<Ended> for ExitCode {
     }
 }
 
-/// Reads a load from `input`, runs it, and tells of it on `output`, both as `model::message` says.
+/// Reads a load from `input`, runs it, and reports on `output`, in the messages of `model::message`.
 ///
-/// It is the whole life of a driver process: when it returns, threads may still be running, which the end of the
-/// process ends with it. It returns at once when `input` or `output` is closed from the other side.
+/// A driver process does nothing else: when this returns, threads may still be running, which end with the process. It
+/// returns at once when `input` or `output` is closed from the other side.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> Ended {
     let mut replies = Replies::new(output);
     let ended = match load(input, &mut replies) {
@@ -111,7 +111,7 @@ fn heed_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
     }
 }
 
-/// Keeps this thread, and those it will start, to some processors.
+/// Pins this thread, and those that it will start, to some CPUs.
 fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
@@ -122,7 +122,7 @@ fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
     })
 }
 
-/// The load that a runner asks for.
+/// The load that a runner requests.
 fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     let clients = background(&load.workload).map(|background| background.clients).sum::<u32>() + load.clients;
     let seeds = Seeds::draw(load.seed, clients as usize, load.threads as usize, false);
@@ -144,7 +144,7 @@ fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     }
     let mut errors = ErrorPolicy::pgbench(Some(1));
     if load.workload.custom().is_none() {
-        // pgbench's scripts have no failures: one that happens ends its client, and is told.
+        // pgbench's scripts should not fail: an error aborts its client and is reported.
         errors.rules.clear();
     }
     let mut connection =
@@ -167,7 +167,7 @@ fn background(workload: &Workload) -> impl Iterator<Item = &BackgroundWorkload> 
     workload.custom().into_iter().flat_map(|custom| &custom.background)
 }
 
-/// The clients of a workload, whose number is to be set. `called` is what its scripts are called.
+/// The clients of a workload, whose number the caller sets. `called` returns the names of its scripts.
 fn group(
     workload: &Workload,
     called: impl Fn(&str) -> String,
@@ -203,7 +203,7 @@ fn group(
     })
 }
 
-/// What the clients of a workload run.
+/// The scripts of a workload.
 fn scripts(
     workload: &Workload,
     called: impl Fn(&str) -> String,
@@ -226,7 +226,7 @@ fn scripts(
     }
 }
 
-/// Makes replies of what a load tells.
+/// Observer that sends the events of a load as replies.
 struct Teller<'a, W: Write> {
     replies: &'a mut Replies<W>,
     summary: Summary,

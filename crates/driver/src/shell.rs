@@ -1,4 +1,4 @@
-//! Shell commands of scripts, each on a thread of its own, so that no other client waits for it.
+//! Shell commands of scripts, each on its own thread, so that no other client waits for it.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,20 +9,20 @@ use std::thread;
 
 use crate::io::Waker;
 
-/// What came of a command.
+/// The result of a command.
 pub(crate) struct ShellResult {
-    /// Whose it was.
+    /// The client that ran it.
     pub(crate) client: usize,
-    /// Whether it was run to a good end.
+    /// Whether it succeeded or, if its output is read, could be run.
     pub(crate) launched: bool,
-    /// What it wrote, where that was to be read.
+    /// Its output, if that is read.
     pub(crate) output: Vec<u8>,
 }
 
-/// How large the stack of a command's thread is.
+/// Stack size of a command's thread, in bytes.
 const STACK: usize = 64 * 1024;
 
-/// Runs a command by `/bin/sh -c` and sends what came of it.
+/// Starts a thread that runs a command by `/bin/sh -c` and sends the result.
 pub(crate) fn start(
     client: usize,
     command: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) fn start(
 ) -> io::Result<()> {
     let body = move || {
         let (launched, output) = run(command, read_output);
-        // Nobody listens any more only where the load is over.
+        // Fails only if the load is over.
         let _ = results.send(ShellResult { client, launched, output });
         waker.wake();
     };
@@ -43,7 +43,7 @@ fn run(command: Vec<u8>, read_output: bool) -> (bool, Vec<u8>) {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(OsString::from_vec(command));
     if read_output {
-        // As of pgbench, a bad end does not matter where there is something to read.
+        // As in pgbench, the exit status is ignored if the output is read.
         match shell.stdin(Stdio::inherit()).stderr(Stdio::inherit()).output() {
             Ok(output) => (true, output.stdout),
             Err(_) => (false, Vec::new()),

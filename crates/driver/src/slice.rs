@@ -1,18 +1,17 @@
-//! The scheduler's slice: how long a driver thread that has work may go on while others wait for its processor.
+//! The scheduler's slice: how long a driver thread may keep its CPU while others wait for it.
 //!
-//! Where driver and server share processors, each answer that the driver sends a new statement for makes a server
-//! process runnable, which with the default slice soon takes the driver's processor: the driver then handles a few
-//! answers at a time, and pays for a wait and a switch with each few. It gives its processor up by itself as soon as it
-//! has handled what there is.
+//! If driver and server share CPUs, each statement that the driver sends wakes a server process, which soon preempts
+//! the driver with the default slice: the driver then handles only a few responses at a time, and pays for a wait and a
+//! context switch each time. It yields its CPU by itself once it has handled all responses.
 
 use std::mem;
 
 use rustix::io::Errno;
 
-/// The slice that is asked for; the longest that the kernel gives.
+/// The requested slice; the longest that the kernel allows.
 const SLICE_NS: u64 = 100_000_000;
 
-/// What `sched_getattr` and `sched_setattr` take: the kernel's `struct sched_attr`, first version.
+/// The kernel's `struct sched_attr`, first version, for `sched_getattr` and `sched_setattr`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Attributes {
@@ -26,7 +25,7 @@ struct Attributes {
     period: u64,
 }
 
-/// Asks for a long slice for the calling thread. Kernels before 6.12 take no notice.
+/// Requests a long slice for the calling thread. Kernels before 6.12 ignore it.
 ///
 /// # Errors
 /// The system does not allow it.
@@ -36,7 +35,7 @@ pub(crate) fn lengthen() -> Result<(), Errno> {
     // Safety: the kernel writes no more than `size` bytes.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
     check(got)?;
-    // Others than the usual policies have no slice, or one that someone has chosen.
+    // Other scheduling policies have no slice, or one that the user has chosen.
     if !matches!(attributes.policy as i32, libc::SCHED_OTHER | libc::SCHED_BATCH) {
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! How the end of a load is asked for, across its threads.
+//! Stop requests, shared by the threads of a load.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whether a load is to end, and how.
+/// Whether a load must end, and how.
 #[derive(Debug, Default)]
 pub(crate) struct Stop(AtomicU8);
 
@@ -10,12 +10,12 @@ const ASKED: u8 = 1;
 const CUT_OFF: u8 = 2;
 
 impl Stop {
-    /// Has no further transaction begin.
+    /// Keeps further transactions from beginning.
     pub(crate) fn ask(&self) {
         self.0.fetch_max(ASKED, Ordering::Relaxed);
     }
 
-    /// Has those that run not come to their ends.
+    /// Requests that running transactions be aborted, too.
     pub(crate) fn cut_off(&self) {
         self.0.fetch_max(CUT_OFF, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Replies made of records.
+//! Replies from records.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use crate::load::Load;
 use crate::observer;
 use crate::record::{self, Record, latencies};
 
-/// Adds up a load, interval by interval, and writes the intervals down.
+/// Sums a load interval by interval, and converts the intervals to replies.
 pub(crate) struct Summary {
     /// By script, in the load's order.
     script_names: Vec<String>,
-    /// How many of them are of the main group.
+    /// Number of scripts of the main group.
     main: usize,
     background: Vec<Background>,
     open_loop: bool,
-    /// The end of the last interval.
+    /// End of the last interval.
     told_until_ns: u64,
     warmup: u64,
     drain: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Summary {
     commits: u64,
     silent_commits: bool,
     window: Histogram<u64>,
-    /// Of the window; only of an open loop.
+    /// Of the window; only in an open loop.
     service: Option<Histogram<u64>>,
     serializer: V2DeflateSerializer,
     serialized: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct Summary {
 
 /// Counts of a background group.
 struct Background {
-    /// Its scripts' numbers.
+    /// Numbers of its scripts.
     scripts: Range<usize>,
     outcome: BackgroundOutcome,
     window: Histogram<u64>,
@@ -79,13 +79,13 @@ impl Summary {
         })
     }
 
-    /// Where in its script a client is.
+    /// The script and line of a message's client.
     pub(crate) fn place(&self, message: &observer::DriverMessage) -> String {
         let name = self.script_names.get(message.script).map_or("?", String::as_str);
         format!("line {} of script {name}", message.line)
     }
 
-    /// Takes in the next interval.
+    /// Adds the next interval, and returns it as a reply.
     pub(crate) fn interval(&mut self, record: &Record) -> Result<Interval, LoadError> {
         self.commits += record.commits;
         self.silent_commits |= record.silent_commits;
@@ -124,11 +124,11 @@ impl Summary {
                     .transpose()?,
             });
         }
-        // After a stop, which threads notice one after the other, records overlap by so much.
+        // After a stop, which threads notice one after the other, records overlap by the delay.
         let start_ns = record.start_ns.max(self.told_until_ns);
         let end_ns = record.end_ns.max(start_ns);
         self.told_until_ns = end_ns;
-        // Rounded at both ends, so that an interval begins where the one before ended.
+        // Rounded at both ends, so that an interval begins where the previous one ended.
         let start_us = start_ns / 1_000;
         let lag = record.lag;
         let background = scripts.split_off(self.main);
@@ -158,7 +158,7 @@ impl Summary {
         }
     }
 
-    /// The totals. `other_commits` are commits that the server counts besides those that it told of.
+    /// The totals. `other_commits` are commits that the server counts in addition to those that it reported.
     pub(crate) fn outcome(&self, outcome: &observer::Outcome, other_commits: u64) -> Outcome {
         Outcome {
             window_us: outcome.window_ns / 1_000,
@@ -194,7 +194,7 @@ fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LoadError>
     sum.add(more).map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))
 }
 
-/// A histogram as messages have it.
+/// A histogram in the encoding of messages.
 fn encoded(
     serializer: &mut V2DeflateSerializer,
     buffer: &mut Vec<u8>,

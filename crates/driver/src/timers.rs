@@ -1,12 +1,12 @@
-//! The times at which clients of one thread go on.
+//! Timers of one thread's clients.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Alarms of clients. Each client waits for at most one; one that is set anew makes the earlier one void.
+/// Alarms of clients, at most one per client: setting one cancels the client's earlier one.
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    /// By client, which of its alarms is valid.
+    /// Number of the valid alarm, by client.
     valid: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ impl Timers {
         self.heap.push(Reverse((at_ns, client as u32, self.valid[client])));
     }
 
-    /// Makes a client's alarm void, if there is one.
+    /// Cancels a client's alarm, if there is one.
     #[inline]
     pub(crate) fn cancel(&mut self, client: usize) {
         self.valid[client] = self.valid[client].wrapping_add(1);
@@ -40,7 +40,7 @@ impl Timers {
         None
     }
 
-    /// The next client whose time has come.
+    /// The next client whose alarm is due.
     #[inline]
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<usize> {
         if self.next_ns()? > now_ns {

@@ -13,7 +13,7 @@ use crate::load::LogOptions;
 
 const SECOND_US: i64 = 1_000_000;
 
-/// The log of one thread. Times are the wall clock's, in microseconds since the Unix epoch.
+/// The log of one thread. Times are those of the wall clock, in microseconds since the Unix epoch.
 #[derive(Debug)]
 pub(crate) struct TransactionLog<W: Write = BufWriter<File>> {
     out: W,
@@ -25,7 +25,7 @@ pub(crate) struct TransactionLog<W: Write = BufWriter<File>> {
     aggregate: Option<Aggregate>,
 }
 
-/// A transaction that ended, or was not begun.
+/// A transaction that ended or was skipped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// The client, from 0.
@@ -35,17 +35,17 @@ pub(crate) struct Entry {
     /// The script, from 0.
     pub(crate) script: usize,
     pub(crate) result: LoggedResult,
-    /// From the intended start to the end; of succeeded transactions.
+    /// From the intended start to the end; of successful transactions.
     pub(crate) latency_us: f64,
-    /// From the intended start to the start as it was; of succeeded transactions.
+    /// From the intended to the actual start; of successful transactions.
     pub(crate) lag_us: f64,
-    /// How often it was tried; 0 of skipped transactions.
+    /// Number of tries; 0 for skipped transactions.
     pub(crate) tries: u32,
-    /// When it ended.
+    /// Time of the end.
     pub(crate) unix_us: i64,
 }
 
-/// What came of a transaction.
+/// Outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoggedResult {
     Done,
@@ -62,9 +62,9 @@ struct Sample {
 }
 
 impl TransactionLog {
-    /// Creates the file of a thread, emptying one that is there.
+    /// Creates the file of a thread, truncating an existing one.
     ///
-    /// `with_lag` says that transactions have intended starts, `with_skipped` that some may be skipped.
+    /// `with_lag`: transactions have intended starts; `with_skipped`: some may be skipped.
     pub(crate) fn open(
         options: &LogOptions,
         thread: usize,
@@ -78,7 +78,7 @@ impl TransactionLog {
     }
 }
 
-/// Where a thread of this process writes its log.
+/// Path of the log of a thread of this process.
 pub(crate) fn path(options: &LogOptions, thread: usize) -> PathBuf {
     named(&options.prefix, std::process::id(), thread)
 }
@@ -112,7 +112,7 @@ impl<W: Write> TransactionLog<W> {
         }
     }
 
-    /// Takes in a transaction.
+    /// Logs a transaction.
     pub(crate) fn transaction(&mut self, entry: &Entry) -> io::Result<()> {
         if self.sample.as_mut().is_some_and(|sample| sample.random.f64() > sample.rate) {
             return Ok(());
@@ -127,7 +127,7 @@ impl<W: Write> TransactionLog<W> {
         Ok(())
     }
 
-    /// Ends the log. The interval that the end cuts short is written too, unless nothing happened in it.
+    /// Ends the log. The last, incomplete interval is written too, unless it is empty.
     pub(crate) fn finish(mut self, unix_us: i64) -> io::Result<()> {
         self.write_ended_intervals(unix_us)?;
         if let Some(Aggregate { interval, .. }) = self.aggregate.take()
@@ -162,7 +162,7 @@ impl<W: Write> TransactionLog<W> {
         out.write_all(b"\n")
     }
 
-    /// Writes every interval that is over by now, those without transactions among them.
+    /// Writes every interval that has ended, including those without transactions.
     fn write_ended_intervals(&mut self, unix_us: i64) -> io::Result<()> {
         while let Some(aggregate) = &mut self.aggregate
             && let Some(ended) = aggregate.take_ended(unix_us)
@@ -194,7 +194,7 @@ impl<W: Write> TransactionLog<W> {
     }
 }
 
-/// Intervals in place of single transactions.
+/// Intervals, written instead of single transactions.
 #[derive(Debug)]
 struct Aggregate {
     length_us: i64,
@@ -209,7 +209,7 @@ impl Aggregate {
         Self { length_us, interval: Interval { start_us, ..Interval::default() } }
     }
 
-    /// The interval that is being filled, if it is over by now; the next one begins then.
+    /// Takes the current interval if it has ended, and begins the next one.
     fn take_ended(&mut self, unix_us: i64) -> Option<Interval> {
         let end_us = self.interval.start_us.checked_add(self.length_us)?;
         let next = Interval { start_us: end_us, ..Interval::default() };
@@ -256,7 +256,7 @@ impl Interval {
     }
 }
 
-/// Sum, sum of squares and extremes of times in microseconds, as the format has them.
+/// Sum, sum of squares and extremes of times in microseconds, as in the format.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     count: u64,
@@ -311,7 +311,7 @@ mod tests {
         Entry { result, tries, ..done(number, 0.0, START_US) }
     }
 
-    /// What a log has written when these transactions have ended.
+    /// The log after these transactions have ended.
     fn lines(options: &LogOptions, lag: bool, entries: &[Entry], end_us: i64) -> String {
         let mut out = Vec::new();
         let random = RandomState::from_seed(1);

@@ -24,7 +24,7 @@ use crate::slice;
 use crate::stop::Stop;
 use crate::transaction_log::TransactionLog;
 
-/// What a thread needs to know.
+/// The inputs of a thread.
 pub(crate) struct Worker {
     pub(crate) thread: usize,
     pub(crate) load: Arc<Load>,
@@ -34,27 +34,27 @@ pub(crate) struct Worker {
     pub(crate) shapes: Arc<[Shape]>,
     /// The numbers of its clients, by group.
     pub(crate) clients: Vec<Range<u32>>,
-    /// When their transactions are to begin, by group.
+    /// Intended starts of their transactions, by group.
     pub(crate) slots: Vec<Slots>,
     pub(crate) choose: RandomState,
     pub(crate) sample: RandomState,
     pub(crate) pauses: RandomState,
-    /// Set where the load is to end, before the thread is woken.
+    /// Set when the load must end, before the thread is woken.
     pub(crate) stop: Arc<Stop>,
     pub(crate) waker: Waker,
-    /// Brings the time of the load's start.
+    /// Receives the time of the load's start.
     pub(crate) start: Receiver<u64>,
-    /// Brings records to be filled.
+    /// Receives records to fill.
     pub(crate) spare: Receiver<Box<Record>>,
     pub(crate) events: Sender<Event>,
 }
 
 impl Worker {
-    /// Does all of it, telling by events.
+    /// Runs the thread to its end, which it reports by events.
     pub(crate) fn run(self) -> Result<(), LoadError> {
         let events = self.events.clone();
         let count = self.count();
-        // Without it the load is as good, and only dearer.
+        // Without it the load only costs more CPU time.
         let _ = slice::lengthen();
         let uring = |waker: &Waker| Uring::new(count, waker.clone());
         match self.load.engine {
@@ -68,7 +68,7 @@ impl Worker {
                 Err(error) => self.run_epoll(Some(format!("io_uring cannot be used: {error}")))?,
             },
         }
-        // Nobody listens any more only where the process is about to end.
+        // Fails only if the process is about to end.
         let _ = events.send(Event::Closed);
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Worker {
         }
         let background = event_loop.background();
         let _ = self.events.send(Event::Connected { engine: engine_used, background });
-        // Without a start there is no load.
+        // No start: the load was cancelled.
         let Ok(origin_ns) = self.start.recv() else { return event_loop.close() };
         let late_ns = load.latency_limit.map(|limit| limit.as_nanos() as u64);
         let recorder = Recorder::new(

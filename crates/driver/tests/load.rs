@@ -1,4 +1,4 @@
-//! Loads on a real server, by a driver process as the runner has it.
+//! Loads on a real server, run by a driver process as for the runner.
 
 #[cfg(test)]
 mod harness;
@@ -20,7 +20,7 @@ fn the_server_counts_the_same_transactions_18() {
     counts_the_same_transactions("18");
 }
 
-/// The server's count of commits is the driver's, to the last one, for each script and protocol.
+/// The server and the driver count exactly the same commits, for each script and protocol.
 fn counts_the_same_transactions(major: &'static str) {
     let bench = Bench::shared_of(major);
     for &protocol in Protocol::VARIANTS {
@@ -75,8 +75,8 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
     }
     let latency = recorded.outcome.latency.as_ref().unwrap();
     assert!(latency.min_us > 0.0 && latency.min_us <= latency.p50_us && latency.p50_us <= latency.p99_us);
-    // Little's law: each client is always in a transaction. Those that began in the warm-up count whole, which is much
-    // of so short a window where the machine is busy.
+    // Little's law: each client is always in a transaction. Those that began in the warm-up count in full, which is
+    // much for so short a window on a busy machine.
     let clients =
         recorded.outcome.window_transactions as f64 * latency.mean_us / recorded.outcome.window_us as f64;
     assert!((clients / f64::from(load.clients) - 1.0).abs() < 0.3, "{clients} of {} clients", load.clients);
@@ -115,7 +115,7 @@ fn a_transaction_that_does_not_end_is_cut_off() {
     let bench = Bench::shared();
     let mut locker = bench.client();
     let mut load = load(bench.unix());
-    // The lock would keep statements from being prepared, too.
+    // The lock would also keep statements from being prepared.
     (load.warmup_us, load.workload, load.protocol) = (0, Workload::TpcbLike, Protocol::Simple);
     locker.execute("BEGIN; LOCK pgbench_branches").unwrap();
     let recorded = Driver::run(&load);
@@ -142,7 +142,7 @@ fn a_driver_whose_runner_is_gone_ends_at_once() {
 fn every_client_tells_that_its_server_has_died() {
     for major in MAJORS {
         let mut cluster = harness::cluster(major);
-        // The last start leaves nothing of the killed server's.
+        // The second start cleans up after the killed server.
         for signal in [Signal::KILL, Signal::QUIT] {
             let bench = Bench::with_cluster(cluster);
             let mut driver = Driver::spawn();
@@ -168,7 +168,7 @@ fn every_client_tells_that_its_server_has_died() {
 fn a_client_dies_of_an_error_and_the_others_go_on() {
     for major in MAJORS {
         let mut bench = Bench::shared_of(major);
-        // The balance cannot leave its type's range, unless by this account.
+        // Only these tellers' balances can leave the range of their type.
         bench.sql("UPDATE pgbench_tellers SET tbalance = 2147483647 - 100 WHERE tid % 10 = 0");
         let mut load = load(bench.unix());
         (load.workload, load.clients) = (Workload::TpcbLike, 8);
@@ -227,7 +227,7 @@ fn a_refused_login_is_reported_in_the_servers_words() {
     assert!(Driver::refused(&none).contains("ulimit -Hn"));
 }
 
-/// Where, and how, is the connection string's to say; as whom, and to which database, is not.
+/// The connection string determines the server and the options, not the user and the database.
 #[test]
 fn a_connection_string_leads_to_the_server() {
     let bench = Bench::shared();
@@ -250,7 +250,7 @@ fn a_connection_string_leads_to_the_server() {
 fn passwords_are_given_as_the_server_asks() {
     let bench = Bench::shared();
     let mut client = bench.client();
-    // The server asks each in another way.
+    // The server uses another authentication method for each.
     for user in ["scram", "md5", "clear"] {
         let encryption = if user == "md5" { "md5" } else { "scram-sha-256" };
         let create = format!(
@@ -272,7 +272,7 @@ fn passwords_are_given_as_the_server_asks() {
 
 #[test]
 fn many_clients_connect_through_a_short_backlog() {
-    // The backlog of the server's sockets is twice its max_connections or so.
+    // The backlog of the server's sockets is about twice its max_connections.
     let bench = Bench::with(&[("max_connections", "310"), ("shared_buffers", "16MB")]);
     for connection in [bench.unix(), bench.tcp()] {
         let mut load = load(connection);
@@ -283,7 +283,7 @@ fn many_clients_connect_through_a_short_backlog() {
     }
 }
 
-/// Whatever the network makes of the server's answers.
+/// Responses may be segmented in any way.
 #[test]
 fn answers_may_come_byte_by_byte() {
     let bench = Bench::shared();
@@ -305,7 +305,7 @@ fn what_is_no_postgresql_is_reported() {
     assert!(message.contains("server closed the connection unexpectedly"), "{message}");
 }
 
-/// Twice the transactions are not one allocation more.
+/// More transactions do not cause more allocations.
 #[test]
 fn a_transaction_allocates_nothing() {
     let bench = Bench::shared();

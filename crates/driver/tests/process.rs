@@ -60,7 +60,7 @@ fn a_process_that_keeps_on_after_its_last_word_is_ended() {
     assert!(matches!(process.next(PATIENCE), Ok(Next::Exited { .. })));
 }
 
-/// So that Ctrl-C is the runner's to decide about.
+/// The runner decides about Ctrl-C.
 #[test]
 fn signals_of_the_terminal_do_not_reach_it() {
     let process = shell("read line").unwrap();

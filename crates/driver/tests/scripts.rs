@@ -1,4 +1,4 @@
-//! Whole scripts on a real server, on each event loop: what clients send, and what becomes of errors.
+//! Whole scripts on a real server, on each event loop: what clients send, and the handling of errors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -21,7 +21,7 @@ use harness::Bench;
 
 const ENGINES: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// Two clients of one thread that run each of some scripts' transactions so often.
+/// Two clients of one thread that run this many transactions of some scripts each.
 fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
     let mut names = Names::default();
     let scripts = texts.iter().enumerate().map(|(number, text)| {
@@ -43,7 +43,7 @@ fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
     Load::new(connection, clients, Seeds::draw(7, 2, 1, false))
 }
 
-/// What a load tells, added up.
+/// The records and messages of a load, added up.
 #[derive(Default)]
 struct Recorded {
     total: Option<Record>,
@@ -85,7 +85,7 @@ impl Recorded {
         self.messages.iter().map(|message| message.text.as_str()).collect()
     }
 
-    /// Asserts that a message contains this.
+    /// Asserts that a message contains `text`.
     fn assert_said(&self, text: &str) {
         assert!(
             self.messages.iter().any(|message| message.text.contains(text)),
@@ -133,7 +133,7 @@ select 1 as one \\; select 2 as two, :c as three \\aset
         ":one + :two + :three <> 103 and :one + :two + :three <> 203",
     );
     for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
-        // Several statements in one are the simple protocol's.
+        // Only the simple protocol has several statements in one.
         let script = match protocol {
             Protocol::Simple => script.clone(),
             _ => script.replace(
@@ -232,7 +232,7 @@ fn errors_in_pipelines_end_their_clients() {
     }
 }
 
-/// A serialization failure in every first try of every second transaction.
+/// A serialization failure in every second try.
 const FAILS_ONCE: &str = "\\set n :n + 1
 begin;
 \\if :n % 2 = 1
@@ -258,7 +258,7 @@ fn failing(bench: &Bench, errors: ErrorPolicy) -> Load {
 #[test]
 fn a_serialization_failure_is_repeated_while_there_are_tries() {
     let bench = Bench::shared();
-    // The variable keeps its value, so that the second try goes well.
+    // The variable keeps its value, so that the second try succeeds.
     on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(3))), |recorded| {
         let script = &recorded.total().scripts[0];
         assert_eq!((script.moments.count, script.failures.sum()), (8, 0), "{:?}", recorded.texts());
@@ -294,7 +294,7 @@ fn errors_are_counted_or_end_the_connection_as_the_policy_says() {
     assert!(aborted.unwrap_err().to_string().contains("aborted"));
 }
 
-/// The load does not shrink: a client whose server process is killed gets another one.
+/// The load does not shrink: a client whose backend is killed reconnects.
 #[test]
 fn a_lost_connection_is_replaced_where_that_is_asked_for() {
     let bench = Bench::shared();
@@ -320,14 +320,14 @@ fn each_transaction_may_have_a_connection_of_its_own() {
         (load.main.reconnect, load.protocol) = (true, protocol);
         on_each_engine(&load, |recorded| {
             assert_eq!((recorded.transactions(), recorded.texts()), (40, vec![]));
-            // The first of each client was opened before the load.
+            // The first connection of each client was opened before the load.
             assert_eq!(recorded.total().connects.count, 38);
             assert_eq!(recorded.outcome.as_ref().unwrap().connections, 40);
         });
     }
 }
 
-/// One client in \sleep or \shell, the other goes on.
+/// While one client is in \sleep or \shell, the other continues.
 #[test]
 fn nobody_waits_for_another_clients_pause() {
     let bench = Bench::shared();
@@ -367,7 +367,7 @@ fn an_open_loop_keeps_its_schedule() {
     load.main.arrivals = Arrivals::Rate(Rate::constant(200.0, Spacing::Uniform));
     on_each_engine(&load, |recorded| {
         let transactions = recorded.transactions();
-        // What is due just before the end is not begun by a machine that is busy otherwise.
+        // A busy machine may not begin what is due just before the end.
         assert!((150..=200).contains(&transactions), "{transactions}");
         let script = &recorded.total().scripts[0];
         assert_eq!(script.service.as_ref().unwrap().len(), transactions);
@@ -375,7 +375,7 @@ fn an_open_loop_keeps_its_schedule() {
     });
 }
 
-/// A server that takes 50 ms for each cannot do 200 a second with two clients: what is too late is not begun.
+/// At 50 ms per transaction, two clients cannot run 200 per second: late transactions are skipped.
 #[test]
 fn what_is_late_already_is_skipped() {
     let bench = Bench::shared();
@@ -412,7 +412,7 @@ fn notices_are_told_to_who_wants_them() {
     });
 }
 
-/// Large answers and large statements stream through.
+/// Large responses and large statements are streamed.
 #[test]
 fn size_does_not_matter() {
     let bench = Bench::shared();
@@ -424,7 +424,7 @@ fn size_does_not_matter() {
     });
 }
 
-/// A group beside the clients of [`load`], of two.
+/// A group of two clients, in addition to those of [`load`].
 fn background(script: &str, transactions: Option<u64>) -> Group {
     let mut names = Names::default();
     let script = Script::parse("beside", script, &mut names).unwrap();
@@ -439,7 +439,7 @@ fn background(script: &str, transactions: Option<u64>) -> Group {
 #[test]
 fn groups_have_scripts_numbers_and_an_end_of_their_own() {
     let bench = Bench::shared();
-    // A client that had another's script or number would divide by zero.
+    // A client with another's script or number would divide by zero.
     let mut load = load(&bench.unix(), &["select 1 / (:client_id - 2);", "\\set a 1\nselect 1 / :a;"], 6);
     load.background = vec![background("\\set a :client_id\nselect 1 / (2 - :a);", Some(3))];
     load.seeds = Seeds::draw(7, 4, 3, false);
@@ -450,7 +450,7 @@ fn groups_have_scripts_numbers_and_an_end_of_their_own() {
             let scripts: Vec<u64> =
                 recorded.total().scripts.iter().map(|script| script.moments.count).collect();
             assert_eq!((scripts[0] + scripts[1], scripts[2]), (12, 6));
-            // Spans of those who have them: three each, one after the other, at the end of the numbers.
+            // Spans of the clients that record them, which have the last numbers: three each, one after the other.
             let spans = &recorded.total().spans;
             for client in [2, 3] {
                 let mut own: Vec<_> = spans.iter().filter(|span| span.client == client).collect();
@@ -476,7 +476,7 @@ fn clients_begin_one_after_the_other_and_failures_have_spans() {
         stagger: Duration::from_millis(150),
         ..background("\\if :client_id = 1\nselect 1 / 0;\n\\endif\nselect 2;", Some(1))
     };
-    // One that would begin after the end does not begin.
+    // A group that would begin after the end does not begin.
     let never = Group { start: Duration::from_secs(60), ..background("select 3;", None) };
     load.background = vec![late, never];
     load.errors.otherwise = OnError::Count;

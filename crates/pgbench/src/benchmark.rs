@@ -23,10 +23,10 @@ use crate::task::{Benchmark, Length, Vacuum};
 /// Interval of records without --progress.
 const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A last interval that is shorter gets no line: its rate would mean nothing.
+/// A shorter last interval gets no line: its rate would be meaningless.
 const SHORTEST_PROGRESS_NS: u64 = 100_000_000;
 
-/// How long transactions may go on after Ctrl-C.
+/// Time that transactions in flight have after Ctrl-C.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Exit code of a run in which a client was aborted.
@@ -79,7 +79,7 @@ fn stop(stopper: &Stopper) {
     stopper.cut_off();
 }
 
-/// The error of a load that leaves nothing to report.
+/// The error of a load without a report.
 fn failure(error: &LoadError, task: &Benchmark) -> Fatal {
     match error {
         LoadError::Aborted { client } => {

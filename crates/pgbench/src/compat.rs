@@ -1,4 +1,4 @@
-//! The pgbench to behave as: majors differ in options, messages and results.
+//! The emulated version of pgbench: major versions differ in options, messages and results.
 
 use std::ffi::{OsStr, OsString};
 
@@ -61,7 +61,7 @@ impl Compat {
         self > Self::V15
     }
 
-    /// The version to print in place of pgbench's.
+    /// The version to print instead of pgbench's.
     pub(crate) fn version(self) -> String {
         format!("{} (pgdyno {})", self.major(), env!("CARGO_PKG_VERSION"))
     }

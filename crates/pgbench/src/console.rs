@@ -44,7 +44,7 @@ impl Console {
         }
     }
 
-    /// Writes text as it is to standard error, after all output so far. A failure is ignored: there is nowhere to report it.
+    /// Writes text as it is to standard error, after all output so far. A failure is ignored, as it cannot be reported.
     pub(crate) fn plain(&self, text: &str) {
         let Streams { stdout, stderr } = &mut *self.streams();
         let _ = stdout.flush();
@@ -69,7 +69,7 @@ impl Console {
     }
 
     fn streams(&self) -> MutexGuard<'_, Streams> {
-        // A panic leaves no half-done state in the streams.
+        // A panic leaves the streams in a valid state.
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,8 @@ pub(crate) struct Spec<Id> {
     pub(crate) short: Option<u8>,
     pub(crate) long: &'static str,
     pub(crate) takes_value: bool,
-    /// Whether the long name can be abbreviated. pgdyno's additions can't: pgbench's own abbreviations stay unambiguous.
+    /// Whether the long name can be abbreviated. pgdyno's additions can't, so that pgbench's own abbreviations stay
+    /// unambiguous.
     pub(crate) abbreviable: bool,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Getopt<'a, Id> {
 }
 
 impl<'a, Id: Copy> Getopt<'a, Id> {
-    /// A parser of `args`, which come without the program's name.
+    /// A parser of `args`, without the program's name.
     pub(crate) fn new(args: &[OsString], specs: &'a [Spec<Id>], operand_ends: bool) -> Self {
         Self {
             specs,

@@ -11,7 +11,7 @@ use crate::message::Fatal;
 use crate::server::Server;
 use crate::task::Initialization;
 
-/// Does the steps in order, and prints how long each took.
+/// Performs the steps in order, and prints the time of each.
 pub(crate) fn initialize(
     task: &Initialization,
     console: &Console,
@@ -33,7 +33,7 @@ pub(crate) fn initialize(
     Ok(())
 }
 
-/// Does a step and returns its name; None for a space.
+/// Performs a step and returns its name; None for a space.
 fn perform(
     task: &Initialization,
     step: char,

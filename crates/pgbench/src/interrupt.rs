@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::message::Fatal;
 
-/// What to do when a signal arrives; takes the signal's number.
+/// Action on a signal; takes the signal's number.
 pub type SignalAction = Box<dyn FnOnce(i32) + Send>;
 
-/// Registers an action for the first SIGINT or SIGTERM from now on, which runs on a thread of its own. The second signal
+/// Registers an action for the first SIGINT or SIGTERM from now on, which runs on its own thread. The second signal
 /// ends the process.
 pub type OnSignal<'a> = dyn Fn(SignalAction) -> io::Result<()> + 'a;
 
-/// What a shell adds to the number of the signal that ended a program.
+/// Offset that a shell adds to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
 /// The signal that has interrupted this run, if any.
 pub(crate) struct Interrupt(Arc<AtomicI32>);
 
 impl Interrupt {
-    /// Has `action` run at the first signal from now on.
+    /// Registers `action` for the first signal from now on.
     pub(crate) fn new(
         on_signal: &OnSignal<'_>,
         action: impl FnOnce() + Send + 'static,

@@ -1,8 +1,8 @@
-//! pgbench on pgdyno's driver: the engine of `pgdyno pgbench`, and of pgdyno called by the name pgbench.
+//! pgbench on pgdyno's driver: the engine of `pgdyno pgbench`, and of pgdyno invoked as pgbench.
 //!
-//! The way of a run: [`run`] has `options` parse the command line (by `getopt`) into a `task`, which is either `init` (the
-//! tables of the standard scenario) or `benchmark` (a load, with lines of `progress` and the report of `results`). What
-//! pgbench of PostgreSQL 15, 17 and 18 do differently is asked of [`compat`](Compat). All output goes to a [`Console`].
+//! Control flow of [`run`]: `options` parses the command line (by `getopt`) into a `task`, which is either `init` (the
+//! tables of the standard scenario) or `benchmark` (a load, with lines of `progress` and the report of `results`).
+//! `compat` describes the differences between pgbench of PostgreSQL 15, 17 and 18. All output goes to a [`Console`].
 
 mod benchmark;
 mod compat;

@@ -63,7 +63,7 @@ impl Fatal {
     }
 }
 
-/// A message on a line of its own. It never ends with an empty line, even if a text of the server or libpq ends with a newline.
+/// A message on its own line, without an empty line after it even if a text of the server or libpq ends with a newline.
 pub(crate) fn line(level: &str, text: impl fmt::Display) -> String {
     let text = text.to_string();
     format!("{PROGRAM}: {level}{}\n", text.strip_suffix('\n').unwrap_or(&text))

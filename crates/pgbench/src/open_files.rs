@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::message::Fatal;
 
-/// Files that are open besides: standard input, output and error.
+/// Files that are open in addition: standard input, output and error.
 const OTHERS: u64 = 3;
 
 const HINT: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";

@@ -33,7 +33,7 @@ pub(crate) struct Options {
     pub(crate) operands: Vec<OsString>,
 }
 
-/// Where and as whom to connect. The environment and defaults fill in what is None.
+/// Connection options. The environment and defaults fill in those that are None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Connection {
     pub(crate) host: Option<String>,
@@ -84,7 +84,7 @@ pub(crate) struct BenchmarkOptions {
     pub(crate) engine: driver::Engine,
 }
 
-/// What a command line asks for.
+/// The action that a command line requests.
 #[derive(Debug)]
 pub(crate) enum CommandLine {
     /// An initialization or a benchmark.
@@ -257,7 +257,7 @@ pub(crate) fn parse(args: &[OsString], console: &Console) -> Result<CommandLine,
 }
 
 impl Opt {
-    /// The text that an option shows in place of a run.
+    /// The text that an option shows instead of a run.
     fn shows(self, value: &OsStr, compat: Compat) -> Result<Option<CommandLine>, Fatal> {
         Ok(Some(match self {
             Self::Help => CommandLine::Show(help::text(compat)),

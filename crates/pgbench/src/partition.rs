@@ -1,4 +1,4 @@
-//! How pgbench_accounts is partitioned.
+//! Partitioning of pgbench_accounts.
 
 /// The partitioning method of pgbench_accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

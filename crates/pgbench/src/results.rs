@@ -17,7 +17,7 @@ pub(crate) struct Results<'a> {
     /// The sum of all intervals; None if there was nothing to count.
     pub(crate) record: Option<&'a Record>,
     pub(crate) elapsed_ns: u64,
-    /// Until every client was connected.
+    /// Time until all clients were connected.
     pub(crate) connecting_ns: u64,
 }
 
@@ -32,7 +32,7 @@ impl Results<'_> {
     fn write(&self, out: &mut String) -> fmt::Result {
         let total = Counts::from_scripts(self.record.map_or(&[][..], |record| &record.scripts));
         self.parameters(&total, out)?;
-        // With nothing to count there is nothing more to report; the versions disagree on what counts.
+        // Without transactions there is nothing more to report; the versions differ in which ones count.
         if self.task.compat == Compat::V18 && total.all() == 0 {
             return Ok(());
         }
@@ -218,7 +218,7 @@ fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
 
-/// A share in percent; 0 of nothing.
+/// A share in percent; 0 if `whole` is 0.
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }

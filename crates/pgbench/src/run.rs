@@ -10,7 +10,7 @@ use crate::message::Fatal;
 use crate::options::{self, CommandLine};
 use crate::task::Task;
 
-/// Does what pgbench does with these arguments, which come without the program's name, and returns its exit code.
+/// Runs pgbench with these arguments, without the program's name, and returns its exit code.
 pub fn run(args: &[OsString], console: &Console, on_signal: &OnSignal<'_>) -> u8 {
     perform(args, console, on_signal).unwrap_or_else(|fatal| {
         console.plain(fatal.text());

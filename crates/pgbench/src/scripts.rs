@@ -19,7 +19,7 @@ const WEIGHT_SEPARATOR: u8 = b'@';
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {
     pub(crate) list: Vec<WeightedScript>,
-    /// The variables that they use.
+    /// Their variables.
     pub(crate) names: Names,
     /// Whether any of them is built in.
     pub(crate) builtin: bool,
@@ -32,7 +32,7 @@ impl Scripts {
         self.add_builtin(&name.to_string_lossy(), weight)
     }
 
-    /// The only built-in script whose name starts with `name`.
+    /// Adds the only built-in script whose name starts with `name`.
     pub(crate) fn add_builtin(&mut self, name: &str, weight: u64) -> Result<(), Fatal> {
         let Builtin { description, text, .. } = find(name)?;
         self.builtin = true;
@@ -117,7 +117,7 @@ fn read(path: &OsStr) -> Result<String, (&'static str, io::Error)> {
     String::from_utf8(bytes).map_err(|error| ("read", io::Error::other(error.utf8_error())))
 }
 
-/// The system's words, without Rust's error number after them.
+/// The system's error message, without Rust's error number after it.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

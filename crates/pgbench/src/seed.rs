@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::console::Console;
 use crate::message::Fatal;
 
-/// Where a random seed comes from, for messages.
+/// Source of a random seed, for messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Environment,

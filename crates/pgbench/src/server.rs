@@ -142,7 +142,7 @@ fn resolve(
     let environment = |name: &str| env::var(name).ok();
     let refused = |error: ParamError| Failure { text: error.to_string(), sqlstate: None };
     let Connection { host, port, user, database } = connection;
-    // In pgbench the user of an option is not the default database.
+    // In pgbench, the user given by an option is not the default database.
     let from_environment = |name| environment(name).filter(|value| !value.is_empty());
     let database = match database.clone().or_else(|| from_environment("PGDATABASE")) {
         Some(database) => database,

@@ -55,7 +55,7 @@ pub(crate) struct Benchmark {
     /// Target rate, transactions per second.
     pub(crate) rate: Option<f64>,
     pub(crate) latency_limit: Option<Duration>,
-    /// Tries per transaction; None is without limit.
+    /// Tries per transaction; None: no limit.
     pub(crate) max_tries: Option<u32>,
     pub(crate) report_per_command: bool,
     pub(crate) failures_detailed: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Benchmark {
     pub(crate) engine: driver::Engine,
 }
 
-/// When a run ends.
+/// Length of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     /// After this many seconds.

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A null server of one's own, with a directory for its socket.
+/// A separate null server, with a directory for its socket.
 pub(crate) struct NullServer {
     pub(crate) child: Child,
     pub(crate) directory: TempDir,

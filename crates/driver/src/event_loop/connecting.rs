@@ -1,4 +1,4 @@
-//! Getting clients their sessions: before the load, many at a time; within it, one by one.
+//! Connecting clients: before the load, many at a time; during it, one by one.
 
 use std::mem;
 
@@ -11,37 +11,36 @@ use crate::clock;
 use crate::error::LoadError;
 use crate::io::{Chunk, Io};
 
-/// How many clients of one thread ask for a session at the same time, before the load: no more than a server's queue
-/// takes.
+/// Clients of one thread that connect at the same time before the load: no more than a server's backlog takes.
 const AT_ONCE: usize = 128;
 
-/// How long it may take until the next client has a session, before the load.
+/// Time limit for the next client to be connected, before the load.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// How long to wait before a server that is too busy is asked again.
+/// Pause before connecting again to a busy server.
 const REDIAL_NS: u64 = 5_000_000;
 
-/// SQLSTATE of a server that will let clients in soon.
+/// SQLSTATE of a server that will accept clients soon.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
-/// How far connecting the clients has come.
+/// Progress of connecting the clients.
 #[derive(Default)]
 pub(super) struct Progress {
     /// Whether the load has not begun.
     before_load: bool,
-    /// Clients that have asked.
+    /// Clients that have started to connect.
     begun: usize,
     ready: usize,
-    /// When the last one became ready.
+    /// Time at which the last one became ready.
     last_ns: u64,
-    /// What the server said last about why it has no room.
+    /// The server's last reason for not accepting a client.
     last_reason: String,
     /// Process ids of the backends of clients outside the main group.
     background: Vec<i32>,
 }
 
 impl<I: Io> EventLoop<'_, I> {
-    /// Has every client connected. False after a stop.
+    /// Connects all clients. Returns false after a stop.
     pub(crate) fn connect_all(&mut self) -> Result<bool, LoadError> {
         self.connecting.before_load = true;
         self.connecting.last_ns = clock::now_ns();
@@ -93,7 +92,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Asks for a client's session, with which it then begins the transaction that waits for it.
+    /// Starts connecting a client, which then begins the transaction that waits for the session, if one does.
     pub(super) fn connect(&mut self, at: usize, for_transaction: bool) -> Result<(), LoadError> {
         let from_ns = clock::now_ns();
         let attempt = Attempt { from_ns, for_transaction, ..Attempt::default() };
@@ -101,7 +100,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.dial(at)
     }
 
-    /// Tries the address at which a client's attempt is, or else the next ones.
+    /// Tries the current address of a client's attempt, or else the next ones.
     pub(super) fn dial(&mut self, at: usize) -> Result<(), LoadError> {
         loop {
             let client = &mut self.clients[at];
@@ -161,7 +160,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// Tries the same address again in a little while.
+    /// Tries the same address again after a short pause.
     fn redial(&mut self, at: usize) -> Result<(), LoadError> {
         self.io.close(at);
         self.clients[at].state = State::Redialling;
@@ -169,12 +168,12 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// An address does not answer in time.
+    /// Handles an address that does not respond in time.
     pub(super) fn dial_timed_out(&mut self, at: usize) -> Result<(), LoadError> {
         self.next_address(at, "timeout expired")
     }
 
-    /// An address cannot be connected to, or closes the connection in the login.
+    /// Handles an address that cannot be connected to, or that closes the connection during the login.
     #[cold]
     pub(super) fn dial_failed(&mut self, at: usize, error: Option<Errno>) -> Result<(), LoadError> {
         let Some(attempt) = &mut self.clients[at].attempt else { return Ok(()) };
@@ -216,7 +215,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// Takes in bytes for a client whose session has not begun.
+    /// Handles bytes received for a client whose session has not begun.
     #[cold]
     pub(super) fn received_in_login(&mut self, at: usize, chunk: &Chunk) -> Result<(), LoadError> {
         let client = &mut self.clients[at];
@@ -230,7 +229,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
         match fed {
             Ok((_, None)) => Ok(()),
-            // A server says nothing on its own between the login and the first query; see `connected` for TLS.
+            // A server sends nothing on its own between the login and the first query; see `connected` for TLS.
             Ok((_, Some(established))) => {
                 if client.group > 0 {
                     let process_id = established.session.process_id;
@@ -252,7 +251,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// A login came to nothing on this connection.
+    /// Handles a login that failed on this connection.
     fn login_failed(&mut self, at: usize, error: LoginError) -> Result<(), LoadError> {
         match error {
             LoginError::Retry { with, because } => {
@@ -269,7 +268,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// A client has its session.
+    /// Handles the start of a client's session.
     fn connected(&mut self, at: usize) -> Result<(), LoadError> {
         self.timers.cancel(at);
         let client = &mut self.clients[at];
@@ -278,7 +277,7 @@ impl<I: Io> EventLoop<'_, I> {
         client.reader = Reader::default();
         client.reader.keep_notices(self.load.verbosity.notices);
         if let Some(tls) = &mut client.tls {
-            // What came with the login's last bytes: a setting's new value at most.
+            // Received with the login's last bytes: a setting's new value at most.
             self.plain_in.clear();
             let decrypted = tls.decrypt(&[], &mut self.plain_in);
             if let Err(problem) = decrypted
@@ -301,7 +300,7 @@ impl<I: Io> EventLoop<'_, I> {
         if attempt.for_transaction { self.begin(at, now_ns) } else { self.next_transaction(at, now_ns) }
     }
 
-    /// A client gets no session.
+    /// Handles the failure to connect a client.
     #[cold]
     fn connect_failed(&mut self, at: usize, error: Option<LoginError>) -> Result<(), LoadError> {
         self.hang_up(at);

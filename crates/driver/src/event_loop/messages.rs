@@ -1,4 +1,4 @@
-//! What the observer is told of single clients.
+//! Messages to the observer about single clients.
 
 use script::Value;
 
@@ -12,7 +12,7 @@ use crate::program::Statement;
 use crate::recorder::Recorder;
 
 impl<I: Io> EventLoop<'_, I> {
-    /// Logs a message about a client to the observer.
+    /// Sends the observer a message about a client.
     #[cold]
     pub(super) fn log(&self, at: usize, level: Level, sqlstate: Option<String>, text: String, aborted: bool) {
         let client = &self.clients[at];
@@ -31,7 +31,7 @@ impl<I: Io> EventLoop<'_, I> {
             text,
             aborted,
         };
-        // Nobody listens any more only where the process is about to end.
+        // Fails only if the process is about to end.
         let _ = self.events.send(Event::Message(message));
     }
 

@@ -1,4 +1,4 @@
-//! What is to be done about errors: repeat the transaction, count it as failed, get another connection, give up.
+//! Error handling: retry the transaction, count it as failed, reconnect, or abort the client.
 
 use wire::{Answer, TransactionStatus, encode};
 
@@ -15,11 +15,11 @@ use crate::transaction_log::LoggedResult;
 /// SQLSTATE of a statement that was cancelled.
 const QUERY_CANCELED: &str = "57014";
 
-/// How often the pause before a repetition is doubled.
+/// Maximum number of times that the pause before a retry is doubled.
 const DOUBLINGS: u32 = 6;
 
 impl<I: Io> EventLoop<'_, I> {
-    /// An answer that is none to a statement that went well.
+    /// Handles a response other than that to a successful statement.
     #[cold]
     pub(super) fn answered_otherwise(
         &mut self,
@@ -35,13 +35,13 @@ impl<I: Io> EventLoop<'_, I> {
         match client.state {
             State::Waiting(Awaited::Answer) => {
                 client.reader.collect(false);
-                // What else it asked for may or may not have been done.
+                // Its other requests may or may not have been executed.
                 self.doubt_preparation(at);
                 self.statement_failed(at, error.unwrap_or_default(), answer.commands, now_ns)
             }
             State::Waiting(Awaited::Preparation) => {
                 if let Some(error) = error {
-                    // As pgbench, log it and see how far the pipeline comes.
+                    // As pgbench does, log it and run the pipeline nevertheless.
                     self.log(
                         at,
                         Level::Error,
@@ -89,7 +89,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// After an error in the execution that was to prepare a statement, it is not known whether it is.
+    /// Marks a statement as not known to be prepared, after an error in the execution that should have prepared it.
     fn doubt_preparation(&mut self, at: usize) {
         let client = &mut self.clients[at];
         let program = self.program;
@@ -102,7 +102,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// The server has refused a statement, the one with this number within the command.
+    /// Handles an error of a statement, the one with this number within the command.
     fn statement_failed(
         &mut self,
         at: usize,
@@ -113,7 +113,7 @@ impl<I: Io> EventLoop<'_, I> {
         let Client { number, script, step, .. } = self.clients[at];
         let sqlstate = error.code().unwrap_or_default().to_owned();
         if sqlstate == QUERY_CANCELED && self.is_over() && self.clients[at].group > 0 {
-            // By us: what it has begun is of no interest any more.
+            // Cancelled by the driver: its transaction is no longer of interest.
             self.finish(at);
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl<I: Io> EventLoop<'_, I> {
         if action == OnError::Abort {
             let mut why = error.libpq_text(query_text.as_deref());
             if let Some(name) = self.refused_to_prepare(at, &error) {
-                // pgbench has it executed nevertheless, and tells what the server says to that.
+                // pgbench executes it nevertheless, and reports the server's error.
                 why.push_str(&format!("so that prepared statement \"{name}\" does not exist\n"));
             }
             let text =
@@ -152,8 +152,8 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// The name of the statement that a client wanted prepared, where that is what the server refused: what is wrong
-    /// with it has a place in its text.
+    /// The name of the statement that the server refused to prepare, if that was the error: it then has a position in
+    /// the statement's text.
     fn refused_to_prepare(&self, at: usize, error: &wire::ServerError) -> Option<String> {
         let client = &self.clients[at];
         let step = self.program.scripts[client.script as usize].steps.get(client.step as usize)?;
@@ -165,7 +165,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// The statement that a client has sent, where libpq would know it when it is refused.
+    /// The statement that a client has sent, if libpq would know it when it fails.
     fn sent_text(&self, at: usize) -> Option<String> {
         let client = &self.clients[at];
         let steps = &self.program.scripts[client.script as usize].steps;
@@ -177,13 +177,13 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// A client is out of the transaction that had an error.
+    /// Handles the end of the rollback after an error.
     fn recovered(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         let Some(failure) = Failure::take(&mut self.clients[at]) else {
             return Err(LoadError::Internal("a client recovers from nothing".to_owned()));
         };
         if self.is_over() {
-            // As of pgbench, a transaction that would have been repeated is not counted at all.
+            // As in pgbench, a transaction that would have been retried is not counted at all.
             if failure.action == OnError::Retry {
                 self.finish(at);
                 return Ok(());
@@ -212,7 +212,7 @@ impl<I: Io> EventLoop<'_, I> {
         tries_left && in_time
     }
 
-    /// Begins a client's transaction anew.
+    /// Retries a client's transaction.
     fn retry(&mut self, at: usize, failure: &Failure, now_ns: u64) -> Result<(), LoadError> {
         if self.load.verbosity.errors {
             self.log_tries(at, "repeats the transaction after the error", None, now_ns);
@@ -251,7 +251,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.write_log(at, result, 0, 0)
     }
 
-    /// A client's connection is lost, or of no further use.
+    /// Handles a client's connection that is lost or unusable.
     #[cold]
     pub(super) fn lost(&mut self, at: usize, why: &str) -> Result<(), LoadError> {
         self.io.close(at);
@@ -283,7 +283,7 @@ impl<I: Io> EventLoop<'_, I> {
                 matches!(state, State::Throttled | State::Thinking | State::Yielding | State::Ready);
             self.clients[at].disconnected();
             if between {
-                // The next transaction gets a connection of its own.
+                // The next transaction opens a new connection.
                 return match state {
                     State::Throttled => {
                         let intended_ns = self.clients[at].intended_ns;
@@ -299,7 +299,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.abort(at, sqlstate, text)
     }
 
-    /// A command of the script that cannot be executed ends the client: first why, then which it was.
+    /// Aborts a client whose command cannot be executed: logs first the reason, then the command.
     #[cold]
     pub(super) fn command_error(&mut self, at: usize, why: &str, what: &str) -> Result<(), LoadError> {
         self.log(at, Level::Error, None, why.to_owned(), false);
@@ -307,20 +307,20 @@ impl<I: Io> EventLoop<'_, I> {
         self.abort(at, None, text)
     }
 
-    /// pgbench's words for a command that ends its client.
+    /// pgbench's words for a command that aborts its client.
     pub(super) fn command_failed(&self, at: usize, what: &str) -> String {
         let client = &self.clients[at];
         let steps = &self.program.scripts[client.script as usize].steps;
         self.named_command_failed(at, steps.get(client.step as usize).map_or("SQL", |step| step.name), what)
     }
 
-    /// As [`command_failed`](Self::command_failed), where the command goes by another name.
+    /// As [`command_failed`](Self::command_failed), for a command with another name.
     pub(super) fn named_command_failed(&self, at: usize, name: &str, what: &str) -> String {
         let Client { number, script, step, .. } = self.clients[at];
         format!("client {number} aborted in command {step} ({name}) of script {script}; {what}")
     }
 
-    /// Ends a client for good, and with it its transaction.
+    /// Aborts a client and its transaction.
     #[cold]
     pub(super) fn abort(
         &mut self,
@@ -331,7 +331,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.abort_after(at, sqlstate, text.clone(), text)
     }
 
-    /// Ends a client for good because of an error: what is counted, and what is told.
+    /// Aborts a client because of an error: `error` is counted, `text` is reported.
     #[cold]
     fn abort_after(
         &mut self,
@@ -352,7 +352,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.end_client(at, sqlstate, text)
     }
 
-    /// Ends a client for good, whose transaction has been counted.
+    /// Aborts a client whose transaction has already been counted.
     #[cold]
     pub(super) fn abort_counted(&mut self, at: usize, text: String) -> Result<(), LoadError> {
         self.end_client(at, None, text)
@@ -369,7 +369,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Logs how often a transaction was tried.
+    /// Logs the number of tries of a transaction.
     #[cold]
     fn log_tries(&self, at: usize, what: &str, sqlstate: Option<String>, now_ns: u64) {
         let client = &self.clients[at];

@@ -1,4 +1,4 @@
-//! Statements on their way to the server and back: sent one by one or in pipelines, answered, their results kept.
+//! Statements: sent one by one or in pipelines, their responses handled, their results stored.
 
 use model::workload::Protocol;
 use script::Fetch;
@@ -11,11 +11,11 @@ use crate::error::LoadError;
 use crate::io::Io;
 use crate::program::{Action, Statement};
 
-/// How much of a pipeline is kept back before it is sent.
+/// Bytes of a pipeline that are buffered before they are sent.
 const PIPELINE_FLUSH: usize = 64 * 1024;
 
 impl<I: Io> EventLoop<'_, I> {
-    /// Sends a statement and has its answer waited for.
+    /// Sends a statement, whose response the client waits for.
     #[inline]
     pub(super) fn send(&mut self, at: usize, statement: &Statement) -> Result<(), LoadError> {
         if self.load.verbosity.debug {
@@ -47,7 +47,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Whether a statement has to be parsed with this execution.
+    /// Whether a statement must be parsed with this execution.
     #[inline]
     pub(super) fn prepares(&mut self, at: usize, statement: &Statement) -> bool {
         match statement.prepared {
@@ -63,7 +63,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// The server has answered a client.
+    /// Handles a response of the server.
     #[inline]
     pub(super) fn answered(&mut self, at: usize, answer: &Answer, woken_ns: u64) -> Result<(), LoadError> {
         let now_ns = clock::now_ns();
@@ -96,7 +96,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.answered_otherwise(at, answer, now_ns)
     }
 
-    /// Gives the columns of a statement's results to variables. False where that failed, and the client with it.
+    /// Stores the columns of a statement's results in variables. Returns false if that failed, which aborts the client.
     pub(super) fn fetch(&mut self, at: usize, statement: &Statement) -> Result<bool, LoadError> {
         let client = &mut self.clients[at];
         client.reader.collect(false);
@@ -111,7 +111,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(true)
     }
 
-    /// Appends a statement to the pipeline. False where that failed, and the client with it.
+    /// Appends a statement to the pipeline. Returns false if that failed, which aborts the client.
     pub(super) fn send_in_pipeline(&mut self, at: usize, statement: &Statement) -> Result<bool, LoadError> {
         if let Some(name) = statement.fetch.name() {
             let refusal = format!("\\{name} is not allowed in pipeline mode");
@@ -134,7 +134,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(true)
     }
 
-    /// Sends what a pipeline has kept back.
+    /// Sends the buffered bytes of a pipeline.
     pub(super) fn flush_pipeline(&mut self, at: usize) -> Result<(), LoadError> {
         let Some(pipeline) = &mut self.clients[at].pipeline else { return Ok(()) };
         if pipeline.outgoing.is_empty() {
@@ -149,7 +149,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Begins a pipeline, whose statements have to be prepared before. False where that has to be waited for, or
+    /// Begins a pipeline, whose statements must be prepared before. Returns false if that must be waited for, or
     /// failed.
     pub(super) fn start_pipeline(&mut self, at: usize, statements: &[usize]) -> Result<bool, LoadError> {
         let client = &mut self.clients[at];
@@ -198,7 +198,7 @@ impl<I: Io> EventLoop<'_, I> {
             Some(mut tls) => {
                 self.plain_out.clear();
                 write(&mut self.plain_out);
-                // An error is met again by the `send_with` that follows.
+                // The `send_with` that follows reports an error.
                 let _ = tls.encrypt(&self.plain_out, out);
                 client.tls = Some(tls);
             }
@@ -206,7 +206,7 @@ impl<I: Io> EventLoop<'_, I> {
     }
 }
 
-/// Gives the columns of results to variables; what is wrong with which result.
+/// Stores the columns of results in variables; an error names the result and the reason.
 fn store_results(client: &mut Client, fetch: &Fetch) -> Result<(), (usize, String)> {
     let (prefix, all) = match fetch {
         Fetch::Discard => return Ok(()),
@@ -226,7 +226,7 @@ fn store_results(client: &mut Client, fetch: &Fetch) -> Result<(), (usize, Strin
         for (column, value) in result.columns().zip(values) {
             let stored = match client.variables.names().find_column(prefix, column) {
                 Ok(None) => Ok(()),
-                // As of libpq, the text of a null is empty.
+                // As in libpq, the text of a null is empty.
                 Ok(Some(slot)) => client.variables.set_text(slot, value.unwrap_or_default()),
                 Err(error) => Err(error),
             };

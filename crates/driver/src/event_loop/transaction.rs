@@ -1,4 +1,4 @@
-//! Running scripts: which is next and when, its commands one after the other, its end.
+//! Running scripts: the choice and the start of a transaction, its commands, its end.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::shell::{self, ShellResult};
 use crate::transaction_log::{Entry, LoggedResult};
 
 impl<I: Io> EventLoop<'_, I> {
-    /// Begins a client's first transaction, as soon as the client is to begin.
+    /// Begins a client's first transaction at the client's start.
     pub(super) fn begin_load(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         let client = &mut self.clients[at];
         let begin_ns = self.program.groups[client.group as usize].begin_ns(client.number);
@@ -31,7 +31,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Chooses a client's next transaction and begins it, as soon as its time has come.
+    /// Chooses a client's next transaction, and begins it when it is due.
     #[inline]
     pub(super) fn next_transaction(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         let client = &self.clients[at];
@@ -64,7 +64,7 @@ impl<I: Io> EventLoop<'_, I> {
         if group.scripts.len() == 1 {
             return first;
         }
-        // In pgbench's way, which draws the same.
+        // As in pgbench, to draw the same numbers.
         let mut left = self.choose.range_i64(0, group.total_weight as i64 - 1);
         for number in group.scripts.clone() {
             left -= self.program.scripts[number].weight as i64;
@@ -75,7 +75,7 @@ impl<I: Io> EventLoop<'_, I> {
         first
     }
 
-    /// Gives a client the next intended start, and has it wait for it.
+    /// Assigns the next intended start to a client, which waits for it.
     fn wait_for_slot(&mut self, at: usize, group: &Clients, now_ns: u64) -> Result<(), LoadError> {
         let recorder = self.recorder()?;
         let (origin_ns, end_ns) = (recorder.origin_ns(), recorder.end_ns());
@@ -87,7 +87,7 @@ impl<I: Io> EventLoop<'_, I> {
                 if matches!(group.arrivals, Arrivals::Rate(_)) {
                     self.wait_for_end(at);
                 } else {
-                    // Nothing more will come: the window is as long as it took.
+                    // No further arrivals: the window ends with the last transaction.
                     self.finish(at);
                 }
                 return Ok(());
@@ -124,8 +124,8 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// A client has nothing to do any more. Until the end there may be an hour, which belongs to the window, in which
-    /// nothing is what was asked for.
+    /// Makes a client without further transactions wait for the end of the load: the remaining time, in which the
+    /// schedule has no arrivals, belongs to the window.
     fn wait_for_end(&mut self, at: usize) {
         match self.load.length {
             Some(_) => self.clients[at].state = State::Throttled,
@@ -133,7 +133,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// Begins a client's transaction, over a new connection where it has none.
+    /// Begins a client's transaction, over a new connection if it has none.
     #[inline]
     pub(super) fn start(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         if self.clients[at].connected { self.begin(at, now_ns) } else { self.connect(at, true) }
@@ -146,7 +146,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.advance(at, now_ns)
     }
 
-    /// Executes a client's commands up to one that has to be waited for.
+    /// Executes a client's commands up to one that must be waited for.
     #[inline]
     pub(super) fn advance(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         let program = self.program;
@@ -254,7 +254,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// A command that was waited for is over; the next one follows.
+    /// Ends a command that was waited for, and continues with the next one.
     #[inline]
     pub(super) fn command_done(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         if self.load.per_command {
@@ -265,7 +265,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.advance(at, now_ns)
     }
 
-    /// A command that was not waited for is over. Returns what time it is.
+    /// Measures a command that was not waited for, and returns the current time.
     #[inline]
     fn measure_command(&mut self, at: usize, now_ns: u64) -> Result<u64, LoadError> {
         if !self.load.per_command {
@@ -285,7 +285,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// Computes an expression; none where that failed, and the client with it.
+    /// Evaluates an expression; None if that failed, which aborts the client.
     #[inline]
     fn evaluate(&mut self, at: usize, expr: &script::Expr) -> Result<Option<Value>, LoadError> {
         let client = &mut self.clients[at];
@@ -304,7 +304,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// Waits, in `\sleep`.
+    /// Executes `\sleep`.
     fn sleep(&mut self, at: usize, duration: Duration) -> Result<(), LoadError> {
         self.flush_pipeline(at)?;
         let client = &mut self.clients[at];
@@ -324,7 +324,7 @@ impl<I: Io> EventLoop<'_, I> {
         shell::start(at, command, read_output, sender, waker).map_err(LoadError::Thread)
     }
 
-    /// A client's shell command has ended.
+    /// Handles the end of a client's shell command.
     pub(super) fn shell_ended(&mut self, result: ShellResult) -> Result<(), LoadError> {
         let at = result.client;
         let client = &mut self.clients[at];
@@ -353,7 +353,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
     }
 
-    /// A client is at the end of its script.
+    /// Handles the end of a client's script.
     #[inline]
     fn end_of_script(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         let client = &mut self.clients[at];
@@ -391,7 +391,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.after_transaction(at, now_ns)
     }
 
-    /// Keeps the span of a transaction that has ended, where spans are asked for.
+    /// Records the span of a transaction that has ended, if its group records spans.
     #[inline]
     pub(super) fn record_span(&mut self, at: usize, now_ns: u64, failed: bool) -> Result<(), LoadError> {
         let client = &self.clients[at];
@@ -402,7 +402,7 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
-    /// A client is done with a transaction, well or not.
+    /// Continues after a transaction, successful or not.
     #[inline]
     pub(super) fn after_transaction(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         if self.program.groups[self.clients[at].group as usize].reconnect {
@@ -423,7 +423,7 @@ impl<I: Io> EventLoop<'_, I> {
         self.next_transaction(at, now_ns)
     }
 
-    /// Ends a client's session, of which the server need not be waited for.
+    /// Ends a client's session without waiting for the server.
     pub(super) fn disconnect(&mut self, at: usize) -> Result<(), LoadError> {
         if self.clients[at].connected {
             if self.clients[at].due == 0 {

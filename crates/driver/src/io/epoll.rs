@@ -11,19 +11,19 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use super::timer::Timer;
 use super::{Chunk, Io, IoEvent, Waker};
 
-/// How many events are taken in one call.
+/// Maximum number of events per call.
 const BATCH: usize = 1024;
 
-/// How many bytes are received in one call.
+/// Maximum number of bytes received per call.
 const BUFFER: usize = 64 * 1024;
 
-/// After how many full buffers in a row the other sockets have their turn.
+/// Full buffers in a row after which the other sockets are served.
 const FULL_BUFFERS: u32 = 4;
 
 const TIMER: u64 = u64::MAX;
 const WAKER: u64 = u64::MAX - 1;
 
-/// What a socket is watched for: bytes to read, and its end.
+/// Watched events of a socket: bytes to read, and its end.
 const READ: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// An epoll set and its sockets.
@@ -35,11 +35,11 @@ pub(crate) struct Epoll {
     sockets: Vec<Socket>,
     received: Box<[u8]>,
     outgoing: Vec<u8>,
-    /// The socket that is being read, and how many buffers it may still fill.
+    /// The socket being read, and the number of buffers that it may still fill.
     reading: Option<(usize, u32)>,
-    /// Sockets that may have more to read than was read.
+    /// Sockets that may have more to read.
     unread: Vec<usize>,
-    /// How many of them are left over by the last round.
+    /// Number of them left by the last round.
     unread_before: usize,
     // Keeps its descriptor open as long as the set watches it.
     _waker: Waker,
@@ -48,11 +48,11 @@ pub(crate) struct Epoll {
 #[derive(Default)]
 struct Socket {
     descriptor: Option<OwnedFd>,
-    /// Told in events, so that those of an earlier socket of the same number can be told apart.
+    /// Part of events, to distinguish those of an earlier socket with the same number.
     generation: u32,
-    /// What the socket had no room for.
+    /// Bytes that did not fit into the socket's buffer.
     unsent: Vec<u8>,
-    /// Nothing will be an event any more: read to the end.
+    /// No further events will occur: read to the end.
     hangup: bool,
     is_unread: bool,
 }
@@ -81,7 +81,7 @@ impl Epoll {
         })
     }
 
-    /// Reads what a socket has.
+    /// Reads from a socket.
     #[inline]
     fn receive(&mut self, number: usize, buffers_left: u32) -> Option<IoEvent> {
         let socket = &mut self.sockets[number];
@@ -90,8 +90,8 @@ impl Epoll {
             return match recv(descriptor, &mut *self.received, RecvFlags::empty()) {
                 Ok((_, 0)) => Some(IoEvent::Closed { number, error: None }),
                 Ok((_, received)) => {
-                    // One that has given less than it could have is empty, and its next bytes are an event; after a
-                    // hangup there is none.
+                    // A socket that did not fill the buffer is empty, and its next bytes cause an event; after a hangup
+                    // nothing does.
                     if received == BUFFER || socket.hangup {
                         if buffers_left > 1 {
                             self.reading = Some((number, buffers_left - 1));
@@ -109,7 +109,7 @@ impl Epoll {
         }
     }
 
-    /// Sends what a socket had no room for.
+    /// Sends the unsent bytes of a socket.
     #[cold]
     fn flush(&mut self, number: usize) -> Result<()> {
         let socket = &mut self.sockets[number];
@@ -119,7 +119,7 @@ impl Epoll {
                 Ok(sent) => drop(socket.unsent.drain(..sent)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
-                // What the other side has to say about it is still to be read, and its end is an event.
+                // The other side's last bytes are still to be read, and its end causes an event.
                 Err(_) => socket.unsent.clear(),
             }
         }
@@ -128,7 +128,7 @@ impl Epoll {
     }
 }
 
-/// Changes what a socket is watched for. What it can do already is told again.
+/// Changes the watched events of a socket. Conditions that already hold are reported again.
 fn watch(epoll: &OwnedFd, socket: BorrowedFd<'_>, data: EventData, flags: EventFlags) -> Result<()> {
     epoll::modify(epoll, socket, data, flags)
 }
@@ -140,11 +140,11 @@ fn event_data(number: usize, generation: u32) -> EventData {
 impl Io for Epoll {
     fn open(&mut self, number: usize, socket: OwnedFd) -> Result<()> {
         let entry = &mut self.sockets[number];
-        // The last bits are kept from being those of the timer and the waker.
+        // The mask keeps the data different from those of the timer and the waker.
         entry.generation = (entry.generation + 1) & 0x7fff_ffff;
         entry.unsent.clear();
         entry.hangup = false;
-        // Room to write is how a socket tells that it is connected: at first one watches for it, too.
+        // A socket becomes writable when it is connected, so that is watched at first, too.
         epoll::add(&self.epoll, &socket, event_data(number, entry.generation), READ | EventFlags::OUT)?;
         entry.descriptor = Some(socket);
         Ok(())
@@ -181,7 +181,7 @@ impl Io for Epoll {
             socket.unsent.extend_from_slice(&self.outgoing[sent..]);
             if all_before {
                 let data = event_data(number, socket.generation);
-                // Every byte that the server takes is an event, so only while there is need.
+                // Every byte that the server takes causes an event: watched only while bytes are unsent.
                 watch(&self.epoll, descriptor.as_fd(), data, READ | EventFlags::OUT)?;
             }
         }

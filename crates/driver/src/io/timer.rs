@@ -1,4 +1,4 @@
-//! A timer as a descriptor.
+//! A timer as a file descriptor.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,8 +8,8 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// Becomes readable at a time of the monotonic clock. It need not be read where edges are watched: each time it is set
-/// and runs out is one.
+/// Becomes readable at a time of the monotonic clock. Edge-triggered polling does not require reading it: each expiry
+/// is an edge.
 pub(crate) struct Timer(OwnedFd);
 
 impl Timer {

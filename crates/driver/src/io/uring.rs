@@ -1,5 +1,5 @@
-//! io_uring: multishot receives into provided buffers, fixed files, and one system call for all that a round of events
-//! has to say and the wait for the next.
+//! io_uring: multishot receives into provided buffers, fixed files, and one system call per round that submits all
+//! sends and waits for the next events.
 //!
 //! Needs Linux 6.1 (provided buffer rings, multishot receive, deferred task running).
 
@@ -20,24 +20,24 @@ mod buffers;
 
 use buffers::{BUFFER, Buffers};
 
-/// What an operation is, in the highest byte of what it is told by.
+/// Kind of an operation, in the highest byte of its user data.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 const TIMER: u64 = 2;
 const WAKER: u64 = 3;
 
-/// The group that the buffers are registered under.
+/// Group id of the buffers.
 const GROUP: u16 = 0;
 
 const SEND_FLAGS: i32 = (SendFlags::NOSIGNAL.bits() | libc::MSG_WAITALL as u32) as i32;
 
 /// A ring and its sockets.
 pub(crate) struct Uring {
-    // Before what the kernel writes to and reads from: dropped first.
+    // Declared before the memory that the kernel writes and reads, so that it is dropped first.
     ring: IoUring,
     buffers: Buffers,
     sockets: Vec<Socket>,
-    /// What the kernel may still read though its socket is closed, since the last wait and since the one before.
+    /// Buffers of closed sockets that the kernel may still read: those since the last wait and since the one before.
     abandoned: [Vec<Vec<u8>>; 2],
     events: Vec<cqueue::Entry>,
     next_event: usize,
@@ -48,39 +48,39 @@ pub(crate) struct Uring {
 #[derive(Default)]
 struct Socket {
     descriptor: Option<OwnedFd>,
-    /// Told in events, so that those of an earlier socket of the same number can be told apart.
+    /// Part of events, to distinguish those of an earlier socket with the same number.
     generation: u32,
-    /// What the kernel sends, or is to send next.
+    /// Bytes that the kernel is sending, or will send next.
     outgoing: Vec<u8>,
-    /// What is to be sent after that.
+    /// Bytes to send after those.
     staged: Vec<u8>,
     flight: Flight,
 }
 
-/// Whose `outgoing` is.
+/// Ownership of `outgoing`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Flight {
-    /// Ours.
+    /// Owned by the event loop.
     #[default]
     None,
-    /// The kernel's, until an answer shows that it has been received.
+    /// Owned by the kernel until a response shows that it has been received.
     Quiet,
-    /// The kernel's, until it says that it has been sent.
+    /// Owned by the kernel until it reports that it has been sent.
     Reported,
 }
 
 impl Uring {
-    /// A ring for sockets with numbers below `count`, to be used by the thread that makes it.
+    /// A ring for sockets with numbers below `count`, for use by the thread that creates it.
     ///
     /// # Errors
-    /// The kernel does not offer what it needs, or does not allow it.
+    /// The kernel lacks a required feature, or does not allow io_uring.
     pub(crate) fn new(count: usize, waker: Waker) -> io::Result<Self> {
         let entries = (count * 2).next_power_of_two().clamp(64, 4096) as u32;
         let mut builder = IoUring::builder();
         builder.setup_single_issuer().setup_defer_taskrun().setup_cqsize(entries * 4);
-        // An indirection less, from Linux 6.6 on.
+        // Saves an indirection, from Linux 6.6 on.
         let ring = builder.clone().setup_no_sqarray().build(entries).or_else(|_| builder.build(entries))?;
-        // Spares the kernel a look-up with each call, from Linux 5.18 on.
+        // Saves the kernel a lookup with each call, from Linux 5.18 on.
         let _ = ring.submitter().register_ring_fd();
         let buffers = Buffers::register(&ring.submitter(), GROUP, count)?;
         ring.submitter().register_files_sparse(count.max(1) as u32)?;
@@ -100,7 +100,7 @@ impl Uring {
         Ok(uring)
     }
 
-    /// Has the timer or the waker told of.
+    /// Watches the timer or the waker.
     fn watch(&mut self, kind: u64) -> Result<()> {
         let descriptor = if kind == TIMER { self.timer.as_fd() } else { self.waker.0.as_fd() };
         let poll = opcode::PollAdd::new(
@@ -121,8 +121,8 @@ impl Uring {
 
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) -> Result<()> {
-        // Safety: buffers that an entry names stay where they are, and unchanged, until it is done: see `Flight` and
-        // `abandoned`; descriptors are open or, fixed, the ring's own.
+        // Safety: buffers of an entry are neither moved nor changed until it completes: see `Flight` and `abandoned`;
+        // descriptors are open or, if fixed, owned by the ring.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.submit()?;
         }
@@ -137,7 +137,7 @@ impl Uring {
         }
     }
 
-    /// Has the kernel send `outgoing`.
+    /// Submits a send of `outgoing`.
     #[inline]
     fn submit_send(&mut self, number: usize, quiet: bool) -> Result<()> {
         let socket = &mut self.sockets[number];
@@ -152,11 +152,11 @@ impl Uring {
         self.push(&send)
     }
 
-    /// A send is done, or has failed.
+    /// Handles the completion or failure of a send.
     fn sent(&mut self, number: usize, result: i32) -> Result<()> {
         let socket = &mut self.sockets[number];
         if socket.flight != Flight::Reported {
-            // A quiet one has failed: the socket's end will be told.
+            // A quiet send has failed: the socket's end will be reported.
             return Ok(());
         }
         socket.flight = Flight::None;
@@ -166,7 +166,7 @@ impl Uring {
                 socket.outgoing.clear();
                 mem::swap(&mut socket.outgoing, &mut socket.staged);
             }
-            // What the other side has to say about it is still to be read, and its end is told.
+            // The other side's last bytes are still to be read, and its end is reported.
             Err(_) => {
                 socket.outgoing.clear();
                 socket.staged.clear();
@@ -178,7 +178,7 @@ impl Uring {
         self.submit_send(number, false)
     }
 
-    /// What a receive says.
+    /// Handles the result of a receive.
     fn received(&mut self, number: usize, event: &cqueue::Entry, current: bool) -> Result<Option<IoEvent>> {
         let buffer = cqueue::buffer_select(event.flags());
         let more = cqueue::more(event.flags());
@@ -212,12 +212,12 @@ impl Uring {
     }
 }
 
-/// What an operation is told by.
+/// User data of an operation.
 fn tag(kind: u64, generation: u32, number: usize) -> u64 {
     kind << 56 | u64::from(generation & 0xff_ffff) << 32 | number as u64
 }
 
-/// Errors that a later call does not meet.
+/// Ignores errors that do not affect a later call.
 fn tolerate(error: &io::Error) -> Result<()> {
     match error.raw_os_error() {
         Some(libc::EINTR | libc::EBUSY | libc::EAGAIN | libc::ETIME) => Ok(()),
@@ -242,12 +242,12 @@ impl Io for Uring {
     fn close(&mut self, number: usize) {
         let socket = &mut self.sockets[number];
         let Some(descriptor) = socket.descriptor.take() else { return };
-        // What was last to be sent goes to this socket, not to the next of its number.
+        // Pending sends must go to this socket, not to the next one with its number.
         if !self.ring.submission().is_empty() {
             let _ = self.ring.submit();
         }
         socket.generation = (socket.generation + 1) & 0xff_ffff;
-        // The kernel's operations on it end, and with them their hold on the socket.
+        // Ends the kernel's operations on the socket, and with them their references to it.
         let _ = shutdown(&descriptor, Shutdown::Both);
         let _ = self.ring.submitter().register_files_update(number as u32, &[-1]);
         if socket.flight != Flight::None {
@@ -279,7 +279,7 @@ impl Io for Uring {
             socket.outgoing.clear();
             return Ok(());
         }
-        // What is staged is sent as soon as what is in flight has been.
+        // Staged bytes are sent once those in flight have been.
         if socket.flight != Flight::None || socket.outgoing.is_empty() {
             return Ok(());
         }
@@ -293,7 +293,7 @@ impl Io for Uring {
         let entered = if only_look {
             let submitted = self.ring.submission().len() as u32;
             let flags = EnterFlags::GETEVENTS.bits();
-            // Safety: no signal mask is given.
+            // Safety: no signal mask is passed.
             unsafe { self.ring.submitter().enter::<libc::sigset_t>(submitted, 0, flags, None) }
         } else {
             self.ring.submit_and_wait(1)
@@ -358,7 +358,7 @@ impl Io for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Nothing comes any more that the kernel could write into the buffers after they are gone.
+        // Ends the receives, so that the kernel does not write into the buffers after they are freed.
         for socket in &mut self.sockets {
             if let Some(descriptor) = socket.descriptor.take() {
                 let _ = shutdown(&descriptor, Shutdown::Both);

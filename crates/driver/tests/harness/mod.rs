@@ -1,4 +1,4 @@
-//! What the tests of loads have in common: a server with the pgbench tables, and a driver whose every word is kept.
+//! Shared by the tests of loads: a server with the pgbench tables, and a driver whose replies are recorded.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -28,17 +28,17 @@ use rustix::process::{Pid, Signal, kill_process};
 use server::{Cluster, Server, StopMode};
 use wire::blocking::Session;
 
-/// The longest silence of a driver that is not a hang.
+/// Time without a reply after which a driver is considered hung.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The majors of tests that depend on the server's: 13 counts transactions by datagrams to a collector process, 18 in
-/// shared memory.
+/// Major versions for tests that depend on the server's: 13 counts transactions by datagrams to a collector process, 18
+/// in shared memory.
 pub(crate) const MAJORS: [&str; 2] = ["13", NEWEST];
 
-/// The major of tests that any server would do for.
+/// Major version for tests that work with any server.
 const NEWEST: &str = "18";
 
-/// Everybody is let in as the superuser or by the socket; others are asked for their password, as their name says.
+/// The superuser and the socket are trusted; other users authenticate by the method that their name states.
 const HBA: &str = "local all all trust
 host all postgres all trust
 host all scram all scram-sha-256
@@ -46,11 +46,11 @@ host all md5 all md5
 host all clear all password
 ";
 
-/// A database of one's own with the pgbench tables of scale 1, to which only drivers connect.
+/// A separate database with the pgbench tables of scale 1, to which only drivers connect.
 pub(crate) struct Bench {
     server: Arc<Server>,
     database: String,
-    /// What of the server's count of commits is accounted for.
+    /// Commits of the server's count that are accounted for.
     counted: Cell<u64>,
 }
 
@@ -72,12 +72,12 @@ impl Bench {
         Self::on(server)
     }
 
-    /// On a server of its own with these settings.
+    /// On a separate server with these settings.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(Arc::new(start(cluster(NEWEST), settings)))
     }
 
-    /// On a server of its own, whose cluster is wanted back.
+    /// On a separate server, whose cluster `into_cluster` returns.
     pub(crate) fn with_cluster(cluster: Cluster) -> Self {
         Self::on(Arc::new(start(cluster, &[])))
     }
@@ -91,7 +91,7 @@ impl Bench {
         self.connection(self.server.endpoint(Transport::Unix))
     }
 
-    /// By a name that has to be looked up.
+    /// Over TCP, by a name that must be resolved.
     pub(crate) fn tcp(&self) -> Connection {
         self.connection(Endpoint::Tcp { host: "localhost".to_owned(), port: self.port() })
     }
@@ -100,7 +100,7 @@ impl Bench {
         Connection { database: self.database.clone(), ..connection(endpoint) }
     }
 
-    /// By a way on which every byte of the server's is a segment.
+    /// Over TCP, with every byte from the server in a segment of its own.
     pub(crate) fn byte_by_byte(&self) -> Connection {
         self.connection(byte_by_byte(self.port()))
     }
@@ -112,7 +112,7 @@ impl Bench {
         }
     }
 
-    /// Runs statements in the database, from which its count begins anew.
+    /// Runs statements in the database, and replaces it by a copy, whose count of commits begins anew.
     pub(crate) fn sql(&mut self, sql: &str) {
         self.client().execute(sql).unwrap();
         self.database = copy_of(&self.server, &self.database);
@@ -124,7 +124,7 @@ impl Bench {
         let mut client = self.server.session("postgres").unwrap();
         let count = format!("SELECT xact_commit FROM pg_stat_database WHERE datname = '{}'", self.database);
         let mut counted = 0;
-        // Before version 15 counts reach the reader with a delay.
+        // Before version 15, counts become visible with a delay.
         let met = within(Duration::from_secs(5), || {
             let all = client.query_one::<u64>(&count).unwrap();
             counted = all - self.counted.get();
@@ -141,24 +141,24 @@ impl Bench {
         assert!(within(PATIENCE, none));
     }
 
-    /// A session beside the drivers' in the database. It counts.
+    /// A session in the database in addition to the drivers'. Its commits count.
     pub(crate) fn client(&self) -> Session {
         self.server.session(&self.database).unwrap()
     }
 
-    /// Sends the server's first process a signal.
+    /// Sends a signal to the postmaster.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.server.pid() as i32).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
-    /// What the server of its own was started on. Another start finds it as a crash left it.
+    /// The cluster of a separate server, which is stopped as by a crash.
     pub(crate) fn into_cluster(self) -> Cluster {
         Arc::into_inner(self.server).unwrap().stop(StopMode::Immediate).unwrap()
     }
 }
 
-/// A copy of the template, which is made where this machine has none yet.
+/// A copy of the template, which is created if this machine has none yet.
 pub(crate) fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
     let installation = server::install(&cache, major, &Quiet).unwrap();
@@ -170,12 +170,12 @@ pub(crate) fn cluster(major: &str) -> Cluster {
 
 fn start(cluster: Cluster, settings: &[(&str, &str)]) -> Server {
     let cluster = cluster.with_rules(HBA);
-    // No session but the drivers' may come into the database.
+    // Only the drivers' sessions may use the database.
     let settings = [("autovacuum", "off"), ("fsync", "off")].iter().chain(settings);
     cluster.start(&settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()).unwrap()
 }
 
-/// A new database in which no session has been, so that its count of commits is 0.
+/// A new database that no session has used, so that its count of commits is 0.
 fn copy_of(server: &Server, database: &str) -> String {
     static COPIES: AtomicU32 = AtomicU32::new(0);
     let copy = format!("bench_{}", COPIES.fetch_add(1, Ordering::Relaxed));
@@ -199,7 +199,7 @@ fn connection(endpoint: Endpoint) -> Connection {
     }
 }
 
-/// Tries again until it is so, for that long.
+/// Polls until `so` holds; returns false after `limit`.
 fn within(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !so() {
@@ -240,7 +240,7 @@ pub(crate) struct Driver {
     replies: Vec<Reply>,
 }
 
-/// All that a driver tells of a load that has ended.
+/// Everything that a driver reports about a load.
 pub(crate) struct Recorded {
     pub(crate) intervals: Vec<Interval>,
     pub(crate) deaths: Vec<ClientDeath>,
@@ -258,14 +258,14 @@ impl Driver {
         self.process.send(request).unwrap();
     }
 
-    /// A load that runs to its outcome.
+    /// Runs a load to its outcome.
     pub(crate) fn run(load: &Load) -> Recorded {
         let mut driver = Self::spawn();
         driver.send(&Request::Run(Box::new(load.clone())));
         driver.recorded()
     }
 
-    /// The reason for which a load cannot be run.
+    /// The reason why a load cannot be run.
     pub(crate) fn refused(load: &Load) -> String {
         let mut driver = Self::spawn();
         driver.send(&Request::Run(Box::new(load.clone())));
@@ -285,7 +285,7 @@ impl Driver {
         }
     }
 
-    /// Listens until it says this.
+    /// Receives replies until one matches.
     pub(crate) fn until(&mut self, so: impl Fn(&Reply) -> bool) {
         while !self.replies.last().is_some_and(&so) {
             match self.process.next(PATIENCE).unwrap() {
@@ -305,7 +305,7 @@ impl Driver {
         }
     }
 
-    /// Listens to the end of a load, and checks that its replies are in order and add up.
+    /// Receives replies to the end of a load, and checks that they are in order and add up.
     pub(crate) fn recorded(mut self) -> Recorded {
         let stderr = self.listen_to_the_end();
         let mut replies = self.replies.into_iter();
@@ -379,13 +379,13 @@ pub(crate) fn ends_with_its_input(request: &Request) -> bool {
     within(PATIENCE, || child.try_wait().unwrap().is_some())
 }
 
-/// How often a driver process allocated memory, by its last words.
+/// Number of allocations of a driver process, from its standard error.
 pub(crate) fn allocations(stderr: &str) -> u64 {
     let count = stderr.trim().strip_prefix("allocations ");
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("no count in {stderr:?}"))
 }
 
-/// A way to a local server on which its every byte is a segment.
+/// A proxy to a local server that sends every byte from it in a segment of its own.
 fn byte_by_byte(port: u16) -> Endpoint {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let own_port = listener.local_addr().unwrap().port();
@@ -414,7 +414,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, piece: usize) {
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// A server that accepts everybody and says nothing.
+/// A server that accepts connections and sends nothing.
 pub(crate) fn silent() -> Connection {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -422,14 +422,14 @@ pub(crate) fn silent() -> Connection {
     connection(Endpoint::Tcp { host: "127.0.0.1".to_owned(), port })
 }
 
-/// A server that says this to everybody, and closes.
+/// A server that sends these bytes to every client, and closes.
 pub(crate) fn says(words: &'static [u8]) -> Connection {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for client in listener.incoming() {
             let mut client = client.unwrap();
-            // It reads the start-up message first, so that its words are not lost in a reset.
+            // It reads the start-up message first, so that its bytes are not lost in a reset.
             let _ = client.read(&mut [0; 1024]);
             let _ = client.write_all(words);
         }

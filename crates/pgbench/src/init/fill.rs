@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// Generates the rows here: branches, tellers and accounts in this order, because of foreign keys.
+/// Generates the rows on the client: branches, tellers and accounts in this order, because of foreign keys.
 pub(crate) fn on_the_client(
     task: &Initialization,
     server: &mut Server,
@@ -105,7 +105,7 @@ fn copy(
     Ok(())
 }
 
-/// Only ordinary tables can be; each version has its own test for that.
+/// Whether a table can be loaded with FREEZE: only ordinary tables can, and each version tests for them differently.
 fn can_be_frozen(task: &Initialization, table: Table, server: &mut Server) -> Result<bool, Fatal> {
     if server.version_number() < FREEZE_FROM_SERVER {
         return Ok(false);
@@ -123,7 +123,7 @@ fn can_be_frozen(task: &Initialization, table: Table, server: &mut Server) -> Re
 struct Progress<'a> {
     console: &'a Console,
     quiet: bool,
-    /// The table in the message.
+    /// The table, in messages.
     of_table: String,
     /// Whether messages replace one another on a terminal's line.
     one_line: bool,

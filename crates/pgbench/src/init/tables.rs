@@ -12,7 +12,7 @@ pub(crate) const ALL: &str = "pgbench_accounts, pgbench_branches, pgbench_histor
 pub(crate) const VACUUMED: [&str; 4] =
     ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
 
-/// From this scale on account numbers are `bigint`: pgbench's round number below where they no longer fit into `int`.
+/// Scale from which account numbers are `bigint`: pgbench's round number below the limit of `int`.
 const BIGINT_FROM_SCALE: u32 = 20_000;
 
 const ACCOUNTS: &str = "pgbench_accounts";
@@ -49,7 +49,7 @@ pub(crate) fn create(task: &Initialization) -> Vec<String> {
     tables.into_iter().map(statement).collect()
 }
 
-/// Ranges are open at both ends, so that every account number has a partition.
+/// Statements that create the partitions. Ranges are open at both ends, so that every account number has a partition.
 pub(crate) fn create_partitions(task: &Initialization) -> Vec<String> {
     let Some((method, count)) = task.partitions else { return Vec::new() };
     let kind = if task.unlogged { " unlogged" } else { "" };
@@ -100,8 +100,8 @@ pub(crate) fn add_foreign_keys() -> Vec<String> {
 }
 
 impl Initialization {
-    /// Whether the tables themselves are unlogged. A partitioned table can't be: from 18 on none is then, before, the server
-    /// ignored it.
+    /// Whether the tables themselves are unlogged. A partitioned table cannot be: with partitions, pgbench 18 creates
+    /// no table unlogged; servers before 18 ignored it.
     fn is_unlogged(&self) -> bool {
         self.unlogged && (self.partitions.is_none() || self.compat < Compat::V18)
     }
