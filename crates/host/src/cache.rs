@@ -1,17 +1,17 @@
-//! Where everything lives: installed servers, templates, the clusters of running trials, instances, journals.
+//! The cache directory: installed servers, templates, clusters of running trials, instances, journals.
 //!
 //! ```text
 //! installations/18.1/         binaries, with installation.json
-//! builds/<id>/                a source, what is compiled of it, and build.log
-//! answers/<hash>              what a `configure` found out of this machine
+//! builds/<id>/                a source, its build directory, and build.log
+//! answers/<hash>              results of `configure`'s checks on this machine
 //! templates/18.1-scale-10-v2/ filled data directories
 //! kernels/<package>_<version>/ a kernel with its modules, with kernel.json
 //! kernel-labels/6.12          a link to the kernel that a campaign's label stands for
-//! clusters/<id>/              data directory, sockets and log of one pgdyno's server; owner.lock is held meanwhile, and
-//!                             groups names its control groups
-//! servers/18/                 the same of an instance
-//! journals/<server>.json      settings of a server that pgdyno does not own, to be put back
-//! locks/                      lock files; they stay
+//! clusters/<id>/              data directory, sockets and log of a server; its owner holds owner.lock, and groups
+//!                             lists its control groups
+//! servers/18/                 the same for an instance
+//! journals/<server>.json      settings to restore on a server that pgdyno does not own
+//! locks/                      lock files, never deleted
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::files::make_open;
 use crate::lock::Lock;
 use crate::user::ServerUser;
 
-/// Where root keeps the cache when the server's user can't reach root's own.
+/// Cache directory of root if the server's user can't reach root's own.
 const SYSTEM_CACHE: &str = "/var/cache/pgdyno";
 
 /// The cache of one machine's user, shared by all pgdyno processes.
@@ -32,11 +32,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache at `PGDYNO_CACHE`, else `$XDG_CACHE_HOME/pgdyno`, else `~/.cache/pgdyno`. As root, where the
-    /// user that servers run as can't reach the latter two, at `/var/cache/pgdyno`.
+    /// Opens the cache at `PGDYNO_CACHE`, else `$XDG_CACHE_HOME/pgdyno`, else `~/.cache/pgdyno`. For root, if the user
+    /// that servers run as can't reach the latter two, at `/var/cache/pgdyno`.
     ///
     /// # Errors
-    /// No place is known, or it can't be written to or reached.
+    /// None of these variables is set, or the directory can't be written to or reached.
     pub fn open() -> Result<Self, Error> {
         let user = ServerUser::choose()?;
         if let Some(asked) = directory_from("PGDYNO_CACHE") {
@@ -52,10 +52,10 @@ impl Cache {
         }
     }
 
-    /// Opens the cache at a directory, which is made where it does not exist.
+    /// Opens the cache at a directory, which is created if missing.
     ///
     /// # Errors
-    /// The directory can't be written to, or not reached by the user that servers run as.
+    /// The directory can't be written to, or can't be reached by the user that servers run as.
     pub fn at(root: &Path) -> Result<Self, Error> {
         let user = ServerUser::choose()?;
         let root = std::path::absolute(root).doing("find", root)?;
@@ -76,7 +76,7 @@ impl Cache {
         ] {
             make_open(&root.join(part))?;
         }
-        // Servers and the kernel speak of places by their real names.
+        // Servers and the kernel report canonical paths.
         let root = root.canonicalize().doing("find", &root)?;
         Ok(Self { root, user })
     }
@@ -96,7 +96,7 @@ impl Cache {
         self.root.join("installations")
     }
 
-    /// Directory of what `configure` found out of this machine.
+    /// Directory of the results of `configure`'s checks on this machine.
     pub fn answers(&self) -> PathBuf {
         self.root.join("answers")
     }
@@ -126,7 +126,7 @@ impl Cache {
         self.root.join("clusters")
     }
 
-    /// Directory of hand-started servers.
+    /// Directory of instances.
     pub fn servers(&self) -> PathBuf {
         self.root.join("servers")
     }
@@ -136,12 +136,12 @@ impl Cache {
         self.root.join("journals")
     }
 
-    /// The lock file of something with a name.
+    /// Lock file of a named resource.
     pub fn lock_file(&self, what: &str) -> PathBuf {
         self.root.join("locks").join(format!("{what}.lock"))
     }
 
-    /// Held while clusters are made and looked through: what has no owner then is left behind.
+    /// Lock for creating and scanning clusters: while it is held, a cluster without an owner is abandoned.
     ///
     /// # Errors
     /// The lock file can't be opened.

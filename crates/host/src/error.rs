@@ -11,7 +11,7 @@ pub const MAKE_ROOM: &str = "; make room (`pgdyno dataset list` shows what takes
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The user ended it.
+    /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
     /// No user to run servers as.
@@ -20,7 +20,7 @@ pub enum Error {
          unprivileged user of this machine"
     )]
     NoServerUser {
-        /// The user that was looked for.
+        /// Name of the missing user.
         name: String,
     },
     /// The user that runs pgdyno has no name.
@@ -28,10 +28,10 @@ pub enum Error {
         "the user id {uid} has no name on this machine, by which PostgreSQL would know it; add it to /etc/passwd"
     )]
     NoUserName {
-        /// Its id.
+        /// User ID.
         uid: u32,
     },
-    /// Files of the server's user can't be worked on with its rights.
+    /// pgdyno can't take on the rights of the server's user for its files.
     #[error(
         "could not take the rights of the user \"{name}\", as whom servers run when pgdyno is root: {source}; a container \
          needs the capabilities CAP_SETUID and CAP_SETGID for this"
@@ -39,7 +39,7 @@ pub enum Error {
     ServerUserRights {
         /// The user.
         name: String,
-        /// The kernel's answer.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The cache can't be used by the user that servers run as.
@@ -53,19 +53,19 @@ pub enum Error {
         /// The server user.
         user: String,
     },
-    /// No place for the cache is known.
+    /// The location of the cache is unknown.
     #[error(
         "there is no place for the cache: none of PGDYNO_CACHE, XDG_CACHE_HOME and HOME is set; set PGDYNO_CACHE"
     )]
     NoCache,
-    /// A file or directory could not be worked with.
+    /// An operation on a file or directory failed.
     #[error("could not {doing} {path}: {source}{}", advice(source))]
     File {
-        /// What was tried.
+        /// Operation.
         doing: &'static str,
-        /// On what.
+        /// Path.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause.
         source: io::Error,
     },
 }
@@ -82,10 +82,10 @@ fn advice(error: &io::Error) -> &'static str {
 
 /// Context of an I/O error: the operation and the path.
 pub trait Doing<T> {
-    /// Adds what was tried, such as `read`, and the path.
+    /// Adds the operation, such as `read`, and the path.
     ///
     /// # Errors
-    /// [`Error::File`] where the operation failed.
+    /// [`Error::File`] if the operation failed.
     fn doing(self, what: &'static str, path: &Path) -> Result<T, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Directories that other users can pass, and file trees.
+//! Directories accessible to other users, and file trees.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Doing, Error};
 
-/// Makes a directory that everybody may pass and read, whatever the umask. Those above that exist stay as they are.
+/// Creates a directory that all users can search and read, regardless of the umask. Existing parents are unchanged.
 ///
 /// # Errors
-/// It can't be made.
+/// The directory can't be created.
 pub fn make_open(directory: &Path) -> Result<(), Error> {
     if directory.is_dir() {
         return Ok(());
@@ -25,8 +25,8 @@ pub fn make_open(directory: &Path) -> Result<(), Error> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).doing("open to all", directory)
 }
 
-/// Writes a file in a directory that other processes may write to. Anything else in its place, such as a symbolic link or a
-/// FIFO, is removed first.
+/// Writes a file in a directory that other processes may write to. Anything else at its path, such as a symbolic link
+/// or a FIFO, is removed first.
 ///
 /// # Errors
 /// It can't be written.
@@ -38,7 +38,7 @@ pub fn write_regular(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// Removes what is neither a regular file nor missing.
+/// Removes a path that is not a regular file.
 ///
 /// # Errors
 /// It can't be removed.
@@ -50,11 +50,11 @@ pub fn make_regular(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a regular file in a directory that other processes may write to; never follows a symbolic link, nor waits for the
-/// other end of a FIFO.
+/// Opens a regular file in a directory that other processes may write to, without following a symbolic link or waiting
+/// for the other end of a FIFO.
 ///
 /// # Errors
-/// It is missing, no regular file, or can't be opened.
+/// It is missing, not a regular file, or can't be opened.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
@@ -64,7 +64,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The text of a small file, as [`open_regular`] opens it: its first 64 KiB.
+/// Text of a small file, opened like [`open_regular`]: its first 64 KiB.
 ///
 /// # Errors
 /// As [`open_regular`]; it is not UTF-8.
@@ -74,12 +74,12 @@ pub fn read_regular(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Removes a file tree; one that is not there is no error.
+/// Removes a file tree; a missing one is no error.
 ///
 /// # Errors
 /// It can't be removed.
 pub fn remove_tree(directory: &Path) -> Result<(), Error> {
-    // Somebody else may be taking away the same tree: then entries vanish under the walk.
+    // Another process may be removing the same tree, so that entries vanish during the walk.
     for _ in 0..3 {
         match fs::remove_dir_all(directory) {
             Ok(()) => return Ok(()),
@@ -92,7 +92,7 @@ pub fn remove_tree(directory: &Path) -> Result<(), Error> {
     fs::remove_dir_all(directory).doing("remove", directory)
 }
 
-/// Entries of a directory by name, in order; hidden ones are left out.
+/// Entries of a directory, sorted by name, without hidden ones.
 ///
 /// # Errors
 /// It can't be read.

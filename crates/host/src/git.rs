@@ -1,14 +1,14 @@
-//! Git on a repository that may be anybody's.
+//! Git commands on untrusted repositories.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Configuration that a repository cannot override: it fetches nothing, since a remote may be a command (`ext::`), and runs no
-/// hook and no file system monitor.
+/// Options that a repository cannot override: no fetching, since a remote may be a command (`ext::`), no hooks, and no
+/// file system monitor.
 const HARMLESS: [&str; 6] =
     ["-c", "protocol.allow=never", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
 
-/// A git command that runs no program of the repository. Its subcommand is to be added; its messages are not shown.
+/// A git command that runs no program of the repository. The caller adds the subcommand; its messages are discarded.
 pub fn command(repository: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(HARMLESS).arg("-C").arg(repository).stdin(Stdio::null()).stderr(Stdio::null());

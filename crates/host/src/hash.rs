@@ -1,4 +1,4 @@
-//! Fingerprints: what tells one set of programs, sources or contents from another.
+//! Fingerprints that identify sets of programs, sources or contents.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,12 +8,12 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Doing, Error};
 
-/// A SHA-256 over parts that can't run into each other: each is counted.
+/// SHA-256 over parts, each hashed with its length so that boundaries count.
 #[derive(Default)]
 pub struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// One of nothing so far.
+    /// An empty fingerprint.
     pub fn new() -> Self {
         Self(Sha256::new())
     }
@@ -32,12 +32,12 @@ impl Fingerprint {
         Ok(())
     }
 
-    /// In hexadecimal.
+    /// The hash in hexadecimal.
     pub fn finish(self) -> String {
         hexadecimal(self.0)
     }
 
-    /// The first eight digits, for names: enough for the few that one cache has.
+    /// The first eight digits, for names: enough for the few in one cache.
     pub fn short(self) -> String {
         let mut digits = self.finish();
         digits.truncate(8);
@@ -45,14 +45,14 @@ impl Fingerprint {
     }
 }
 
-/// The SHA-256 of a file in hexadecimal, as `sha256sum` gives it.
+/// The SHA-256 of a file in hexadecimal, as `sha256sum` prints it.
 pub fn sha256(path: &Path) -> Result<String, Error> {
     let mut hash = Sha256::new();
     add_content(&mut hash, path)?;
     Ok(hexadecimal(hash))
 }
 
-/// Gives the number of bytes.
+/// Hashes a file and returns its length in bytes.
 fn add_content(hash: &mut Sha256, path: &Path) -> Result<u64, Error> {
     let mut file = File::open(path).doing("read", path)?;
     let mut buffer = vec![0; 1 << 16];

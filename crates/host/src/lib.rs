@@ -1,5 +1,5 @@
 //! This host: the cache directory, locks between processes, checksums, child processes, the user that servers run as.
-//! What is of PostgreSQL is in the crate `server`, what is of kernels in `machine`.
+//! PostgreSQL is in the crate `server`, kernels are in `machine`.
 
 mod cache;
 mod error;

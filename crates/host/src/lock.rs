@@ -1,4 +1,4 @@
-//! Locks between processes: `flock`, which the kernel takes away from the dead.
+//! Locks between processes, by `flock`: the kernel releases those of dead processes.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -16,24 +16,25 @@ const REPORT_AFTER: Duration = Duration::from_secs(1);
 /// Time between attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A lock that is held as long as this lives. A program started meanwhile does not inherit it.
+/// A lock held until this is dropped. Programs started meanwhile do not inherit it.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Waits until nobody else has it.
+    /// Waits for an exclusive lock.
     pub fn exclusive(path: &Path) -> Result<Self, Error> {
         Self::wait(path, FlockOperation::LockExclusive)
     }
 
-    /// Waits until nobody has it exclusively.
+    /// Waits for a shared lock.
     pub fn shared(path: &Path) -> Result<Self, Error> {
         Self::wait(path, FlockOperation::LockShared)
     }
 
-    /// Waits for a lock that another process may hold for minutes while it makes `what`. After a second, reports who holds it.
+    /// Waits for a lock that another process may hold for minutes while it creates `what`. Reports the holder after a
+    /// second.
     ///
     /// # Errors
     /// The user interrupts; the file can't be locked.
@@ -41,7 +42,7 @@ impl Lock {
         Self::wait_for(path, FlockOperation::NonBlockingLockExclusive, what, progress)
     }
 
-    /// Like [`Self::exclusive_for`], until nobody has it exclusively.
+    /// Like [`Self::exclusive_for`], for a shared lock.
     ///
     /// # Errors
     /// The user interrupts; the file can't be locked.
@@ -49,7 +50,7 @@ impl Lock {
         Self::wait_for(path, FlockOperation::NonBlockingLockShared, what, progress)
     }
 
-    /// None if another process has it.
+    /// Tries an exclusive lock; none if another process has the lock.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>, Error> {
         Self::attempt(open(path)?, path, FlockOperation::NonBlockingLockExclusive).map(Result::ok)
     }
@@ -90,7 +91,7 @@ impl Lock {
         }
     }
 
-    /// Gives its file the present time of change. Where that can't be had, the earlier one stays.
+    /// Sets the file's modification time to now, if possible.
     pub fn touch(&self) {
         let _ = self.file.set_modified(SystemTime::now());
     }
@@ -107,7 +108,8 @@ impl Lock {
     }
 }
 
-/// Releases it for every descriptor of the open file: a child that another thread forks has a copy until it runs its program.
+/// Unlocks for every descriptor of the open file: a child forked by another thread has a copy until it executes its
+/// program.
 impl Drop for Lock {
     fn drop(&mut self) {
         let _ = flock(&self.file, FlockOperation::Unlock);
@@ -133,7 +135,8 @@ fn holder(file: &File) -> Option<String> {
     })
 }
 
-/// Lock files stay for good: one that is deleted could be locked by two. Nobody else may open one, for a reader could lock it.
+/// Lock files are never deleted, because two processes could then hold the lock. Only the owner may open one, because
+/// any reader could lock it.
 fn open(path: &Path) -> Result<File, Error> {
     let file = OpenOptions::new()
         .create(true)

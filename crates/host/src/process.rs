@@ -1,4 +1,4 @@
-//! Child processes that do not outlive us.
+//! Child processes that do not outlive this one.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// How often a state that nothing announces is looked at.
+/// Polling interval of states without a notification.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(3);
-/// How long processes have after a signal that they should obey at once.
+/// Time for processes to obey a signal.
 pub const OBEY_WITHIN: Duration = Duration::from_secs(8);
 
-/// How much of a log goes into an error.
+/// Lines of a log that an error quotes.
 pub const LAST_LINES: usize = 20;
 
-/// Starts a child that gets `signal` when this process dies, however it dies, and that Ctrl-C does not reach.
+/// Starts a child that receives `signal` when this process dies in any way, and that Ctrl-C does not reach.
 pub fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {
     let parent = rustix::process::getpid();
     command.process_group(0);
@@ -40,8 +40,9 @@ pub fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {
     on_the_lasting_thread(command)
 }
 
-/// Has a command enter control groups before it begins, by their files `cgroup.procs`. What counts is the right of who
-/// has opened these (from Linux 5.16 on, and where CVE-2021-4197 was mended): by now the process has the server's user.
+/// Makes a command enter control groups before it starts, through their open files `cgroup.procs`. The kernel checks
+/// the rights of the opener (from Linux 5.16 on, and with CVE-2021-4197 fixed): by then the process runs as the
+/// server's user.
 pub fn enter(command: &mut Command, groups: Vec<File>) {
     if groups.is_empty() {
         return;
@@ -57,7 +58,7 @@ pub fn enter(command: &mut Command, groups: Vec<File>) {
     }
 }
 
-/// Has a command inherit a file under the same descriptor.
+/// Makes a command inherit a file under the same descriptor.
 pub fn keep_open(command: &mut Command, file: OwnedFd) {
     // SAFETY: as above.
     unsafe {
@@ -65,7 +66,7 @@ pub fn keep_open(command: &mut Command, file: OwnedFd) {
     }
 }
 
-/// Starts a process in a session of its own, which outlives us.
+/// Starts a process in a session of its own, which outlives this one.
 pub fn spawn_detached(mut command: Command) -> io::Result<Child> {
     // SAFETY: as above.
     unsafe {
@@ -85,7 +86,7 @@ fn on_the_lasting_thread(command: Command) -> io::Result<Child> {
     let gone = || io::Error::other("the thread that starts processes is gone");
     let thread = THREAD.get_or_init(|| {
         let (sender, orders) = mpsc::channel::<Order>();
-        // Where no thread can be made, the channel is closed and the order below fails.
+        // If no thread can be created, the channel is closed and sending below fails.
         let _ = thread::Builder::new().name("spawner".to_owned()).spawn(move || {
             for (mut command, reply) in orders {
                 let _ = reply.send(command.spawn());
@@ -98,8 +99,7 @@ fn on_the_lasting_thread(command: Command) -> io::Result<Child> {
     child.recv().map_err(|_| gone())?
 }
 
-/// Waits for a child that [`spawn`] started as long as it is wanted. None where that ended first; its whole process group
-/// is gone then.
+/// Waits for a child of [`spawn`] while it is wanted; then ends its whole process group and returns none.
 pub fn wait_while(child: &mut Child, mut is_wanted: impl FnMut() -> bool) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -109,7 +109,7 @@ pub fn wait_while(child: &mut Child, mut is_wanted: impl FnMut() -> bool) -> io:
             let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             let signal = |signal| group.is_none_or(|group| kill_process_group(group, signal).is_err());
             signal(Signal::TERM);
-            // The group is there as long as its leader has not been waited for.
+            // The group exists until its leader has been waited for.
             until(OBEY_WITHIN, || child.try_wait().is_ok_and(|status| status.is_some()));
             signal(Signal::KILL);
             child.wait()?;
@@ -119,14 +119,14 @@ pub fn wait_while(child: &mut Child, mut is_wanted: impl FnMut() -> bool) -> io:
     }
 }
 
-/// Sends a signal; a process that is gone already is no error.
+/// Sends a signal; a process that has ended is no error.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Looks at a state again and again until it holds, or the time is up.
+/// Polls a condition until it holds; false if the time is up.
 pub fn until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + within;
     loop {
@@ -140,7 +140,7 @@ pub fn until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// The end of a text.
+/// Last lines of a text.
 pub fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     match lines.len() {

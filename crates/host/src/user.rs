@@ -1,5 +1,5 @@
-//! As whom servers run. PostgreSQL refuses root, so root drops to an unprivileged user who must be able to reach the
-//! server's files.
+//! The user that servers run as. PostgreSQL refuses root, so root drops to an unprivileged user, which must be able to
+//! reach the server's files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -31,22 +31,22 @@ pub fn own_name() -> Result<String, Error> {
 /// The user that servers run as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerUser {
-    /// Whoever runs pgdyno.
+    /// The user that runs pgdyno.
     Ourselves,
     /// pgdyno is root and drops to this one.
     Dropped {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Its id.
+        /// User ID.
         uid: u32,
-        /// Id of its primary group.
+        /// ID of the primary group.
         gid: u32,
     },
 }
 
 impl ServerUser {
-    /// For root: `PGDYNO_SERVER_USER`, else `pgdyno`, else `nobody`. Never `postgres` unasked: it owns the machine's own
-    /// clusters, which a superuser of a benchmark's server could then read and write.
+    /// For root: `PGDYNO_SERVER_USER`, else `pgdyno`, else `nobody`. `postgres` only on request: it owns the machine's
+    /// own clusters, which a superuser of a benchmark's server could then read and write.
     pub fn choose() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Ourselves);
@@ -66,7 +66,7 @@ impl ServerUser {
         }
     }
 
-    /// Its name, for messages; none where it is our own.
+    /// Name for messages; none for the user that runs pgdyno.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Ourselves => None,
@@ -82,8 +82,8 @@ impl ServerUser {
         }
     }
 
-    /// Gives a file or directory to this user. A symbolic link is not followed. The path's directory must not be this
-    /// user's: below that, use [`Self::act`].
+    /// Makes this user the owner of a file or directory. Symbolic links are not followed. The path's directory must not
+    /// be this user's: below that, use [`Self::act`].
     pub fn own(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Ourselves => Ok(()),
@@ -93,11 +93,11 @@ impl ServerUser {
         }
     }
 
-    /// Gives a directory and all below it to this user, if it is another's: that of an earlier pgdyno. Symbolic links are
-    /// not followed. Files with several names stay as they are, for one of them may be somebody else's.
+    /// Makes this user the owner of a directory tree that has another owner, that of an earlier pgdyno. Symbolic links
+    /// are not followed. Files with several hard links are left alone, since one may be another user's.
     ///
     /// # Errors
-    /// A directory can't be read, or a file can't be given away.
+    /// A directory can't be read, or the owner of a file can't be changed.
     pub fn take_over(&self, directory: &Path) -> Result<(), Error> {
         let Self::Dropped { uid, gid, .. } = self else { return Ok(()) };
         let opened = open_directory(rustix::fs::CWD, directory).doing("open", directory)?;
@@ -109,11 +109,11 @@ impl ServerUser {
         give(&opened, uid, gid).doing("give to the server's user", directory)
     }
 
-    /// Runs `work` with this user's rights to files, in a thread of its own; threads that it starts inherit them. So a
-    /// symbolic link that a process of this user planted leads to no file that this user could not open itself.
+    /// Runs `work` with this user's rights to files, in a thread of its own; threads that it starts inherit them. A
+    /// symbolic link planted by a process of this user then leads to no file that the user could not open itself.
     ///
-    /// Source: setfsuid(2), which also drops root's capabilities over files, and setgroups(2), which the kernel applies to
-    /// one thread. The real user stays root, so that this user's processes cannot signal the thread.
+    /// Source: setfsuid(2), which also drops root's capabilities over files, and setgroups(2), which the kernel applies
+    /// to one thread. The real user stays root, so that this user's processes cannot signal the thread.
     ///
     /// # Errors
     /// The kernel refuses the change of user.
@@ -136,8 +136,7 @@ impl ServerUser {
         outcome.map_err(|source| Error::ServerUserRights { name: name.clone(), source })
     }
 
-    /// Whether this user may pass through every directory of a path, as far as it exists. Access lists are not looked
-    /// at.
+    /// Whether this user may search every directory of a path, as far as it exists. ACLs are ignored.
     pub fn can_reach(&self, path: &Path) -> bool {
         let Self::Dropped { uid, gid, .. } = self else { return true };
         path.ancestors().filter_map(|directory| fs::metadata(directory).ok()).all(|meta| {

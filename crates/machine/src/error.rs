@@ -7,80 +7,80 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Work on this host failed, or the user ended it.
+    /// Work on this host failed, or the user interrupted it.
     #[error(transparent)]
     Host(#[from] host::Error),
-    /// Something is used by a running server or another pgdyno.
+    /// Something is in use by a running server or another pgdyno.
     #[error("{what} is in use by {by}; stop that first")]
     InUse {
-        /// What.
+        /// The resource.
         what: String,
-        /// Who uses it.
+        /// Its user.
         by: String,
     },
-    /// Kernels can't be booted on this machine, one after the other.
+    /// This machine can't boot kernels one after the other.
     #[error("{0}")]
     Reboot(String),
-    /// Not the form of a kernel's label.
+    /// Invalid label of a kernel.
     #[error(
         "\"{label}\" is no kernel: expected a version such as \"6.12\", a Debian package or a glob such as \
          \"linux-image-6.12.*-cloud-amd64\", or a path with a \"/\", such as \"./bzImage\""
     )]
     NotAKernel {
-        /// As it was given.
+        /// Label as given.
         label: String,
     },
-    /// No package has such a kernel, or none in the cache is so called.
+    /// No package has such a kernel, or the cache has none of that name.
     #[error("there is no kernel {label}: {why}")]
     NoKernel {
-        /// As it was asked for.
+        /// Label as requested.
         label: String,
-        /// What there is, and what to do.
+        /// Available kernels, and advice.
         why: String,
     },
-    /// The package of a kernel could not be asked for, downloaded or unpacked.
+    /// The package of a kernel could not be looked up, downloaded or unpacked.
     #[error("could not get the kernel {label}: {why}")]
     KernelPackage {
-        /// As it was asked for.
+        /// Label as requested.
         label: String,
-        /// Why, and what to do.
+        /// Cause, and advice.
         why: String,
     },
-    /// Something that can't be booted, or whose modules can't be used.
+    /// A kernel that can't be booted, or whose modules can't be used.
     #[error("the kernel {kernel} can't be used: {why}")]
     Kernel {
-        /// Its path, or where it is from.
+        /// Path or origin of the kernel.
         kernel: String,
-        /// What was found, and what was expected.
+        /// Cause, with what was expected.
         why: String,
     },
-    /// A file that is no bootable kernel.
+    /// A file that is not a bootable kernel.
     #[error("the kernel {path} can't be used: {source}")]
     Image {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// What was found, and what was expected.
+        /// Cause, with what was expected.
         source: ImageError,
     },
     /// A module that can't be loaded.
     #[error("the kernel {kernel} can't be used: its module {module}: {source}")]
     Module {
-        /// Its path, or where it is from.
+        /// Path or origin of the kernel.
         kernel: String,
         /// The module's file.
         module: PathBuf,
-        /// Why.
+        /// Cause.
         source: ModuleError,
     },
-    /// A kernel without what is needed.
+    /// A kernel without a required driver.
     #[error(
         "the kernel {release} ({origin}) lacks the driver {driver}: it is neither built in nor a module in {modules}; take \
          another kernel, or build this one with it"
     )]
     NoDriver {
-        /// Its release.
+        /// Release of the kernel.
         release: String,
-        /// Where it is from.
+        /// Origin of the kernel.
         origin: String,
         /// The name of a module.
         driver: String,
@@ -90,13 +90,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the user ended it.
+    /// Whether the user interrupted the operation.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Host(host::Error::Interrupted))
     }
 }
 
-/// Why a file is no kernel that can be booted.
+/// Reason that a file is not a bootable kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// The file can't be opened.
@@ -108,10 +108,10 @@ pub enum ImageError {
     /// The file is something else.
     #[error("it is {found}; {EXPECTED}")]
     NotAnImage {
-        /// Its kind.
+        /// Kind of the file.
         found: &'static str,
     },
-    /// The header has an early form.
+    /// The header has an early format.
     #[error("it is an image of before Linux 2.0; {EXPECTED}")]
     TooOld,
     /// The header has no release.
@@ -122,7 +122,7 @@ pub enum ImageError {
 const EXPECTED: &str =
     "expected a bzImage of x86, as `make bzImage` leaves it in arch/x86/boot and distributions call vmlinuz";
 
-/// Why a file is no kernel module.
+/// Reason that a file is not a kernel module.
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleError {
     /// The file can't be read or decompressed.
@@ -131,7 +131,7 @@ pub enum ModuleError {
     /// The file is too large.
     #[error("it is larger than any module")]
     TooLarge,
-    /// The file is no object file.
+    /// The file is not an object file.
     #[error("it is no module: {0}")]
     NotAnObject(#[source] object::Error),
     /// The file has no section `.modinfo`.

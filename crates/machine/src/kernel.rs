@@ -1,9 +1,9 @@
-//! Kernels: where one comes from, and what belongs to it.
+//! Kernels: their sources and their files.
 //!
-//! A label says which. One with a `/` is a path to a bzImage or a built kernel tree, which is used where it is
+//! A label names a kernel. With a `/` it is a path to a bzImage or a built kernel tree, which is used in place
 //! (`in_place.rs`). Others are Debian packages: by version, name or glob (`choice.rs`), looked up and fetched by the
-//! machine's own apt (`apt.rs`) and unpacked into the cache without being installed (`stored.rs`). What a label was
-//! resolved to stays, so that a campaign which goes on tomorrow has the same kernel.
+//! machine's own apt (`apt.rs`) and unpacked into the cache without being installed (`stored.rs`). A resolved label
+//! keeps its kernel, so that a campaign resumed tomorrow has the same one.
 
 mod apt;
 mod choice;
@@ -26,42 +26,42 @@ use choice::Wanted;
 pub use modules::{ModuleFile, modules};
 pub use stored::{StoredKernel, kernels, remove_kernel, sweep};
 
-/// A kernel that can be booted. One of the cache is not removed by anyone as long as this or a clone of it lives.
+/// A bootable kernel. One of the cache is not removed while this or a clone of it lives.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// As it was asked for.
+    /// Label as requested.
     pub label: String,
-    /// What `uname -r` says in it.
+    /// Release, as `uname -r` prints it.
     pub release: String,
-    /// Its image, which a boot loader or QEMU loads.
+    /// Image, which a boot loader or QEMU loads.
     pub image: PathBuf,
-    /// The directory of its modules: `.../lib/modules/RELEASE`, or its tree. None where there are none.
+    /// Directory of the modules: `.../lib/modules/RELEASE`, or the tree; none if there are no modules.
     pub modules: Option<PathBuf>,
-    /// What it was configured with; none where that is not next to it.
+    /// Configuration file; none if it is not next to the image.
     pub config: Option<PathBuf>,
-    /// Where it comes from: a package with its version, or a path.
+    /// Origin: a package with its version, or a path.
     pub origin: String,
-    /// SHA-256 of the image in hexadecimal. It tells kernels apart: each build has another, as an image says when it was
-    /// built and, of a package, which version of it that is.
+    /// SHA-256 of the image in hexadecimal. It identifies a build: an image contains its build time and, if packaged,
+    /// the version of its package.
     pub identity: String,
     _in_use: Option<Arc<Lock>>,
 }
 
-/// What came of asking anew for a kernel.
+/// A kernel that was fetched again.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// It.
+    /// The kernel.
     pub kernel: Kernel,
-    /// The origin of what the label stood for before, where that was another kernel.
+    /// Origin of the kernel that the label stood for before, if another.
     pub before: Option<String>,
 }
 
-/// Makes a kernel available: what its label was resolved to before is used as it is, without apt; else it is fetched.
-/// Relative paths are relative to `base`. Several processes may do so at once.
+/// Makes a kernel available: a label resolved before is used without apt; else its kernel is fetched. Relative paths
+/// are relative to `base`. Several processes may do this at once.
 ///
 /// # Errors
-/// Not a label; no such package or file; a file that is no kernel; no apt; a package that can't be fetched or unpacked;
-/// interrupted.
+/// An invalid label; no such package or file; a file that is not a kernel; no apt; a package that can't be fetched or
+/// unpacked; interrupted.
 pub fn kernel(cache: &Cache, label: &str, base: &Path, progress: &dyn Progress) -> Result<Kernel, Error> {
     if is_path(label) {
         return in_place::kernel(label, base);
@@ -73,11 +73,11 @@ pub fn kernel(cache: &Cache, label: &str, base: &Path, progress: &dyn Progress) 
     }
 }
 
-/// Makes the newest kernel that a label means available, even where it stands for an older one already; from then on it
-/// stands for this. Where apt can't be asked or has none, what is in the cache is taken, with a notice.
+/// Makes the newest kernel that matches a label available, even if the label already stands for an older one; from then
+/// on it stands for the new one. If apt fails or has none, uses the newest in the cache, with a notice.
 ///
 /// # Errors
-/// As of [`kernel`].
+/// As [`kernel`].
 pub fn fetch_kernel(
     cache: &Cache,
     label: &str,
@@ -113,7 +113,7 @@ fn fetch_package(cache: &Cache, wanted: &Wanted, progress: &dyn Progress) -> Res
     Ok(Fetched { kernel, before })
 }
 
-/// Whether a label is a path and not of a package.
+/// Whether a label is a path rather than a package.
 fn is_path(label: &str) -> bool {
     label.contains('/')
 }

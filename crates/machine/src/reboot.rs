@@ -1,10 +1,10 @@
-//! Other kernels on the machine itself: a kernel that is installed is booted once, and a systemd unit goes on after the
-//! boot. What fails to come up falls back by itself: the boot after is the machine's usual one.
+//! Other kernels on the machine itself: an installed kernel is booted once, and a systemd unit continues after the
+//! boot. If it does not come up, the next boot is the machine's default again.
 //!
-//! Everything is a list of [`Step`]s, made from what the machine has; a dry run prints the list, and [`carry_out`]
-//! does what it says. Before the first step a journal is on the disk ([`Journal`]) with what is to be put back.
-//! Sources: GRUB's manual, "Booting once" and "The GRUB environment block"; bootparam(7); systemd.service(5);
-//! kexec(8); initramfs-tools(7), `panic`.
+//! Everything is a list of [`Step`]s, derived from the machine's state; a dry run prints the list, and [`carry_out`]
+//! executes it. Before the first step, a journal ([`Journal`]) of what must be restored is on disk. Sources: GRUB's
+//! manual, "Booting once" and "The GRUB environment block"; bootparam(7); systemd.service(5); kexec(8);
+//! initramfs-tools(7), `panic`.
 
 mod boot;
 mod crash_log;

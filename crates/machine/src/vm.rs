@@ -1,10 +1,10 @@
-//! Virtual machines: a kernel booted by QEMU on file systems of its own, with pgdyno as its first process.
+//! Virtual machines: a kernel booted by QEMU on its own file systems, with pgdyno as its first process.
 //!
-//! In the order of a boot: [`Root`] packs what the guest is to have into an initramfs (`initramfs.rs`, `programs.rs`);
-//! [`Vm::boot`] runs QEMU (`qemu.rs`); in the guest, [`guest::Guest`] is the first process; both speak over a serial port
-//! (`link.rs`), because every kernel has its driver. A PostgreSQL server with its data goes into it by `server.rs`, its data
-//! onto a disk by `disk.rs`; this machine's files are its root by `virtiofs.rs`. [`works_here`] finds out whether KVM
-//! really runs kernels (`probe.rs`).
+//! In the order of a boot: [`Root`] packs the guest's files into an initramfs (`initramfs.rs`, `programs.rs`);
+//! [`Vm::boot`] runs QEMU (`qemu.rs`); in the guest, [`guest::Guest`] is the first process, which reports over a serial
+//! port (`link.rs`), because every kernel has its driver. The crate `server` lists the files of a PostgreSQL server;
+//! `disk.rs` puts its data onto a disk; `virtiofs.rs` provides this machine's files as the root. [`works_here`] tests
+//! whether KVM really runs kernels (`probe.rs`).
 
 mod command;
 mod descriptor;

@@ -1,4 +1,4 @@
-//! Kernels of real Debian packages, got by this machine's apt; and of paths.
+//! Kernels of real Debian packages, from this machine's apt; and of paths.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -14,7 +14,7 @@ use machine::Error;
 use machine::Kernel;
 use support::{Quiet, as_child, cache, role, wait_until};
 
-/// A kernel of the ordinary cache, where it is fetched into once.
+/// A kernel of the ordinary cache, into which it is fetched once.
 fn debian(label: &str) -> Kernel {
     machine::kernel(&cache(), label, Path::new("/"), &Quiet).unwrap()
 }
@@ -83,7 +83,7 @@ fn a_kernel_without_a_driver_is_said_to_lack_it() {
     }
 }
 
-/// Wants to stop as soon as something is downloaded.
+/// Interrupts as soon as something is downloaded.
 struct Impatient;
 
 impl Progress for Impatient {
@@ -105,7 +105,7 @@ fn a_fetch_that_is_interrupted_ends_apt_and_leaves_nothing() {
     let place = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
-    // It does not obey at once, and has a child.
+    // It does not end at once, and has a child.
     let pid = at("pid");
     let get = format!("sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait");
     let package = "Package: linux-image-6.12.9-amd64\nVersion: 6.12.9-1\nFilename: x\nSize: 9\n";

@@ -1,5 +1,6 @@
-//! Makes the logs that `collect`'s tests read: `cargo run -p server --example server_logs -- DIRECTORY [MAJOR]…` has a
-//! server of each major do everything that pgdyno reads from logs, and puts its log there as `<major>.log`.
+//! Creates the logs that `collect`'s tests read: with `cargo run -p server --example server_logs -- DIRECTORY
+//! [MAJOR]…`, a server of each major does everything that pgdyno reads from logs, and its log is saved there as
+//! `<major>.log`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a tool for developers")]
 
@@ -17,7 +18,7 @@ use wire::ConnectParams;
 use wire::blocking::{Session, SessionError};
 
 const MAJORS: [&str; 10] = ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
-/// So that little is needed for a checkpoint, an autovacuum, a temporary file, a lock wait.
+/// Settings under which little work triggers a checkpoint, an autovacuum, a temporary file, a lock wait.
 const SETTINGS: [(&str, &str); 7] = [
     ("max_wal_size", "32MB"),
     ("autovacuum_naptime", "1s"),
@@ -45,7 +46,7 @@ fn main() {
     let cache = Cache::open().unwrap();
     for major in majors {
         let log = log_of(&cache, &major);
-        // Where it was is nobody's business.
+        // Its location is private.
         let log = log.replace(&cache.directory().display().to_string(), "/cache");
         fs::write(directory.join(format!("{major}.log")), log).unwrap();
         eprintln!("{major}");
@@ -69,7 +70,7 @@ fn log_of(cache: &Cache, major: &str) -> String {
              delete from t where id % 2 = 0",
         )
         .unwrap();
-    // A session that ends tells its statistics at once.
+    // A session reports its statistics immediately when it ends.
     drop(client);
     wait_for(
         &log,
@@ -109,7 +110,7 @@ fn connect(server: &Server, database: &str) -> Result<Session, SessionError> {
     Session::connect(&params)
 }
 
-/// Waits until the log has all of these.
+/// Waits until the log contains all of these.
 fn wait_for(log: &Path, texts: &[&str]) {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -122,7 +123,7 @@ fn wait_for(log: &Path, texts: &[&str]) {
     }
 }
 
-/// A slow autovacuum is in the way of a lock.
+/// A slow autovacuum blocks a lock.
 fn autovacuum_is_cancelled(server: &Server, log: &Path) {
     let mut client = connect(server, "postgres").unwrap();
     client
@@ -163,12 +164,12 @@ fn deadlock(server: &Server) {
     let [mut one, mut other] = clients;
     let waits = std::thread::spawn(move || one.execute("update t set v = 'his' where id = 3"));
     let outcome = other.execute("update t set v = 'his' where id = 1");
-    // The one that goes through waits for the other to be gone.
+    // The surviving one waits until the other has ended.
     drop(other);
     assert!(waits.join().unwrap().is_err() || outcome.is_err());
 }
 
-/// A backend is killed: the server starts anew.
+/// A backend is killed: the server restarts.
 fn crash(server: &Server, log: &Path) {
     let mut victim = connect(server, "postgres").unwrap();
     let _other = connect(server, "postgres").unwrap();

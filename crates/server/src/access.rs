@@ -1,5 +1,5 @@
-//! Who may connect to a server that pgdyno starts: its owner, through the socket, by the operating system's word (`peer`);
-//! over TCP, where a server is to listen there at all, whoever has the password that was drawn for this start.
+//! Access to a server that pgdyno starts: its owner through the socket, authenticated by the operating system (`peer`);
+//! over TCP, if the server listens there, any client with the password generated for this start.
 //!
 //! The files are outside the data directory and belong to pgdyno, so that no session can change them.
 
@@ -17,14 +17,14 @@ const NOTE: &str = "# Written by pgdyno at each start.\n";
 /// The first major with SCRAM.
 const SCRAM: Major = Major::new(10);
 
-/// Who may connect.
+/// Clients that may connect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Access<'a> {
     /// The owner, through the socket, as [`crate::USER`]; the server does not listen on TCP.
     Socket,
-    /// Also whoever has the password, on 127.0.0.1.
+    /// Also clients with the password, on 127.0.0.1.
     Tcp,
-    /// As these lines of `pg_hba.conf` say, through the socket and on 127.0.0.1.
+    /// Those that match these lines of `pg_hba.conf`, through the socket and on 127.0.0.1.
     Rules(&'a str),
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct AccessFiles {
     pub(crate) ident: PathBuf,
 }
 
-/// Writes the files into the server's home.
+/// Writes the files into the server's home directory.
 pub(crate) fn write_files(
     home: &Path,
     user: &ServerUser,
@@ -66,7 +66,7 @@ pub(crate) fn write_files(
     let files = AccessFiles { hba: home.join("pg_hba.conf"), ident: home.join("pg_ident.conf") };
     fs::write(&files.hba, format!("{NOTE}{}", access.hba(major))).doing("write", &files.hba)?;
     let own = own_name()?;
-    // The server's processes connect to it, too, by dblink or as a subscriber of its own publication.
+    // The server's processes connect to it, too: by dblink, or as a subscriber to its own publication.
     let users = [Some(own.as_str()), user.name()].into_iter().flatten();
     fs::write(&files.ident, ident(users)).doing("write", &files.ident)?;
     Ok(files)

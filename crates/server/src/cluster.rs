@@ -1,4 +1,4 @@
-//! Clusters: data directories that belong to one pgdyno process and go with it.
+//! Clusters: data directories that belong to one pgdyno process and are deleted with it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -23,34 +23,36 @@ use host::Progress;
 use host::ServerUser;
 use host::files::{open_regular, remove_tree};
 
-/// Held by the owner of a cluster as long as it lives.
+/// Lock held by the owner of a cluster.
 pub(crate) const OWNER_LOCK: &str = "owner.lock";
-/// Directories of the control groups that a cluster's server may have had, a line each.
+/// File with the directories of the control groups that a cluster's server may have had, one per line.
 const GROUPS: &str = "groups";
 /// The data directory within a cluster's directory.
 pub(crate) const DATA: &str = "data";
 
-/// A stopped server's data directory, with a place for its sockets and its log. It is deleted when this is dropped.
+/// Data directory of a stopped server, with directories for its sockets and its log. It is deleted when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Cluster {
     directory: PathBuf,
     installation: Installation,
     user: ServerUser,
     sockets: PathBuf,
-    /// How its files were left by the last copying.
+    /// State of its files after the last copy.
     stamps: Stamps,
     copied: Copied,
-    /// Lines of `pg_hba.conf` in place of pgdyno's own.
+    /// Lines of `pg_hba.conf` that replace pgdyno's own.
     rules: Option<String>,
     _owner: Lock,
     _installation_in_use: Lock,
 }
 
 impl Cluster {
-    /// A new cluster as `initdb` makes it with these options, without the tested database.
+    /// A new cluster created by `initdb` with these options, without the tested database.
     ///
     /// # Errors
-    /// The installation is gone, the directory can't be made, an option that pgdyno sets itself, `initdb` fails.
+    /// The installation is gone, the directory can't be created, an option is one that pgdyno sets itself, `initdb`
+    /// fails.
     pub fn empty(cache: &Cache, installation: &Installation, options: &[String]) -> Result<Self, Error> {
         let cluster = Self::frame(cache, installation)?;
         initdb(
@@ -63,7 +65,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A copy of a data directory that no server runs on. `what` is told as the step.
+    /// A copy of a data directory without a running server. Progress is reported as the step `what`.
     pub(crate) fn copy_of(
         cache: &Cache,
         installation: &Installation,
@@ -76,20 +78,19 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Makes its data directory what this one is.
+    /// Makes its data directory equal to this one.
     pub(crate) fn put_back(&mut self, data: &Path, what: &str, progress: &dyn Progress) -> Result<(), Error> {
         let to = self.data_directory();
         self.copied = make_alike(data, &to, &self.user, &mut self.stamps, what, progress)?;
         Ok(())
     }
 
-    /// What its last copying took, when it was made or put back; nothing where it is no copy.
+    /// Cost of the last copy, when it was created or restored; zero if it is not a copy.
     pub fn copied(&self) -> Copied {
         self.copied
     }
 
-    /// A new cluster with a data directory that is there already, in `data` among the cache's clusters: it is the
-    /// cluster's from now on.
+    /// A new cluster that takes over the existing data directory `data` among the cache's clusters.
     pub(crate) fn adopt(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
         let cluster = Self::frame(cache, installation)?;
         let from = cache.clusters().join(DATA);
@@ -97,7 +98,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Everything but the data directory.
+    /// Creates everything but the data directory.
     fn frame(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
         let installation_in_use = installation.in_use(cache)?;
         let _lock = cache.clusters_lock()?;
@@ -122,7 +123,7 @@ impl Cluster {
         })
     }
 
-    /// Puts its files out of the system's page cache.
+    /// Drops its files from the system's page cache.
     ///
     /// # Errors
     /// A file can't be opened or synced.
@@ -130,7 +131,7 @@ impl Cluster {
         self.user.act(|| forget_files(&self.data_directory()))?
     }
 
-    /// Control groups for its server. Their directories are written down before they are made, for the next sweep.
+    /// Control groups for its server. Their directories are recorded before they are created, for the next sweep.
     pub(crate) fn group(&self, limits: &Limits) -> Result<Group, Error> {
         let journal = self.directory.join(GROUPS);
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
@@ -140,8 +141,8 @@ impl Cluster {
         })
     }
 
-    /// Lets in whom these lines of `pg_hba.conf` say, through the socket and on 127.0.0.1, at each start from now on: for
-    /// tests of clients. pgdyno's own sessions come through the socket as [`crate::USER`].
+    /// Replaces the access rules at each start from now on with these lines of `pg_hba.conf`, through the socket and on
+    /// 127.0.0.1: for tests of clients. pgdyno's own sessions connect through the socket as [`crate::USER`].
     pub fn with_rules(mut self, rules: &str) -> Self {
         self.rules = Some(rules.to_owned());
         self
@@ -155,7 +156,7 @@ impl Cluster {
         }
     }
 
-    /// Its directory, which is pgdyno's own.
+    /// Its directory, owned by pgdyno.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -165,7 +166,7 @@ impl Cluster {
         self.directory.join(DATA)
     }
 
-    /// The version whose server it is for.
+    /// The installation that runs on it.
     pub fn installation(&self) -> &Installation {
         &self.installation
     }
@@ -186,32 +187,32 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if let Err(error) = remove_cluster(&self.directory) {
-            // What stays is found by the next sweep.
+            // The next sweep finds what remains.
             tracing::warn!("{error}");
         }
     }
 }
 
-/// Takes away the control groups that a killed pgdyno has left of a cluster's server.
+/// Removes the control groups that a killed pgdyno has left of a cluster's server.
 pub(crate) fn remove_groups(directory: &Path) {
     let groups = fs::read_to_string(directory.join(GROUPS)).unwrap_or_default();
     groups.lines().for_each(|group| limits::remove(Path::new(group)));
 }
 
-/// Takes away a cluster on which no server runs.
+/// Removes a cluster without a running server.
 pub(crate) fn remove_cluster(directory: &Path) -> Result<(), Error> {
     sockets::remove(directory)?;
     Ok(remove_tree(directory)?)
 }
 
-/// Brings everything of the file system that holds `path` to the disk.
+/// Syncs the file system that holds `path`.
 pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     let opened = fs::File::open(path).doing("open", path)?;
     Ok(rustix::fs::syncfs(&opened).doing("sync", path)?)
 }
 
-/// Puts the files below a directory out of the system's page cache. What is dirty is written first. Whoever uses the
-/// files in the meantime brings them back.
+/// Drops the files below a directory from the system's page cache. Dirty pages are written first. Any use of the files
+/// in the meantime caches them again.
 fn forget_files(directory: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(directory).doing("read the directory", directory)? {
         let path = entry.doing("read the directory", directory)?.path();

@@ -1,4 +1,4 @@
-//! pgdyno's own sessions with a server, outside the load: in the database `postgres`, unless said otherwise.
+//! pgdyno's own sessions with a server, outside the load: in the database `postgres`, unless stated otherwise.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::error::{Error, sql_text};
 pub(crate) const APPLICATION_NAME: &str = "pgdyno control";
 /// SQLSTATE insufficient_privilege.
 pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
-/// Time that a server of pgdyno's own has to accept a connection.
+/// Time limit of a server of pgdyno's own to accept a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 
-/// How to connect to a server, and its names in messages.
+/// Connection parameters of a server, and its names in messages.
 #[derive(Clone)]
 pub(crate) struct Control {
     params: ConnectParams,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Control {
     }
 }
 
-/// Parameters of a session with a server of pgdyno's own, by its socket.
+/// Parameters of a session with a server of pgdyno's own, through its socket.
 pub(crate) fn socket_params(sockets: &Path, port: u16, database: &str) -> ConnectParams {
     let mut params = ConnectParams::new(sockets.display().to_string(), port, crate::USER, database, None);
     params.application_name = Some(APPLICATION_NAME.to_owned());
@@ -46,7 +46,7 @@ impl Control {
     pub(crate) fn new(mut params: ConnectParams, called: String, title: String, major: Major) -> Self {
         // Rows are read as UTF-8.
         params.client_encoding = Some("UTF8".to_owned());
-        // The host is given. Asking it for its kind of session would be a transaction more.
+        // The host is given. Querying its kind of session would add a transaction.
         params.target_session_attrs = TargetSessionAttrs::Any;
         Self { params, called, title, major }
     }
@@ -72,7 +72,7 @@ impl Control {
         session.execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
     }
 
-    /// Runs statements in the tested database, in one session and in their order, up to one that is refused.
+    /// Runs statements in the tested database, in one session and in order, up to one that is refused.
     pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
         let mut session = self.connect(crate::DATABASE)?;
         for Statement { place, sql } in statements {
@@ -93,7 +93,7 @@ impl Control {
         }
     }
 
-    /// The error of a statement or connection that failed.
+    /// Error of a statement or connection that failed.
     pub(crate) fn error(&self, doing: impl Into<String>, error: &SessionError) -> Error {
         self.failed(doing, sql_text(error))
     }
@@ -103,7 +103,7 @@ impl Control {
     }
 }
 
-/// The SQLSTATE of the server's own error.
+/// SQLSTATE of the server's own error.
 pub(crate) fn sqlstate(error: &SessionError) -> Option<&str> {
     error.server_error()?.code()
 }

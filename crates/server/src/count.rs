@@ -1,8 +1,8 @@
 //! The server's own count of transactions in the tested database.
 //!
-//! Source: PostgreSQL manual, "The Cumulative Statistics System". A backend hands its counts in at the latest when it
-//! ends. From 15 on they are in shared memory before it disappears from `pg_stat_activity`. Before, they go to the
-//! statistics collector as datagrams, and the collector writes them to files that may be half a second old.
+//! Source: PostgreSQL manual, "The Cumulative Statistics System". A backend reports its counts at the latest when it
+//! ends. From 15 on they are in shared memory before it disappears from `pg_stat_activity`. Before, they are sent to
+//! the statistics collector as datagrams, and the collector writes them to files that may be half a second old.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use crate::control::Control;
 use crate::error::Error;
 use host::process::LOOK_AGAIN;
 
-/// How long clients have to disappear, and then the count to settle.
+/// Time limit for clients to disappear, and then for the count to settle.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
-/// The collector's files are at most half as old as this.
+/// Time to settle: the collector's files are at most half as old.
 const COLLECTOR_SETTLES: Micros = 600_000;
 
-/// A time of the server, microseconds since 1970.
+/// A time of the server, in microseconds since 1970.
 type Micros = i64;
 
 impl Control {
@@ -33,7 +33,7 @@ impl Control {
         let mut earlier: Option<(u64, Micros)> = None;
         loop {
             let (count, written) = read(&mut session).map_err(sql)?;
-            // A file from before the last client's end tells nothing.
+            // A file from before the last client's end is stale.
             if written.is_some_and(|written| written > nobody_since) || Instant::now() > end {
                 let written = written.unwrap_or(nobody_since);
                 let settled =
@@ -49,7 +49,7 @@ impl Control {
         }
     }
 
-    /// Waits until the tested database has no connection; gives the server's time then.
+    /// Waits until the tested database has no connections; returns the server's time then.
     fn wait_for_nobody(&self, session: &mut Session) -> Result<Micros, Error> {
         let sql = |error| self.error("look at the connections", &error);
         let end = Instant::now() + SETTLED_WITHIN;
@@ -79,7 +79,7 @@ impl Control {
     }
 }
 
-/// The count, and when the collector wrote it (none from 15 on, where it is as of now).
+/// The count, and the time at which the collector wrote it (none from 15 on, where it is current).
 fn read(session: &mut Session) -> Result<(u64, Option<Micros>), SessionError> {
     session.query_one(&format!(
         "SELECT coalesce(xact_commit, 0), {} FROM pg_stat_database WHERE datname = '{}'",

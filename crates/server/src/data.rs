@@ -1,4 +1,4 @@
-//! Data directories: `initdb` makes one, and copies of one are made alike.
+//! Data directories: created by `initdb`, and copied.
 
 pub(crate) mod blocks;
 pub(crate) mod copy;

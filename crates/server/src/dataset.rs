@@ -1,4 +1,4 @@
-//! Data sets: made once as a template, and copied for each trial.
+//! Data sets: created once as a template, and copied for each trial.
 
 pub(crate) mod content;
 pub(crate) mod disk;

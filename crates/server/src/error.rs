@@ -1,4 +1,4 @@
-//! Errors of getting, filling, running and asking servers, and what to do about them.
+//! Errors of obtaining, filling, running and querying servers, with advice.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use wire::blocking::SessionError;
 /// SQLSTATE disk_full.
 const DISK_FULL: &str = "53100";
 
-/// Error of getting, filling, starting, asking or stopping a server.
+/// Error of obtaining, filling, starting, querying or stopping a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Work on this host failed, or the user ended it.
+    /// Work on this host failed, or the user interrupted it.
     #[error(transparent)]
     Host(#[from] host::Error),
-    /// A text that does not have the form of a PostgreSQL version.
+    /// A text that is not a PostgreSQL version.
     #[error(transparent)]
     NotAVersion(#[from] NotAVersion),
     /// No archive has this version.
@@ -26,57 +26,57 @@ pub enum Error {
         available.join(", ")
     )]
     NoSuchVersion {
-        /// The version that was asked for.
+        /// Requested version.
         wanted: String,
-        /// The newest release of each major.
+        /// Newest release of each major.
         available: Vec<String>,
     },
-    /// The archive could not be asked, or broke off.
+    /// The archive did not answer, or the transfer was interrupted.
     #[error(
         "could not {doing} from {archive}: {why}; check the network (HTTPS_PROXY is honoured), or set PGDYNO_MIRROR to \
          a mirror of that Maven repository"
     )]
     Download {
-        /// What was tried.
+        /// Operation.
         doing: String,
-        /// Where.
+        /// Archive.
         archive: String,
-        /// Why it failed.
+        /// Cause.
         why: String,
     },
-    /// What came is not what the archive's checksum says; nothing of it was kept.
+    /// The download does not match the archive's checksum; nothing of it was kept.
     #[error(
         "the download of PostgreSQL {version} from {archive} is corrupt ({why}) and was thrown away; try again, or \
          use another mirror (PGDYNO_MIRROR)"
     )]
     Corrupt {
-        /// Which version.
+        /// Version.
         version: String,
-        /// Where from.
+        /// Archive.
         archive: String,
-        /// How that shows.
+        /// Symptom.
         why: String,
     },
     /// The version is not installed.
     #[error("PostgreSQL {version} is not installed; `pgdyno server list` shows what is")]
     NotInstalled {
-        /// Which version.
+        /// Version.
         version: String,
     },
-    /// Something is used by a running server or another pgdyno.
+    /// Something is in use by a running server or another pgdyno.
     #[error("{what} is in use by {by}; stop that first")]
     InUse {
-        /// What.
+        /// The resource.
         what: String,
-        /// Who uses it.
+        /// Its user.
         by: String,
     },
-    /// A directory does not hold a server's programs, or not any that can be run.
+    /// A directory does not contain a server's programs, or none that can be run.
     #[error("the programs in {directory} can't be used: {why}")]
     Programs {
-        /// The directory that was given.
+        /// The given directory.
         directory: PathBuf,
-        /// Why.
+        /// Cause.
         why: String,
     },
     /// A server that pgdyno does not own.
@@ -85,12 +85,12 @@ pub enum Error {
          directory of programs or a source instead"
     )]
     NoPrograms,
-    /// What is to be built is not there, or no source of PostgreSQL.
+    /// The source to build is missing, or is not a source of PostgreSQL.
     #[error("can't build PostgreSQL from {location}: {why}")]
     Source {
         /// The directory or tarball.
         location: PathBuf,
-        /// Why.
+        /// Cause.
         why: String,
     },
     /// A tool that a build needs is missing.
@@ -98,48 +98,48 @@ pub enum Error {
         "building PostgreSQL needs `{tool}`, which can't be found in PATH; install it (Debian: apt-get install {package})"
     )]
     Tool {
-        /// Its command.
+        /// Command.
         tool: String,
-        /// The Debian package that has it.
+        /// Debian package of the tool.
         package: String,
     },
     /// A step of a build failed.
     #[error("could not {step} from {location} ({why}). The whole log is {log}; its last lines:\n{output}")]
     Build {
-        /// The step, and what is built.
+        /// The step, and its object.
         step: String,
         /// The directory or tarball of the source.
         location: PathBuf,
-        /// How that shows.
+        /// Symptom.
         why: String,
         /// The log of the whole build.
         log: PathBuf,
-        /// The end of it.
+        /// End of the log.
         output: Box<str>,
     },
-    /// A data set was asked for that was never made.
+    /// A requested data set was never created.
     #[error("there is no template of {content} for PostgreSQL {server}: it has to be made first")]
     NoTemplate {
         /// The server version.
         server: String,
-        /// What was to be in it.
+        /// Requested content.
         content: String,
     },
-    /// No data set is so called, or is of that server or scale.
+    /// No data set has this name, or is of that server or scale.
     #[error("there is no data set {wanted}; `pgdyno dataset list` shows what there is")]
     NoDataset {
-        /// What was asked for.
+        /// Requested data set.
         wanted: String,
     },
     /// Data sets would not fit onto the disk.
     #[error("{0}")]
     DiskNeed(String),
-    /// `PGDYNO_DATASETS_MAX` is no size.
+    /// `PGDYNO_DATASETS_MAX` is not a size.
     #[error(
         "PGDYNO_DATASETS_MAX is \"{text}\": expected a number and a unit (kB, MB, GB or TB), such as \"50GB\""
     )]
     NotASize {
-        /// What it is set to.
+        /// Its value.
         text: String,
     },
     /// A statement of a workload's setup was refused.
@@ -152,34 +152,34 @@ pub enum Error {
         workload: String,
         /// The server.
         server: String,
-        /// Where the statement is.
+        /// Place of the statement.
         place: String,
-        /// What the server said.
+        /// Message of the server.
         why: String,
     },
-    /// pgbench has no such scale.
+    /// pgbench does not have such a scale.
     #[error("scale {scale} can't be loaded: expected 1 to {max}")]
     Scale {
-        /// The scale that was asked for.
+        /// Requested scale.
         scale: u32,
         /// The largest scale.
         max: u32,
     },
-    /// A server setting that can't be written, or that pgdyno must set itself.
+    /// A server setting that can't be written, or that pgdyno sets itself.
     #[error("the server setting \"{name}\" can't be used: {why}")]
     Setting {
-        /// Its name.
+        /// Name.
         name: String,
-        /// Why.
+        /// Cause.
         why: String,
     },
-    /// An option of `initdb` that pgdyno must set itself.
+    /// An option of `initdb` that pgdyno sets itself.
     #[error(
         "the initdb option \"{option}\" can't be used: pgdyno says itself where the data are and who gets in, and needs \
          a data directory to come of it; leave it out"
     )]
     InitdbOption {
-        /// As it was given.
+        /// Option as given.
         option: String,
     },
     /// `initdb` failed.
@@ -189,15 +189,15 @@ pub enum Error {
         initdb_advice(options, output)
     )]
     Initdb {
-        /// Which version.
+        /// Version.
         version: String,
-        /// The options that it was given, in addition to pgdyno's.
+        /// Options in addition to pgdyno's.
         options: String,
-        /// The data directory to be.
+        /// Intended data directory.
         directory: PathBuf,
-        /// How it ended.
+        /// Exit status.
         status: String,
-        /// What it said.
+        /// Output.
         output: Box<str>,
     },
     /// The server ended, or was not ready in time.
@@ -206,70 +206,70 @@ pub enum Error {
          log:\n{log}"
     )]
     Start {
-        /// Which version.
+        /// Version.
         version: String,
-        /// Its data directory.
+        /// Data directory.
         directory: PathBuf,
-        /// How that shows.
+        /// Symptom.
         why: String,
-        /// The end of its log.
+        /// End of the log.
         log: String,
     },
-    /// A server can't be held to its limits here.
+    /// A server can't be limited here.
     #[error("can't limit {what}: {source}")]
     Limit {
-        /// What, and to how much.
+        /// The limited resource, and the limit.
         what: String,
-        /// Why, and what to do.
+        /// Cause, with advice.
         source: LimitError,
     },
     /// The server refused a statement of a workload.
     #[error("{place}: {why}")]
     Statement {
-        /// Where the statement is.
+        /// Place of the statement.
         place: String,
         /// The server's message.
         why: String,
     },
-    /// The server was asked something and did not answer.
+    /// The server did not answer a query.
     #[error("could not {doing} on the server {server}: {why}; see its log")]
     Sql {
-        /// What was tried.
+        /// Operation.
         doing: String,
-        /// The server: where its data are, or its name and address.
+        /// Server: its data directory, or its name and address.
         server: String,
-        /// What came back.
+        /// Error received.
         why: String,
     },
     /// Processes that do not end even when killed.
     #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them by hand, or look at dmesg")]
     WontStop {
-        /// Their ids.
+        /// Process IDs.
         pids: Vec<u32>,
         /// The data directory.
         directory: PathBuf,
     },
-    /// An instance is not there, or not as it is wanted.
+    /// An instance does not exist, or not as requested.
     #[error("{0}")]
     Instance(String),
     /// A server that pgdyno does not own can't be used as asked.
     #[error("the server {server}: {why}")]
     External {
-        /// Its name and address.
+        /// Name and address.
         server: String,
-        /// What can't be, and what to do.
+        /// Cause, with advice.
         why: String,
     },
 }
 
 impl Error {
-    /// Whether the user ended it.
+    /// Whether the user interrupted the operation.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Host(host::Error::Interrupted))
     }
 }
 
-/// Why control groups can't hold a server to limits.
+/// Reason that control groups can't limit a server.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
     /// The kernel's list of groups or mounts can't be read.
@@ -277,13 +277,13 @@ pub enum LimitError {
     Read {
         /// The list.
         file: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
-    /// There is no hierarchy.
+    /// Control groups are not mounted.
     #[error("the kernel's control groups are not mounted (neither v2 nor, with this controller, v1)")]
     NotMounted,
-    /// A group has no such controller to give.
+    /// A group lacks the controller.
     #[error("{group} does not have the controller {controller}")]
     NoController {
         /// The group.
@@ -291,12 +291,12 @@ pub enum LimitError {
         /// The controller.
         controller: String,
     },
-    /// A group can't be made.
+    /// A group can't be created.
     #[error("{group} can't be made: {source}")]
     Make {
         /// The group.
         group: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// A file of a group can't be written.
@@ -304,9 +304,9 @@ pub enum LimitError {
     Write {
         /// The file.
         file: PathBuf,
-        /// What was to be written.
+        /// Value.
         value: String,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// The kernel refuses a limit.
@@ -316,7 +316,7 @@ pub enum LimitError {
         file: PathBuf,
         /// The limit.
         value: String,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// A data directory can't be inspected.
@@ -324,7 +324,7 @@ pub enum LimitError {
     Inspect {
         /// The directory.
         directory: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// A data directory is not on a block device.
@@ -336,20 +336,20 @@ pub enum LimitError {
         /// The directory.
         directory: PathBuf,
     },
-    /// No group of the hierarchy can have a group below it.
+    /// No group of the hierarchy can have child groups.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Everywhere(Vec<Self>),
-    /// No group could be made, with what to do.
+    /// No group could be created, with advice.
     #[error("{source}; {advice}")]
     Groups {
-        /// Why.
+        /// Cause.
         source: Box<Self>,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
 }
 
-/// The server's own message if there is one, else what happened to the connection, in one line.
+/// The server's own message if there is one, else the error of the connection, in one line.
 pub(crate) fn sql_text(error: &SessionError) -> String {
     match error.server_error() {
         Some(refused) => {
@@ -364,7 +364,7 @@ fn with(options: &str) -> String {
     if options.is_empty() { String::new() } else { format!(" with {options}") }
 }
 
-/// What `initdb` says of an option that it does not have comes from getopt.
+/// `initdb`'s message about an unknown option comes from getopt.
 fn initdb_advice(options: &str, output: &str) -> &'static str {
     let unknown = ["unrecognized option", "invalid option", "illegal option"];
     if !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {

@@ -1,8 +1,8 @@
-//! A server that pgdyno does not own: it is asked, given databases and, where the user allows it, settings, and left as
-//! it was. It is never started, restarted or stopped.
+//! A server that pgdyno does not own: it is queried, given databases and, if the user allows it, settings, and then
+//! restored to its former state. It is never started, restarted or stopped.
 //!
-//! Settings are written to the server by `ALTER SYSTEM`. Before that a journal says on the disk what to put back; it
-//! goes when that has been done. Where pgdyno is killed in between, the next one finds it ([`restore_settings`]).
+//! Settings are written to the server by `ALTER SYSTEM`. Before that a journal of what to restore is written to disk;
+//! it is removed afterwards. If pgdyno is killed in between, the next one finds it ([`restore_settings`]).
 
 mod connect;
 mod databases;
@@ -34,20 +34,20 @@ use journal::{Change, Identity, Journal, Place};
 pub use restore::{Restored, restore_settings};
 pub use settings::PutBack;
 
-/// What a pgdyno locks in the database `postgres` of a server that it uses: "pgdyno" in ASCII.
+/// Advisory lock in the database `postgres` of a server that pgdyno uses: "pgdyno" in ASCII.
 const ADVISORY_LOCK: i64 = 0x7067_6479_6e6f;
-/// How long the sessions of a killed pgdyno have to be gone.
+/// Time limit for the sessions of a killed pgdyno to end.
 const FREE_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running server that pgdyno does not own. While this lives no other pgdyno uses it; dropping it puts its settings
-/// back.
+/// A running server that pgdyno does not own. While this lives no other pgdyno uses it; dropping it restores its
+/// settings.
 pub struct ExternalServer {
     name: String,
     route: Route,
     identity: Identity,
     may_set: bool,
     place: Place,
-    /// What is set on it by us.
+    /// Settings changed by this process.
     changed: Vec<Change>,
     /// Holds the advisory lock.
     _session: Session,
@@ -60,13 +60,13 @@ impl fmt::Debug for ExternalServer {
 }
 
 impl ExternalServer {
-    /// Connects to a server, given by a connection string as libpq takes it (the environment, service and password
-    /// files count), of which the database is not used. Settings that a killed pgdyno has left on it are put back
-    /// first, of which `progress` is told.
+    /// Connects to a server, given by a connection string as in libpq (including the environment, service and password
+    /// files), whose database is ignored. Settings that a killed pgdyno has left on it are restored first, which is
+    /// reported to `progress`.
     ///
     /// # Errors
-    /// The connection string can't be used; the server does not let in, is a standby, older than 9.6, or used by
-    /// another pgdyno; settings can't be put back.
+    /// The connection string can't be used; the server refuses the connection, is a standby, older than 9.6, or used by
+    /// another pgdyno; settings can't be restored.
     pub fn connect(cache: &Cache, name: &str, dsn: &Dsn, progress: &dyn Progress) -> Result<Self, Error> {
         let (server, done) = Self::connect_to(cache, name, dsn, None)?;
         if let Some(done) = done {
@@ -75,7 +75,7 @@ impl ExternalServer {
         Ok(server)
     }
 
-    /// As `connect`, with the place of a journal if the caller has it already; with what has been put back.
+    /// Like `connect`, with the place of a journal if the caller has it already; also returns what was restored.
     fn connect_to(
         cache: &Cache,
         name: &str,
@@ -137,8 +137,8 @@ impl ExternalServer {
         self.route.control.settings()
     }
 
-    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database
-    /// has none, and until the count has settled. `expected` is the count at which waiting is over at once.
+    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database has
+    /// none, and the count has settled. The wait ends immediately if the count is `expected`.
     ///
     /// # Errors
     /// The server does not answer, or clients stay connected.
@@ -146,7 +146,7 @@ impl ExternalServer {
         self.route.control.commits(expected)
     }
 
-    /// How clients connect to the tested database. With the password, if there is one: for the driver alone.
+    /// Clients' connection to the tested database. Includes the password, if there is one: for the driver alone.
     ///
     /// # Errors
     /// The connection string leads to the server by another transport.
@@ -154,13 +154,13 @@ impl ExternalServer {
         self.route.connection(transport)
     }
 
-    /// How pgdyno's own sessions connect to a database. With the password, if there is one.
+    /// pgdyno's own connection to a database. Includes the password, if there is one.
     pub fn own_connection(&self, database: &str) -> Connection {
         self.route.own_connection(database)
     }
 
-    /// Makes a template, the database `pgdyno_scale_<N>` (with a workload's setup `pgdyno_scale_<N>_<its key>`), where it is
-    /// not there yet.
+    /// Creates a template, the database `pgdyno_scale_<N>` (with a workload's setup `pgdyno_scale_<N>_<its key>`), if
+    /// missing.
     ///
     /// # Errors
     /// The role may not, the disk is full, or a database of that name is not pgdyno's; a scale that pgbench does not
@@ -169,8 +169,8 @@ impl ExternalServer {
         self.route.control.make_template(content, progress)
     }
 
-    /// Makes the tested database a copy of a template, as it was filled: what was in it before is gone,
-    /// and its count of commits begins anew.
+    /// Makes the tested database a copy of a template, in its initial state: its former content is dropped, and its
+    /// count of commits restarts.
     ///
     /// # Errors
     /// As [`ExternalServer::prepare`]; sessions stay connected; there is no such template.
@@ -178,8 +178,7 @@ impl ExternalServer {
         self.route.control.copy_template(content)
     }
 
-    /// Has the server write everything down. False where the role may not (superusers may, and from 15 on members of
-    /// `pg_checkpoint`).
+    /// Runs a checkpoint. False if the role may not (superusers may, and from 15 on members of `pg_checkpoint`).
     ///
     /// # Errors
     /// The server does not answer.
@@ -187,14 +186,14 @@ impl ExternalServer {
         self.route.control.checkpoint()
     }
 
-    /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
-    /// too, where that adds to the count of commits. A question that it does not answer leaves none.
+    /// Facts about its build, extensions, authentication and tables. Queries run in the tested database, too, and count
+    /// as commits there. A query that fails leaves no fact.
     pub fn facts(&self) -> ServerFacts {
         self.route.control.facts()
     }
 
-    /// Runs a statement in the tested database. Gives the commits that it counts there, the connection's own among
-    /// them.
+    /// Runs a statement in the tested database. Returns the commits that it counts there, including the connection's
+    /// own.
     ///
     /// # Errors
     /// The server refuses it, or does not answer.
@@ -202,10 +201,10 @@ impl ExternalServer {
         self.route.control.run(statement)
     }
 
-    /// Runs statements in the tested database, in one session and in their order.
+    /// Runs statements in the tested database, in one session and in order.
     ///
     /// # Errors
-    /// There is no session; or the place of the one that was refused, and why: those after it are not run.
+    /// There is no session; or a statement was refused, with its place and the cause: those after it do not run.
     pub fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
         self.route.control.run_all(statements)
     }
@@ -218,13 +217,11 @@ impl ExternalServer {
         self.route.control.warm()
     }
 
-    /// Sets these settings, and puts back others that were set by this. They are in force for sessions that begin
-    /// afterwards.
+    /// Sets these settings, and restores others that were set by this. They are in force for new sessions.
     ///
     /// # Errors
-    /// The user has not allowed it; a setting that needs a restart, that the server does not take, or that something
-    /// else goes before; the journal can't be written. All settings are then as they were, as far as the error does
-    /// not say otherwise.
+    /// The user has not allowed it; a setting needs a restart, is rejected by the server, or is overridden by another
+    /// source; the journal can't be written. All settings are then restored, unless the error states otherwise.
     pub fn set(&mut self, settings: &BTreeMap<String, String>) -> Result<(), Error> {
         if !settings.is_empty() && !self.may_set {
             return Err(Error::External {
@@ -259,11 +256,11 @@ impl ExternalServer {
         })
     }
 
-    /// Puts back every setting that [`ExternalServer::set`] has changed. What somebody else has changed meanwhile is
-    /// left, and told.
+    /// Restores all settings that [`ExternalServer::set`] has changed. Those changed by others meanwhile are left
+    /// alone, and reported.
     ///
     /// # Errors
-    /// The server does not answer, or the role may not any longer: the journal then stays for [`restore_settings`].
+    /// The server does not answer, or the role no longer may: the journal then remains for [`restore_settings`].
     pub fn put_back(&mut self) -> Result<PutBack, Error> {
         if self.changed.is_empty() {
             return Ok(PutBack::default());
@@ -277,7 +274,7 @@ impl ExternalServer {
         Ok(done)
     }
 
-    /// Drops the databases that pgdyno has made on it: the tested one, and every template. Gives their names.
+    /// Drops the databases that pgdyno has created on it: the tested one, and every template. Returns their names.
     ///
     /// # Errors
     /// The role may not, or sessions stay connected.
@@ -289,13 +286,13 @@ impl ExternalServer {
 impl Drop for ExternalServer {
     fn drop(&mut self) {
         if let Err(error) = self.put_back() {
-            // The journal stays.
+            // The journal remains.
             tracing::warn!("settings have not been put back ({error}): pgdyno server restore tries again");
         }
     }
 }
 
-/// Whether this is a server that can be measured; gives its major.
+/// Checks that this server can be measured; returns its major.
 fn look_over(control: &Control, session: &mut Session) -> Result<Major, Error> {
     let refuse = |why: &str| Error::External { server: control.called.clone(), why: why.to_owned() };
     let (number, is_standby): (u32, bool) = session
@@ -311,7 +308,7 @@ fn look_over(control: &Control, session: &mut Session) -> Result<Major, Error> {
     Ok(major)
 }
 
-/// Two pgdynos, of whichever machines, would measure each other.
+/// Two pgdyno processes, even on different machines, would measure each other.
 fn lock(control: &Control, session: &mut Session) -> Result<(), Error> {
     let mut failure = None;
     let locked = until(FREE_WITHIN, || {
@@ -334,7 +331,7 @@ fn in_use(control: &Control, by: &str) -> Error {
     Error::InUse { what: format!("the server {}", control.called), by: by.to_owned() }
 }
 
-/// None where the role may not ask.
+/// None if the role may not query it.
 fn system_identifier(session: &mut Session) -> Option<String> {
     session.query_one("SELECT system_identifier FROM pg_control_system()").ok()
 }

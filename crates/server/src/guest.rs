@@ -1,4 +1,4 @@
-//! A PostgreSQL server in a guest: its programs at the places where they are here, and its data.
+//! A PostgreSQL server in a guest: its programs at their paths on this machine, and its data.
 
 use std::fs;
 use std::io;
@@ -15,14 +15,14 @@ use host::Cache;
 use host::Doing;
 use host::ServerUser;
 
-/// Where a guest finds what server it has.
+/// Description of a guest's server.
 const DESCRIPTION: &str = "/server.json";
-/// The programs that run in a guest.
+/// Programs that run in a guest.
 const PROGRAMS: [&str; 1] = ["postgres"];
-/// What a file system makes for itself.
+/// Directory that a file system creates itself.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// What [`Installation`] is of a server in a guest.
+/// The parts of [`Installation`] for a server in a guest.
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
     identity: String,
@@ -31,23 +31,23 @@ struct Description {
     record: Record,
 }
 
-/// What a guest needs of this host's files to run a server.
+/// Files of this host that a guest needs to run a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestServer {
     /// Programs, each with the libraries that it is linked to.
     pub programs: Vec<PathBuf>,
-    /// Directories that the server reads while it runs, at the same place in the guest; of their files those that
+    /// Directories that the server reads while it runs, at the same place in the guest; only files that are
     /// [`is_for_running`].
     pub directories: Vec<PathBuf>,
-    /// Loadable libraries, whose own libraries are needed, too.
+    /// Loadable libraries, whose dependencies are needed, too.
     pub libraries: Vec<PathBuf>,
-    /// Files with their content; readable to all.
+    /// Files with their content, readable by all.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// The directory of clusters, readable to all.
+    /// Directory of clusters, readable by all.
     pub clusters: PathBuf,
-    /// The data directory here, and its place in the guest.
+    /// Data directory here, and its place in the guest.
     pub data: (PathBuf, PathBuf),
-    /// Variables of the environment that pgdyno wants in the guest.
+    /// Environment variables for pgdyno in the guest.
     pub environment: Vec<(String, String)>,
 }
 
@@ -92,15 +92,15 @@ pub fn guest_server(cache: &Cache, template: &Template) -> Result<GuestServer, E
     })
 }
 
-/// Where a guest's disk is to be mounted so that [`unpack`] finds the data on it.
+/// Mount point of a guest's disk, where [`unpack`] finds the data on it.
 pub fn disk_at(cache: &Cache) -> PathBuf {
     cache.clusters()
 }
 
-/// In a guest: the server that it was given.
+/// In a guest: the packed server.
 ///
 /// # Errors
-/// What was packed is not there.
+/// The packed files are missing.
 pub fn unpack(cache: &Cache) -> Result<(Installation, Cluster), Error> {
     let path = Path::new(DESCRIPTION);
     let text = fs::read(path).doing("read", path)?;
@@ -121,7 +121,7 @@ pub fn unpack(cache: &Cache) -> Result<(Installation, Cluster), Error> {
     Ok((installation, cluster))
 }
 
-/// A disk has the content of the data directory at its top: it goes into a directory of its own.
+/// A disk has the content of the data directory at its top: moves it into a directory of its own.
 fn move_in(disk: &Path, data: &Path) -> io::Result<()> {
     let entries = fs::read_dir(disk)?.collect::<io::Result<Vec<_>>>()?;
     let owner = fs::metadata(disk.join("PG_VERSION"))?;
@@ -133,7 +133,7 @@ fn move_in(disk: &Path, data: &Path) -> io::Result<()> {
     chown(data, Some(owner.uid()), Some(owner.gid()))
 }
 
-/// Directories next to the programs that a server reads while it runs: of loadable libraries, and of what it shares.
+/// Directories that a server reads while it runs: those of loadable libraries, and of shared files.
 fn runtime_directories(installation: &Installation, template: &Template) -> Vec<PathBuf> {
     let directory = |name: &str| Some(PathBuf::from(template.facts()?.pg_config.get(name)?));
     [("PKGLIBDIR", "lib"), ("SHAREDIR", "share")]
@@ -143,7 +143,7 @@ fn runtime_directories(installation: &Installation, template: &Template) -> Vec<
         .collect()
 }
 
-/// Static libraries are for building, and what compiles queries weighs more than all else; without it they are
+/// Static libraries are only for building, and the JIT compiler is larger than all else; without it queries are
 /// interpreted, as cheap ones always are.
 pub fn is_for_running(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -151,7 +151,7 @@ pub fn is_for_running(path: &Path) -> bool {
     !is_for_building && name != "bitcode" && !name.starts_with("llvmjit")
 }
 
-/// The loadable libraries of a directory.
+/// Loadable libraries in a directory.
 fn libraries_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(directory).doing("read the directory", directory)?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,4 +1,4 @@
-//! What a server says about itself.
+//! Facts that a server reports about itself.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use wire::blocking::Session;
 use crate::control::Control;
 use crate::error::Error;
 
-/// Settings that are commands or connection strings, which may have secrets anywhere in them.
+/// Settings that are commands or connection strings, which may contain secrets anywhere.
 const MASKED_SETTINGS: [&str; 6] = [
     "archive_cleanup_command",
     "archive_command",
@@ -34,7 +34,7 @@ impl Control {
             .map_err(|error| self.error("ask for the database's size", &error))
     }
 
-    /// Every setting in force, by name; secrets masked.
+    /// Every setting in force, by name, with secrets masked.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, Error> {
         type Row = (String, String, Option<String>, String, Option<String>, Option<bool>);
         let rows: Vec<Row> = self
@@ -55,8 +55,8 @@ impl Control {
         Ok(rows.into_iter().map(setting).collect())
     }
 
-    /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
-    /// too, where that adds to the count of commits. A question that it does not answer leaves none.
+    /// Facts about its build, extensions, authentication and tables. Queries run in the tested database, too, and count
+    /// as commits there. A query that fails leaves no fact.
     pub(crate) fn facts(&self) -> ServerFacts {
         let mut facts = ServerFacts::default();
         if let Ok(mut session) = self.session() {
@@ -79,11 +79,11 @@ impl Control {
     }
 }
 
-/// A setting's value as it may be kept. Settings of extensions are judged by their names.
+/// A setting's value as it may be stored. Settings of extensions are judged by their names.
 fn shown(name: &str, value: String) -> String {
     let is_secret = MASKED_SETTINGS.contains(&name) || (name.contains('.') && is_secret_name(name));
     match value.as_str() {
-        // That there is none is no secret; nor is what the server shows in place of a disabled command.
+        // An empty value is no secret; nor is what the server shows for a disabled command.
         "" | "(disabled)" => value,
         _ if is_secret => MASK.to_owned(),
         _ => mask(&value),

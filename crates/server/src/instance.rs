@@ -1,5 +1,5 @@
-//! Instances: servers that users start and stop by name. They outlive the command that started them, and keep their data
-//! until they are removed.
+//! Instances: servers that users start and stop by name. They outlive the command that started them, and keep their
+//! data until they are removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -33,7 +33,7 @@ const RECORD: &str = "server.json";
 const PASSWORD_FILE: &str = "pgpass";
 const FAST_WITHIN: Duration = Duration::from_secs(120);
 
-/// A server with a place of its own in the cache, running or not.
+/// A server with its own directory in the cache, running or not.
 #[derive(Clone, Debug)]
 pub struct Instance {
     name: String,
@@ -42,12 +42,12 @@ pub struct Instance {
     pid: Option<u32>,
 }
 
-/// `server.json`: how it was last started.
+/// `server.json`: the parameters of the last start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     format: u32,
     version: String,
-    /// Of the programs it runs on; earlier records have none and were of downloaded versions.
+    /// Identity of its programs; earlier records have none and were of downloaded versions.
     #[serde(default)]
     identity: Option<String>,
     port: u16,
@@ -58,50 +58,50 @@ struct Record {
     tcp: bool,
 }
 
-/// How an instance is started.
+/// Parameters of a start.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// Its name: the version as the user writes it.
+    /// Name: the version as the user writes it.
     pub name: &'a str,
-    /// The version to run.
+    /// Version to run.
     pub installation: &'a Installation,
-    /// The data set of a new server; without one it is empty.
+    /// Data set of a new server; without one it is empty.
     pub template: Option<&'a Template>,
     /// Server settings.
     pub settings: &'a BTreeMap<String, String>,
-    /// The port, also in the socket's name; none for a free one.
+    /// Port, also in the socket's name; none for a free one.
     pub port: Option<u16>,
     /// Whether it listens on 127.0.0.1, with a password.
     pub tcp: bool,
 }
 
 impl Instance {
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The full version that it was last started with.
+    /// Full version of the last start.
     pub fn version(&self) -> &str {
         &self.record.version
     }
 
-    /// Process id of the postmaster; none where it does not run.
+    /// Process ID of the postmaster; none if it does not run.
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// The port in the socket's name, and on 127.0.0.1 if it listens there.
+    /// Port in the socket's name, and on 127.0.0.1 if it listens there.
     pub fn port(&self) -> u16 {
         self.record.port
     }
 
-    /// The password file for connections over TCP; none if it does not listen there. Only its owner can read it.
+    /// Password file for connections over TCP; none if it does not listen there. Only its owner can read it.
     pub fn password_file(&self) -> Option<PathBuf> {
         self.record.tcp.then(|| self.home.join(PASSWORD_FILE))
     }
 
-    /// Scale of pgbench's tables; none where it was started without.
+    /// Scale of pgbench's tables; none without them.
     pub fn scale(&self) -> Option<u32> {
         self.record.scale
     }
@@ -122,21 +122,21 @@ impl Instance {
     }
 }
 
-/// Every instance, by name.
+/// All instances, by name.
 ///
 /// # Errors
 /// The cache can't be read.
 pub fn list(cache: &Cache) -> Result<Vec<Instance>, Error> {
     let found = entries(&cache.servers())?;
-    // One without a record was never started.
+    // A directory without a record was never started.
     Ok(found.into_iter().filter_map(|(name, home)| read(name, home).ok()).collect())
 }
 
-/// Starts a server that outlives this process. One of that name that exists keeps its data; one that runs is left as
-/// it is, where nothing else is asked of it.
+/// Starts a server that outlives this process. An existing one of that name keeps its data; a running one is left
+/// alone, if it already is as requested.
 ///
 /// # Errors
-/// It runs or exists otherwise than asked; the server does not start.
+/// It runs or exists otherwise than requested; the server does not start.
 pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Result<Instance, Error> {
     let name = start.name;
     let home = cache.servers().join(name);
@@ -168,7 +168,7 @@ pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Resul
 /// Stops an instance.
 ///
 /// # Errors
-/// There is none of that name that runs, or it does not end.
+/// No instance of that name runs, or it does not end.
 pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<Instance, Error> {
     let home = cache.servers().join(name);
     let _lock = Lock::exclusive(&lock_file(cache, name))?;
@@ -186,7 +186,7 @@ pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<Instance, Error
     Ok(server)
 }
 
-/// Deletes a stopped instance with its data. Gives whether there was one.
+/// Deletes a stopped instance with its data. Returns whether there was one.
 ///
 /// # Errors
 /// It runs, or its files can't be removed.
@@ -207,7 +207,7 @@ pub fn remove(cache: &Cache, name: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The name of an instance that runs on an installation, if there is one.
+/// Name of an instance that runs on an installation, if there is one.
 pub(crate) fn running_on(cache: &Cache, identity: &str) -> Result<Option<String>, Error> {
     let runs_on = |server: &Instance| {
         let version = server.record.identity.as_deref().unwrap_or(&server.record.version);
@@ -228,7 +228,7 @@ fn check_scale(server: &Instance, start: &Start<'_>) -> Result<(), Error> {
     )))
 }
 
-/// Makes the place of a new server. Without its record, which comes with the first start, it counts for nothing.
+/// Creates the directory of a new server. It is ignored without its record, which the first start writes.
 fn make(cache: &Cache, start: &Start<'_>, home: &Path, progress: &dyn Progress) -> Result<(), Error> {
     sockets::remove(home)?;
     remove_tree(home)?;
@@ -249,7 +249,7 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
     let sockets = sockets::find(home).filter(|sockets| sockets.is_dir());
     let sockets = match sockets {
         Some(sockets) => sockets,
-        // A temporary directory does not last for ever.
+        // A temporary directory may have been deleted.
         None => {
             let _ = fs::remove_file(home.join("sockets"));
             sockets::make(home, cache.user())?
@@ -286,7 +286,7 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
     Ok(fs::write(&file, text + "\n").doing("write", &file)?)
 }
 
-/// Writes the password over TCP as libpq's password file; removes the one of an earlier start.
+/// Writes the password over TCP as a password file of libpq; removes that of an earlier start.
 fn write_password(home: &Path, password: Option<&str>, port: u16) -> Result<(), Error> {
     let file = home.join(PASSWORD_FILE);
     let Some(password) = password else {

@@ -1,4 +1,4 @@
-//! Starting `postgres` on a data directory and waiting until it answers.
+//! Starting `postgres` on a data directory, and waiting until it accepts connections.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,11 +27,11 @@ use host::ServerUser;
 use host::files::{read_regular, write_regular};
 use host::process::{LAST_LINES, LOOK_AGAIN, enter, last_lines, spawn, spawn_detached};
 
-/// A server has to read its WAL first where it was killed; that takes its time.
+/// Time limit of a start, which includes recovery if the server was killed.
 const READY_WITHIN: Duration = Duration::from_secs(120);
-/// How often another port is tried, when somebody takes the free one first.
+/// Attempts with other ports, if another process takes the free one first.
 const PORT_ATTEMPTS: u32 = 5;
-/// Settings by which pgdyno reaches the server and its log.
+/// Settings through which pgdyno reaches the server and its log.
 const OWN_SETTINGS: [&str; 10] = [
     "config_file",
     "data_directory",
@@ -45,41 +45,42 @@ const OWN_SETTINGS: [&str; 10] = [
     "unix_socket_directories",
 ];
 
-/// What makes the log tell what happens in the server, in the form that `collect::server_log` reads. Each cluster's own
-/// settings go before. None costs anything unless there is something to tell: manual, "Error Reporting and Logging".
+/// Settings that make the log report events of the server, in the format that `collect::server_log` reads. Each
+/// cluster's own settings override them. They cost nothing unless there is an event: manual, "Error Reporting and
+/// Logging".
 const LOG_SETTINGS: [(&str, &str); 7] = [
-    // When, process, SQLSTATE, kind of process (from 13 on), application.
+    // Time, process, SQLSTATE, kind of process (from 13 on), application.
     ("log_line_prefix", "%m [%p] %e <%b> <%a> "),
     ("log_timezone", "UTC"),
     ("lc_messages", "C"),
     ("log_checkpoints", "on"),
     ("log_autovacuum_min_duration", "0"),
     ("log_temp_files", "0"),
-    // Of waits longer than deadlock_timeout, after which the server looks for deadlocks anyway.
+    // Waits longer than deadlock_timeout, after which the server checks for deadlocks anyway.
     ("log_lock_waits", "on"),
 ];
 
-/// What to start, on what, how.
+/// Parameters of a start.
 pub(crate) struct Launch<'a> {
     pub(crate) installation: &'a Installation,
     pub(crate) user: &'a ServerUser,
-    /// pgdyno's own directory, outside the data directory, for the files that say who may connect.
+    /// pgdyno's own directory, outside the data directory, for the access files.
     pub(crate) home: &'a Path,
     pub(crate) data: &'a Path,
     pub(crate) sockets: &'a Path,
     pub(crate) log: &'a Path,
     pub(crate) settings: &'a BTreeMap<String, String>,
-    /// A port that must be had; none for any free one.
+    /// Required port; none for any free one.
     pub(crate) port: Option<u16>,
-    /// Who may connect.
+    /// Clients that may connect.
     pub(crate) access: Access<'a>,
     /// Whether the server outlives this process.
     pub(crate) detached: bool,
-    /// The control groups that it runs in; none for ours.
+    /// Control groups that it runs in; none for those of this process.
     pub(crate) group: Option<&'a Group>,
 }
 
-/// Why a server does not take connections.
+/// Reason that a server does not accept connections.
 #[derive(Debug, thiserror::Error)]
 enum NotReady {
     #[error("it ended at once ({0})")]
@@ -94,18 +95,18 @@ enum NotReady {
     TimedOut { last: String },
 }
 
-/// A server that answers.
+/// A server that accepts connections.
 pub(crate) struct Launched {
     pub(crate) child: Child,
     pub(crate) port: u16,
-    /// The password over TCP, drawn for this start; none for a server that does not listen there.
+    /// Password over TCP, generated for this start; none for a server that does not listen there.
     pub(crate) password: Option<String>,
-    /// Where in the log file this start begins.
+    /// Offset of this start in the log file.
     pub(crate) log_from: u64,
 }
 
 impl Launch<'_> {
-    /// Starts the server and waits until it takes connections.
+    /// Starts the server and waits until it accepts connections.
     pub(crate) fn run(&self) -> Result<Launched, Error> {
         self.write_settings()?;
         let files = write_files(self.home, self.user, self.major(), self.access)?;
@@ -141,7 +142,7 @@ impl Launch<'_> {
             .args(["-c", &format!("hba_file={}", files.hba.display())])
             .args(["-c", &format!("ident_file={}", files.ident.display())])
             .arg("-c")
-            // A list, so that a comma in the path has to be quoted.
+            // A list, so that a comma in the path must be quoted.
             .arg(format!("unix_socket_directories=\"{}\"", self.sockets.display()))
             .args(["-c", "logging_collector=off", "-c", "log_destination=stderr"])
             .current_dir(self.data)
@@ -152,8 +153,8 @@ impl Launch<'_> {
         let child = if self.detached {
             spawn_detached(postgres)
         } else {
-            // The postmaster takes SIGQUIT as the order to end all its children at once; after SIGKILL they would
-            // stay until they next look for it.
+            // On SIGQUIT the postmaster ends all its children at once; after SIGKILL they would stay until they next
+            // check for it.
             spawn(postgres, Signal::QUIT)
         };
         let child = child.doing("run", &self.installation.program("postgres"))?;
@@ -174,7 +175,7 @@ impl Launch<'_> {
         Ok(launched)
     }
 
-    /// What its limit has done to it; nothing where that is not why it failed.
+    /// Effects of its memory limit; empty if that did not cause the failure.
     fn killed(&self) -> String {
         let limits = self.group.map(Group::in_force);
         match limits
@@ -209,7 +210,7 @@ impl Launch<'_> {
         Err(NotReady::TimedOut { last })
     }
 
-    /// Draws the password of a server that listens on TCP.
+    /// Generates and sets the password of a server that listens on TCP.
     fn set_password(&self, launched: &mut Launched) -> Result<(), NotReady> {
         if !self.access.has_password() {
             return Ok(());
@@ -225,7 +226,7 @@ impl Launch<'_> {
     }
 
     /// The postmaster writes its state to line 8 of `postmaster.pid`, from PostgreSQL 10 on; before, only a connection
-    /// tells.
+    /// shows it.
     fn says_ready(&self, pid: u32) -> bool {
         let Ok(text) = read_regular(&self.data.join("postmaster.pid")) else { return false };
         let mut lines = text.lines().map(str::trim);
@@ -241,7 +242,7 @@ impl Launch<'_> {
     }
 }
 
-/// The bytes of a log file from a place on.
+/// Bytes of a log file from an offset on.
 pub(crate) fn read_log(log: &Path, from: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut file = File::open(log).doing("read", log)?;
@@ -250,12 +251,12 @@ pub(crate) fn read_log(log: &Path, from: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Bytes of a log as text. What clients sent may be anything.
+/// Bytes of a log as text. Clients may have sent arbitrary bytes.
 pub(crate) fn log_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A port that nobody listens on just now.
+/// A port that is free at the moment.
 fn free_port() -> Result<u16, Error> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
@@ -267,12 +268,12 @@ fn port_was_taken(log: &str) -> bool {
     log.contains("Address already in use")
 }
 
-/// Of two lines for one setting the server takes the later one: these come first, so that the user's win.
+/// Of two lines for one setting the server takes the later one: these come first, so that the user's override them.
 fn log_settings() -> String {
     LOG_SETTINGS.map(|(name, value)| format!("{name} = '{value}'\n")).concat()
 }
 
-/// Settings as `postgresql.conf` has them.
+/// Settings in the syntax of `postgresql.conf`.
 fn settings_text(settings: &BTreeMap<String, String>) -> Result<String, Error> {
     let mut text = String::new();
     for (name, value) in settings {

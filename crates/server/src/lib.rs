@@ -1,10 +1,10 @@
-//! PostgreSQL servers: gets their programs, fills, starts and configures them, and leaves nothing behind.
+//! PostgreSQL servers: obtains their programs, fills, starts and configures them, and removes everything afterwards.
 //!
-//! In the order of a trial: [`installation`] makes a server's programs available; [`template`] fills a data directory once;
-//! [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a [`Server`] on it; dropping it removes all.
-//! [`sweep`] removes what a killed pgdyno left. [`instance`] keeps servers that outlive the command which started them.
-//! [`ExternalServer`] is one that somebody else runs; what is changed on it is put back, by [`restore_settings`] where a
-//! killed pgdyno could not. [`guest`] takes a server with its data into a virtual machine.
+//! In the order of a trial: [`installation`] makes a server's programs available; [`template`] fills a data directory
+//! once; [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a [`Server`] on it; dropping it
+//! removes all. [`sweep`] removes what a killed pgdyno left. [`instance`] manages servers that outlive the command
+//! which started them. [`ExternalServer`] is a server that pgdyno does not own; changes to it are undone, by
+//! [`restore_settings`] if a killed pgdyno could not. [`guest`] packs a server with its data for a virtual machine.
 
 mod access;
 mod cluster;
@@ -48,7 +48,7 @@ pub use remove::remove;
 pub use server::{Server, StopMode};
 pub use sweep::{Swept, sweep};
 
-/// The database that is under load. Control connections go to `postgres`, so that they do not count in it.
+/// The tested database. Control connections use `postgres`, so that they do not count in it.
 pub const DATABASE: &str = "pgdyno";
 /// The superuser of every cluster.
 pub const USER: &str = "postgres";

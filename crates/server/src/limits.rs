@@ -20,33 +20,33 @@ use host::Cache;
 use host::Doing;
 use host::process::{OBEY_WITHIN, signal, until};
 
-/// What v1 says where there is no limit: the largest number of pages there can be.
+/// Value of v1 without a limit: the largest possible number of pages.
 const V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
-/// Whether servers in this cache can be limited so, here: it is tried on a group without processes.
+/// Checks that servers in this cache can be limited so, here, with a group without processes.
 ///
 /// # Errors
-/// Groups can't be made, or do not take such a limit; with what to do about it.
+/// Groups can't be created, or reject such a limit; with advice.
 pub fn check_limits(cache: &Cache, limits: &Limits) -> Result<(), Error> {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let name = format!("pgdyno-check-{}-{}", std::process::id(), TRIED.fetch_add(1, Ordering::Relaxed));
     Group::make(limits, &cache.clusters(), &name, &mut |_| Ok(())).map(drop)
 }
 
-/// The control groups of one server: one in v2, one for each controller in v1. Dropping it ends what still runs in
-/// them, and takes them away.
+/// Control groups of one server: one in v2, one per controller in v1. Dropping it ends their remaining processes, and
+/// removes them.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Where its memory is limited.
+    /// Group with the memory limit.
     memory: Option<(Version, PathBuf)>,
-    /// Where its disk is, and which.
+    /// Group with the disk limits, and the disk.
     disk: Option<((Version, PathBuf), Device)>,
     directories: Vec<PathBuf>,
 }
 
 impl Group {
-    /// Groups of this name with these limits, on the disk that holds `data`. `note` is told of each directory before
-    /// it is made.
+    /// Creates groups of this name with these limits, on the disk that holds `data`. `note` is called with each
+    /// directory before it is created.
     pub(crate) fn make(
         limits: &Limits,
         data: &Path,
@@ -67,7 +67,7 @@ impl Group {
             let made = made.iter().find(|made| made.controllers.contains(&controller))?;
             Some((made.version, made.directory.clone()))
         };
-        // From here on, dropping takes away what has been made.
+        // From here on, dropping removes what has been created.
         let group = Self {
             memory: place(Controller::Memory),
             disk: place(Controller::Io).zip(device),
@@ -80,7 +80,7 @@ impl Group {
     fn limit_memory(&self, limit: MemoryLimit) -> Result<(), LimitError> {
         let (Some((version, directory)), Some(bytes)) = (&self.memory, limit.bytes()) else { return Ok(()) };
         let put = |file: &str, value: u64| put(directory, file, &value.to_string());
-        // What does not fit is not to be put out to swap, where there is any: that would be another disk.
+        // Memory must not be swapped out: swap would be another disk.
         match version {
             Version::V2 => {
                 put("memory.max", bytes)?;
@@ -90,7 +90,7 @@ impl Group {
             }
             Version::V1 => {
                 put("memory.limit_in_bytes", bytes)?;
-                // At a group's limit, 0 is never to swap; a limit of memory with swap would hide the hits of this one.
+                // At a group's limit, 0 disables swapping; a limit of memory with swap would hide the hits of this one.
                 put("memory.swappiness", 0)?;
             }
         }
@@ -109,7 +109,7 @@ impl Group {
         Ok(())
     }
 
-    /// The files through which a process enters, open for writing: who has opened them is whose right counts.
+    /// Files through which a process enters, open for writing: the kernel checks the rights of the opener.
     pub(crate) fn entrances(&self) -> Result<Vec<File>, Error> {
         let open = |directory: &PathBuf| {
             let procs = directory.join("cgroup.procs");
@@ -118,7 +118,7 @@ impl Group {
         Ok(self.directories.iter().map(open).collect::<Result<_, _>>()?)
     }
 
-    /// What the kernel has in force, and has done.
+    /// Limits in force in the kernel, and their effects.
     pub(crate) fn in_force(&self) -> LimitsInForce {
         let mut found = LimitsInForce {
             groups: self.directories.iter().map(|directory| directory.display().to_string()).collect(),
@@ -172,14 +172,14 @@ impl Drop for Group {
     }
 }
 
-/// Ends what still runs in a group, and takes it away. One that can't be taken away stays, without processes.
+/// Ends the remaining processes of a group, and removes it. A group that can't be removed remains, without processes.
 pub(crate) fn remove(directory: &Path) {
     let mut outcome = Ok(());
     until(OBEY_WITHIN, || {
         outcome = fs::remove_dir(directory);
         let busy = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy);
         if busy {
-            // Only what pgdyno started has ever been in it.
+            // Only processes started by pgdyno have ever been in it.
             let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
             processes.lines().filter_map(|pid| pid.parse().ok()).for_each(|pid| signal(pid, Signal::KILL));
         }
@@ -193,7 +193,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Key in `io.max`, file in v1, and what a campaign asks for.
+/// Key in `io.max`, file in v1, and value of a campaign.
 type Limited = (&'static str, &'static str, fn(&DiskLimit) -> Option<u64>);
 
 const DISK_LIMITS: [Limited; 4] = [
@@ -205,7 +205,7 @@ const DISK_LIMITS: [Limited; 4] = [
 
 fn put(directory: &Path, file: &str, value: &str) -> Result<(), LimitError> {
     let file = directory.join(file);
-    // Not made where it is not there: then the kernel was built without it.
+    // Not created if missing: then the kernel was built without it.
     let written =
         OpenOptions::new().write(true).open(&file).and_then(|mut open| open.write_all(value.as_bytes()));
     written.map_err(|source| LimitError::Refused { file, value: value.to_owned(), source })
@@ -221,7 +221,7 @@ fn number(directory: &Path, file: &str, word: Option<&str>) -> Option<u64> {
     value.trim().parse().ok()
 }
 
-/// What is limited, for errors.
+/// The limits, for errors.
 fn in_words(limits: &Limits) -> String {
     let memory = (limits.memory != MemoryLimit::NONE).then(|| format!("memory to {}", limits.memory));
     let disk = (!limits.disk.is_none()).then(|| format!("the use of the disk to \"{}\"", limits.disk.name));

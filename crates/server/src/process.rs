@@ -1,4 +1,4 @@
-//! The PostgreSQL processes of a data directory.
+//! PostgreSQL processes of a data directory.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::error::Error;
 
-/// The PostgreSQL processes whose working directory is this data directory: every server process stays in it.
+/// PostgreSQL processes with this data directory as working directory: every server process stays in it.
 pub(crate) fn postgres_processes(data: &Path) -> Vec<u32> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     processes
@@ -27,15 +27,14 @@ pub(crate) fn postgres_processes(data: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The server's main process as `postmaster.pid` states it, if it is alive and really is this directory's.
+/// The server's main process according to `postmaster.pid`, if it is alive and really is this directory's.
 pub(crate) fn postmaster(data: &Path) -> Option<u32> {
     let text = read_regular(&data.join("postmaster.pid")).ok()?;
     let pid = text.lines().next()?.trim().parse().ok()?;
     postgres_processes(data).contains(&pid).then_some(pid)
 }
 
-/// Ends every PostgreSQL process of a data directory: asks the postmaster to quit, then kills. Gives how many there
-/// were.
+/// Ends every PostgreSQL process of a data directory: signals the postmaster to quit, then kills. Returns their number.
 pub(crate) fn end_all(data: &Path) -> Result<usize, Error> {
     let found = postgres_processes(data).len();
     if found == 0 {

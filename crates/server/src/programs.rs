@@ -1,4 +1,4 @@
-//! The programs of a server: downloaded, built from source, or used where they are.
+//! The programs of a server: downloaded, built from source, or used in place.
 
 mod archives;
 pub(crate) mod build_flags;

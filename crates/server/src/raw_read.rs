@@ -1,4 +1,4 @@
-//! What the disk gives of a relation's files when nothing but a disk is in the way: the control for scans.
+//! Speed of the disk for a relation's files, without the server: the control for scans.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -21,14 +21,14 @@ use crate::server::Server;
 use host::Doing;
 use host::process::{enter, spawn};
 
-/// What is read at a time.
+/// Size of a read.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Share of the bytes that the kernel must have brought from the disk; the rest may have been rounded.
+/// Share of the bytes that the kernel must have read from the disk; the rest may be due to rounding.
 const FROM_DISK_SHARE: f64 = 0.95;
-/// How often it is looked whether the user wants to stop.
+/// Interval between checks for an interruption.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Why the process that reads a relation's files gave no figures.
+/// Reason that the process that reads a relation's files returned no figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RawReadError {
     /// Its output has no figures.
@@ -42,7 +42,7 @@ pub enum RawReadError {
     Failed(String),
 }
 
-/// Why files could not be read from the disk.
+/// Reason that files could not be read from the disk.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file system has no direct I/O.
@@ -56,7 +56,7 @@ pub enum ReadError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// The bytes did not come from a disk.
@@ -72,18 +72,18 @@ pub enum ReadError {
     },
 }
 
-/// The outcome of reading a relation past the server.
+/// Outcome of reading a relation without the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawReading {
-    /// What the disk gave, or why that can't be told here.
+    /// Figures of the disk, or why they can't be determined here.
     pub outcome: Result<RawRead, RawReadError>,
-    /// Commits in the tested database that it took to find the files, the connection's own among them.
+    /// Commits in the tested database for finding the files, including the connection's own.
     pub commits: u64,
 }
 
 impl Server {
-    /// Reads the files of a relation of the tested database from the disk, one after the other, and leaves the page cache
-    /// as it is. A child process does it, which is held to the server's limits: `program` with `arguments`, which then
+    /// Reads the files of a relation of the tested database from the disk, one after the other, and leaves the page
+    /// cache unchanged. A child process within the server's limits does it: `program` with `arguments`, which then
     /// calls [`read_files`] with the paths that follow.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Server {
         Ok(RawReading { outcome, commits })
     }
 
-    /// The segments of a relation's main fork, in order, and the commits that it took to ask.
+    /// Segments of a relation's main fork, in order, and the commits of the query.
     ///
     /// Source: PostgreSQL manual, "Database File Layout".
     fn files_of(&self, relation: &str) -> Result<(Vec<PathBuf>, u64), Error> {
@@ -148,7 +148,7 @@ impl Server {
     }
 }
 
-/// Waits for a child, which is killed where the user wants to stop.
+/// Waits for a child, which is killed if the user wants to stop.
 fn ended(child: &mut Child, interrupt: &AtomicBool) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -162,18 +162,18 @@ fn ended(child: &mut Child, interrupt: &AtomicBool) -> io::Result<ExitStatus> {
     }
 }
 
-/// A few words, which fit into a pipe.
+/// A short text, which fits into a pipe.
 fn text(from: Option<impl Read>) -> String {
     let mut text = String::new();
-    // What can't be read was not said.
+    // An unreadable message counts as empty.
     let _ = from.map(|mut from| from.read_to_string(&mut text));
     text
 }
 
-/// Reads files from the disk to their ends, past the page cache; gives how many bytes, and how long it took.
+/// Reads files from the disk to their ends, bypassing the page cache; returns the number of bytes, and the duration.
 ///
 /// # Errors
-/// A file can't be read; or not so, or what was read did not come from a disk: why.
+/// A file can't be read; or can't bypass the page cache; or the bytes did not come from a disk.
 pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), ReadError> {
     let failed = |file: &Path, source: io::Error| match source.kind() {
         ErrorKind::InvalidInput => ReadError::NoDirectIo { file: file.to_owned() },
@@ -209,7 +209,7 @@ fn read_file(path: &Path, buffer: &mut [u8]) -> io::Result<u64> {
     Ok(at)
 }
 
-/// What this process has had read by block devices. Source: proc(5), `/proc/pid/io`.
+/// Bytes that block devices have read for this process. Source: proc(5), `/proc/pid/io`.
 fn bytes_from_disk() -> Option<u64> {
     let io = fs::read_to_string("/proc/self/io").ok()?;
     io.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()

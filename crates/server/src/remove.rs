@@ -1,4 +1,4 @@
-//! Removing an installation with the data sets that were made by it.
+//! Removal of an installation with its data sets.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ use crate::instance;
 use crate::programs::installation::{Installation, downloaded, find, lock_file, partial};
 use crate::programs::source;
 
-/// Removes what of a version is installed (all downloaded releases of a major), or the installation of an identity,
-/// with its templates. Gives the identities that were removed.
+/// Removes the installations of a version (all downloaded releases of a major), or the installation of an identity,
+/// with its templates. Returns the removed identities.
 ///
 /// # Errors
 /// It is not installed, or in use.
@@ -22,7 +22,7 @@ pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
         Some(installation) => vec![installation],
         None => {
             let wanted = version.parse::<VersionRequest>().map_err(|error| {
-                // An identity has a hyphen, a mistyped version hardly.
+                // An identity has a hyphen, a mistyped version usually not.
                 if version.contains('-') {
                     Error::NotInstalled { version: version.to_owned() }
                 } else {
@@ -55,7 +55,7 @@ fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {
             template.remove(cache)?;
         }
     }
-    // The name goes first, so that a half removed installation is not taken for one.
+    // Renamed first, so that a partly removed installation does not count as one.
     let partial = partial(cache, identity);
     remove_tree(&partial)?;
     fs::rename(&installation.directory, &partial).doing("remove", &installation.directory)?;

@@ -1,4 +1,4 @@
-//! A running server: a child of ours, which ends when we do.
+//! A running server: a child of this process, which ends with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,37 +24,37 @@ use crate::readiness::Warmed;
 use host::Doing;
 use host::process::{signal, until};
 
-/// A fast stop writes all that is dirty to the disk.
+/// Time limit of a fast stop, which writes all dirty data to disk.
 const FAST_WITHIN: Duration = Duration::from_secs(120);
 
-/// How a server is stopped.
+/// Way to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopMode {
-    /// Disconnects clients, writes everything down, ends (`SIGINT`). The data directory is clean then. A server that
-    /// takes longer than two minutes is stopped at once.
+    /// Disconnects clients, writes a checkpoint, ends (`SIGINT`). The data directory is then clean. A server that takes
+    /// longer than two minutes is stopped immediately.
     Fast,
-    /// Ends at once (`SIGQUIT`); the next start has to recover.
+    /// Ends immediately (`SIGQUIT`); the next start needs recovery.
     Immediate,
 }
 
-/// A server that is running. Dropping it stops it at once and deletes its cluster.
+/// A running server. Dropping it stops it immediately and deletes its cluster.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// None only while it is being taken apart.
+    /// None only while this is taken apart.
     cluster: Option<Cluster>,
     data: PathBuf,
     sockets: PathBuf,
     log: PathBuf,
-    /// Where in its log this start begins.
+    /// Offset of this start in its log.
     log_from: u64,
-    /// How far its log has been taken.
+    /// Offset up to which its log was returned.
     log_taken: u64,
     port: u16,
-    /// The password over TCP; none where it does not listen there.
+    /// Password over TCP; none if it does not listen there.
     password: Option<Secret>,
     pub(crate) control: Control,
-    /// Where its limits are; none where it has none.
+    /// Control groups of its limits; none without limits.
     group: Option<Box<Group>>,
 }
 
@@ -69,19 +69,20 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Cluster {
-    /// Starts a server on it with these settings, and waits until it takes connections through its socket.
+    /// Starts a server on it with these settings, and waits until it accepts connections through its socket.
     ///
     /// # Errors
-    /// A setting that can't be used; a server that does not start, with the end of its log.
+    /// A setting can't be used; the server does not start, with the end of its log.
     pub fn start(self, settings: &BTreeMap<String, String>) -> Result<Server, Error> {
         Server::start(self, settings, &Limits::none(), Transport::Unix)
     }
 
-    /// Starts a server that is held to limits from its first moment on, and listens on 127.0.0.1, too, for `Transport::Tcp`. What the system's page cache has of its files
-    /// is dropped before: it would count for whoever brought it there.
+    /// Starts a server with limits in force from its first moment on, which also listens on 127.0.0.1 for
+    /// `Transport::Tcp`. Its files are dropped from the system's page cache before: they would be charged to the group
+    /// that read them.
     ///
     /// # Errors
-    /// As [`Self::start`]; limits that can't be had here, or in which the server can't live.
+    /// As [`Self::start`]; limits are not available here, or too low for the server.
     pub fn start_within(
         self,
         settings: &BTreeMap<String, String>,
@@ -141,7 +142,7 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Endpoint that it listens on.
     pub fn endpoint(&self, transport: Transport) -> Endpoint {
         match transport {
             Transport::Unix => {
@@ -151,7 +152,7 @@ impl Server {
         }
     }
 
-    /// How clients connect to the tested database.
+    /// Clients' connection to the tested database.
     pub fn connection(&self, transport: Transport) -> Connection {
         Connection {
             endpoint: self.endpoint(transport),
@@ -165,7 +166,7 @@ impl Server {
         }
     }
 
-    /// How pgdyno's own sessions connect to a database, whatever the clients' transport.
+    /// pgdyno's own connection to a database, for any transport of the clients.
     pub fn own_connection(&self, database: &str) -> Connection {
         Connection { database: database.to_owned(), ..self.connection(Transport::Unix) }
     }
@@ -202,8 +203,8 @@ impl Server {
         self.control.settings()
     }
 
-    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database
-    /// has none, and until the count has settled. `expected` is the count at which waiting is over at once.
+    /// `xact_commit` of the tested database, complete for all connections that have ended: waits until the database has
+    /// none, and the count has settled. The wait ends immediately if the count is `expected`.
     ///
     /// # Errors
     /// The server does not answer, or clients stay connected.
@@ -211,7 +212,7 @@ impl Server {
         self.control.commits(expected)
     }
 
-    /// Process id of the postmaster.
+    /// Process ID of the postmaster.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -221,7 +222,7 @@ impl Server {
         &self.data
     }
 
-    /// What it has written to its log since this start.
+    /// Output to its log since this start.
     ///
     /// # Errors
     /// The log can't be read.
@@ -229,7 +230,7 @@ impl Server {
         Ok(log_text(&read_log(&self.log, self.log_from)?))
     }
 
-    /// What it has written to its log since this was last asked; the first time, since this start.
+    /// Output to its log since the last call; the first time, since this start.
     ///
     /// # Errors
     /// The log can't be read.
@@ -239,14 +240,14 @@ impl Server {
         Ok(log_text(&bytes))
     }
 
-    /// What it says of its build, its extensions, its authentication and its tables. It is asked in the tested database,
-    /// too, where that adds to the count of commits. A question that it does not answer leaves none.
+    /// Facts about its build, extensions, authentication and tables. Queries run in the tested database, too, and count
+    /// as commits there. A query that fails leaves no fact.
     pub fn facts(&self) -> ServerFacts {
         self.control.facts()
     }
 
-    /// Runs a statement in the tested database. Gives the commits that it counts there, the connection's own among
-    /// them.
+    /// Runs a statement in the tested database. Returns the commits that it counts there, including the connection's
+    /// own.
     ///
     /// # Errors
     /// The server refuses it, or does not answer.
@@ -254,10 +255,10 @@ impl Server {
         self.control.run(statement)
     }
 
-    /// Runs statements in the tested database, in one session and in their order.
+    /// Runs statements in the tested database, in one session and in order.
     ///
     /// # Errors
-    /// There is no session; or the place of the one that was refused, and why: those after it are not run.
+    /// There is no session; or a statement was refused, with its place and the cause: those after it do not run.
     pub fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
         self.control.run_all(statements)
     }
@@ -270,7 +271,7 @@ impl Server {
         self.control.warm()
     }
 
-    /// Writes all that is dirty to the disk.
+    /// Writes all dirty data to disk.
     ///
     /// # Errors
     /// The server does not answer.
@@ -278,7 +279,7 @@ impl Server {
         self.control.checkpoint().map(drop)
     }
 
-    /// The limits that it is under, and what they have done to it since its start; none where there are none.
+    /// Its limits, and their effects since its start; none without limits.
     pub fn limits(&self) -> Option<LimitsInForce> {
         self.group.as_deref().map(Group::in_force)
     }
@@ -287,7 +288,7 @@ impl Server {
         self.group.as_deref()
     }
 
-    /// Keeps the server's processes, and those that they will start, to some processors.
+    /// Restricts the server's processes, and those that they will start, to some processors.
     ///
     /// # Errors
     /// The system does not allow it.
@@ -296,7 +297,7 @@ impl Server {
         for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
             set.set(cpu as usize);
         }
-        // The postmaster first: what it starts from then on has its processors.
+        // The postmaster first: its new children inherit the processors.
         let others = postgres_processes(self.data_directory()).into_iter().filter(|pid| *pid != self.pid());
         for pid in std::iter::once(self.pid()).chain(others) {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -312,12 +313,12 @@ impl Server {
         Ok(())
     }
 
-    /// How it ended, if it has. Does not wait.
+    /// Exit status, if it has ended. Does not wait.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Stops it and gives its cluster back.
+    /// Stops it and returns its cluster.
     ///
     /// # Errors
     /// It does not end even when killed.
@@ -326,7 +327,7 @@ impl Server {
         self.cluster.take().ok_or_else(|| Error::WontStop { pids: vec![], directory: self.data.clone() })
     }
 
-    /// Whether it went down cleanly.
+    /// Stops it; returns whether it shut down cleanly.
     pub(crate) fn end(&mut self, mode: StopMode) -> Result<bool, Error> {
         if mode == StopMode::Fast && self.exited().is_none() {
             signal(self.pid(), Signal::INT);
@@ -336,7 +337,7 @@ impl Server {
         if self.exited().is_none() {
             signal(self.pid(), Signal::QUIT);
         }
-        // Also where the postmaster is gone: its children may not be.
+        // Even if the postmaster is gone: its children may not be.
         let ended = end_all(&self.data);
         let _ = self.child.wait();
         self.group = None;

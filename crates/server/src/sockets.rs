@@ -1,4 +1,4 @@
-//! Directories for Unix-domain sockets. A socket's path may have 107 bytes, which a deep cache exceeds.
+//! Directories for Unix-domain sockets. A socket's path is limited to 107 bytes, which a deep cache exceeds.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,15 +10,15 @@ use host::Doing;
 use host::ServerUser;
 use host::files::remove_tree;
 
-/// Longest path of a socket: `sun_path` less the closing zero.
+/// Longest path of a socket: `sun_path` without the terminating zero.
 const MAX_PATH: usize = 107;
-/// What PostgreSQL calls the socket, with the longest port.
+/// PostgreSQL's name of the socket, with the longest port.
 const NAME: &str = "/.s.PGSQL.65535";
-/// The directory, or a link to it, in the directory of a cluster.
+/// Name of the directory, or of a link to it, in the directory of a cluster.
 const SOCKETS: &str = "sockets";
 
-/// Makes a private directory for the sockets of the server in `home`: below it, or, where that is too deep, in a
-/// short temporary place to which a link in `home` leads, so that it is found again.
+/// Creates a private directory for the sockets of the server in `home`: below it, or, if that path is too long, in a
+/// short temporary place with a link to it in `home`, so that it is found again.
 pub(crate) fn make(home: &Path, user: &ServerUser) -> Result<PathBuf, Error> {
     let inside = home.join(SOCKETS);
     let directory = if fits(&inside) {
@@ -48,7 +48,7 @@ pub(crate) fn find(home: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Takes away a directory outside of `home`; one within goes with `home`.
+/// Removes a directory outside of `home`; one inside is removed with `home`.
 pub(crate) fn remove(home: &Path) -> Result<(), Error> {
     match fs::read_link(home.join(SOCKETS)) {
         Ok(outside) => Ok(remove_tree(&outside)?),
@@ -60,7 +60,7 @@ fn fits(directory: &Path) -> bool {
     directory.as_os_str().as_bytes().len() + NAME.len() <= MAX_PATH
 }
 
-/// The user's runtime directory, else the temporary one, each if it is short enough and can be reached; else `/tmp`.
+/// The user's runtime directory, else the temporary one, each if it is short enough and accessible; else `/tmp`.
 fn short_place(user: &ServerUser) -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     runtime

@@ -1,5 +1,5 @@
-//! Taking away what a killed pgdyno left: data directories, servers that still run on them, their control groups,
-//! half-done installations.
+//! Removes leftovers of a killed pgdyno: data directories, servers that still run on them, their control groups,
+//! partial installations.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use host::Cache;
 use host::Lock;
 use host::files::entries;
 
-/// What a sweep found and took away.
+/// Findings of a sweep, which it removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Directories that were removed.
+    /// Removed directories.
     pub removed: Vec<PathBuf>,
-    /// Number of PostgreSQL processes that still ran on them.
+    /// Number of PostgreSQL processes that were still running on them.
     pub processes: usize,
 }
 
 impl Swept {
-    /// What to tell the user; none where nothing was found.
+    /// Message for the user; none if nothing was found.
     pub fn notice(&self) -> Option<String> {
         let Self { removed, processes } = self;
         let directories = removed.len();
@@ -34,7 +34,7 @@ impl Swept {
     }
 }
 
-/// Takes away what dead pgdyno processes left behind. Whatever has a living owner is not touched.
+/// Removes leftovers of dead pgdyno processes. Anything with a living owner is left alone.
 ///
 /// # Errors
 /// Something can't be removed, or a server does not end.
@@ -49,9 +49,9 @@ pub fn sweep(cache: &Cache) -> Result<Swept, Error> {
     Ok(swept)
 }
 
-/// Clusters without a living owner, with the locks that make us their owner.
+/// Clusters without a living owner, with the locks that make this process their owner.
 fn left_behind(cache: &Cache) -> Result<Vec<(PathBuf, Option<Lock>)>, Error> {
-    // No cluster is half made while this is held.
+    // No cluster is created while this is held.
     let _lock = cache.clusters_lock()?;
     let mut found = Vec::new();
     for (_, directory) in entries(&cache.clusters())? {
@@ -65,11 +65,11 @@ fn left_behind(cache: &Cache) -> Result<Vec<(PathBuf, Option<Lock>)>, Error> {
 }
 
 enum Ownership {
-    /// Somebody else's.
+    /// It has another owner.
     Alive,
-    /// Its owner is dead.
+    /// Its owner has died.
     Ours(Lock),
-    /// Its maker died before it had an owner, or it is just being removed.
+    /// Its creator died before it had an owner, or it is being removed.
     Lost,
 }
 

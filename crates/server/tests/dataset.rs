@@ -1,4 +1,4 @@
-//! Data sets: equal starting states, `initdb` options, and a disk or a limit that leaves no room.
+//! Data sets: equal initial states, `initdb` options, and a disk or a limit without space.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -17,7 +17,7 @@ use skip::skip;
 use support::{Quiet, as_child, cache, installed, role, settings, template};
 use tempfile::TempDir;
 
-/// What a load may have changed, as the user sees it.
+/// State that a load may have changed, as visible to the user.
 const STATE: &str = "
     select format('%s %s', count(*), sum(bbalance)) from pgbench_branches union all
     select format('%s %s', count(*), sum(tbalance)) from pgbench_tellers union all
@@ -116,7 +116,7 @@ fn what_is_in_use_is_not_removed() {
 
 #[test]
 fn an_interrupted_copy_leaves_nothing() {
-    /// Wants to stop as soon as the copy is under way.
+    /// Interrupts as soon as the copy is under way.
     struct Stopping(AtomicBool);
     impl Progress for Stopping {
         fn step(&self, what: &str, _: u64, total: Option<u64>) {
@@ -138,7 +138,7 @@ fn an_interrupted_copy_leaves_nothing() {
     assert_eq!(place.clusters(), 0);
 }
 
-/// Runs in a process of its own, as its environment has the limit.
+/// Runs in a process of its own, because the limit is in its environment.
 #[test]
 fn evicting() {
     let Some(directory) = role() else { return };
@@ -168,7 +168,7 @@ fn those_used_longest_ago_make_room_and_those_in_use_stay() {
     };
     assert!(made("plenty").contains("ERROR PGDYNO_DATASETS_MAX is \"plenty\""));
     assert_eq!(names().len(), 2);
-    // The first was used before the second, but its user lives.
+    // The first was used before the second, but is still in use.
     drop(old);
     let limit = format!("{}MB", (in_use_bytes + old_bytes) / 1_000_000);
     let printed = made(&limit);
@@ -252,7 +252,7 @@ fn blocks_are_shared_where_the_file_system_can() {
     }
 }
 
-/// A cache of a test's own.
+/// A cache of the test's own.
 struct Place {
     cache: Cache,
     _directory: Option<TempDir>,
@@ -307,7 +307,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Updates, new rows, a new table, a dropped index: what a trial may leave behind.
+/// Updates, new rows, a new table, a dropped index: changes that a trial may leave.
 fn write(server: &Server) {
     server
         .session("pgdyno")

@@ -1,4 +1,4 @@
-//! pgdyno is killed: no server of its survives, and the next one clears its data away.
+//! pgdyno is killed: none of its servers survives, and the next one removes its data.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use support::{as_child, cache, processes_in, role, server, wait_until};
 
-/// Runs in a process of its own: starts a server from a thread that ends, keeps a backend busy, says where the server
-/// is, and waits to be killed.
+/// Runs in a process of its own: starts a server from a thread that ends, keeps a backend busy, prints the server's
+/// location, and waits to be killed.
 #[test]
 fn victim() {
     let Some(version) = role() else { return };
@@ -40,13 +40,13 @@ fn no_server_survives_the_kill_of_its_owner() {
         child.wait().unwrap();
         wait_until("no process of the server is left", || processes_in(&data).is_empty());
         assert!(data.exists());
-        // The test below may sweep at the same time, and be the first.
+        // The test below may sweep at the same time, and be first.
         server::sweep(&cache()).unwrap();
         wait_until("its data are swept away", || !data.parent().unwrap().exists());
     }
 }
 
-/// As above, but the server is stopped in its tracks, so that it can't end by itself: the sweep has to.
+/// As above, but the server gets SIGSTOP, so that it can't end by itself: the sweep must end it.
 #[test]
 fn a_server_that_did_survive_is_swept_away() {
     let mut child = as_child("victim", "18", &[]);
@@ -60,7 +60,7 @@ fn a_server_that_did_survive_is_swept_away() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(processes_in(&data).len(), processes.len());
-    // The test above may sweep at the same time, and be the first.
+    // The test above may sweep at the same time, and be first.
     server::sweep(&cache()).unwrap();
     wait_until("it is swept away", || processes_in(&data).is_empty() && !data.parent().unwrap().exists());
 }

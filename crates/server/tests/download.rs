@@ -1,4 +1,4 @@
-//! Installing from a mirror that behaves well, badly, or not at all. No network is used.
+//! Installing from a mirror that works, misbehaves, or does not answer. No network is used.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -16,7 +16,7 @@ use host::Cache;
 use support::{Quiet, as_child, role};
 use tempfile::TempDir;
 
-/// Runs in a process of its own, since mirror and cache are chosen by the environment: installs, and says how it went.
+/// Runs in a process of its own, since the environment selects mirror and cache: installs, and prints the outcome.
 #[test]
 fn installer() {
     let Some(version) = role() else { return };
@@ -71,7 +71,7 @@ fn a_newer_release_is_taken_when_asked_for() {
     mirror.offer(&["18.0.0", "18.1.0"]);
     assert!(mirror.install(&cache, "18").contains("INSTALLED 18.1 "));
     assert_eq!(names(&cache), ["18.0", "18.1"]);
-    // Without asking for the newest, the newest that is cached is found, and the mirror is not asked.
+    // Unless the newest is requested, the newest cached one is found without asking the mirror.
     mirror.shut();
     let cache = Cache::at(cache.path()).unwrap();
     assert_eq!(server::resolve(&cache, "18").unwrap().version.to_string(), "18.1");
@@ -119,7 +119,7 @@ fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
 fn an_installer_that_was_killed_leaves_nothing_that_counts() {
     let mirror = Mirror::new(&["18.0.0"]);
     let cache = open_directory();
-    // What a kill while unpacking leaves.
+    // Leftovers of a kill while unpacking.
     let partial = cache.path().join("installations/.18.0.partial/tree/bin");
     fs::create_dir_all(&partial).unwrap();
     let opened = Cache::at(cache.path()).unwrap();
@@ -148,7 +148,7 @@ fn open_directory() -> TempDir {
     directory
 }
 
-/// Everything in the cache's place for installations.
+/// Names in the cache's directory of installations.
 fn names(cache: &TempDir) -> Vec<String> {
     let entries = fs::read_dir(cache.path().join("installations")).unwrap();
     let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -169,7 +169,7 @@ struct Mirror {
 #[derive(Default)]
 struct State {
     files: BTreeMap<String, Vec<u8>>,
-    /// Ending of the name of a file that is sent by half.
+    /// Suffix of the file that is sent only in half.
     broken: Option<String>,
     requests: Vec<String>,
     shut: bool,
@@ -231,7 +231,7 @@ impl Mirror {
         self.state.lock().unwrap().requests.iter().filter(|path| path.ends_with(ending)).count()
     }
 
-    /// From now on nobody listens on the port.
+    /// From now on nothing listens on the port.
     fn shut(&self) {
         self.state.lock().unwrap().shut = true;
         let _ = TcpStream::connect(("127.0.0.1", self.port));
@@ -284,7 +284,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// An archive as the zonky project builds them: a zip with one compressed tar in it.
+/// An archive in the zonky project's format: a zip with one compressed tar in it.
 fn jar() -> Vec<u8> {
     let mut tar = tar::Builder::new(liblzma::write::XzEncoder::new(Vec::new(), 1));
     for program in ["postgres", "initdb", "pg_ctl"] {

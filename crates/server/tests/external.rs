@@ -1,4 +1,4 @@
-//! Servers that pgdyno does not own: they get databases and settings, and are left as they were.
+//! Servers that pgdyno does not own: they get databases and settings, and are restored.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -21,7 +21,7 @@ use support::{Quiet, as_child, installed, role, settings, wait_until};
 const VERSIONS: [&str; 3] = ["9.6", "13", "18"];
 const PASSWORD: &str = "correct-horse-battery";
 
-/// A server that somebody else runs, and a cache of pgdyno's that knows nothing of it.
+/// A server of somebody else, and a cache of pgdyno's that has no record of it.
 struct Theirs {
     server: Server,
     directory: tempfile::TempDir,
@@ -32,7 +32,7 @@ impl Theirs {
         Self::on(Cluster::empty(&support::cache(), &installed(version), &[]).unwrap())
     }
 
-    /// With a role that may make databases and nothing else, which needs its password by TCP.
+    /// With a role that may only create databases, and needs its password over TCP.
     fn on(cluster: Cluster) -> Self {
         let hba = "local all all trust\nhost all bench all md5\nhost all all all trust\n";
         let server = cluster.with_rules(hba).start(&settings(&[])).unwrap();
@@ -48,7 +48,7 @@ impl Theirs {
         Cache::at(self.directory.path()).unwrap()
     }
 
-    /// By the socket.
+    /// Connection string through the socket.
     fn conninfo(&self, user: &str) -> String {
         match self.server.endpoint(Transport::Unix) {
             Endpoint::Unix { directory, port } => format!("host={directory} port={port} user={user}"),
@@ -88,7 +88,7 @@ impl Theirs {
         self.ask("select string_agg(datname, ' ' order by datname) from pg_database")
     }
 
-    /// What `postgresql.auto.conf` has.
+    /// Content of `postgresql.auto.conf`.
     fn own_file(&self) -> String {
         self.ask(
             "select coalesce(string_agg(name || '=' || setting, ' ' order by name), '') from pg_file_settings \
@@ -132,7 +132,7 @@ fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() 
         client.execute("update pgbench_accounts set abalance = 1 where aid < 100").unwrap();
         client.execute("insert into pgbench_history (tid) values (1); drop table pgbench_tellers").unwrap();
         drop(client);
-        // Two statements' transactions, and the connection's own.
+        // The transactions of two statements, and the connection's own.
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
 
         external.prepare(&1.into(), &Quiet).unwrap();
@@ -147,7 +147,7 @@ fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() 
     }
 }
 
-/// Wants to stop.
+/// Interrupts.
 struct Impatient;
 
 impl Progress for Impatient {
@@ -168,7 +168,7 @@ fn a_template_that_was_never_completed_is_made_anew() {
     external.renew(&1.into()).unwrap();
     assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
 
-    // As a crash within DROP DATABASE leaves them.
+    // State after a crash within DROP DATABASE.
     theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
     external.prepare(&1.into(), &Quiet).unwrap();
     external.renew(&1.into()).unwrap();
@@ -179,7 +179,7 @@ fn a_template_that_was_never_completed_is_made_anew() {
 
 #[test]
 fn databases_of_somebody_else_are_refused_and_stay() {
-    // It has a database pgdyno, of another make.
+    // It has a database pgdyno of another origin.
     let theirs =
         Theirs::on(support::template("18", 1).clone_cluster(&support::cache(), &support::Quiet).unwrap());
     theirs.execute("create database pgdyno_scale_7");
@@ -235,7 +235,7 @@ fn settings_are_in_force_and_put_back_as_they_were() {
             ("7MB".to_owned(), "30min".to_owned())
         );
         assert_eq!(theirs.show("log_line_prefix"), r"%m '\ ");
-        // Another variant takes the place of the first.
+        // Another variant replaces the first.
         external.set(&settings(&[("commit_delay", "10")])).unwrap();
         assert_eq!(
             (theirs.show("work_mem"), theirs.show("commit_delay")),
@@ -244,7 +244,7 @@ fn settings_are_in_force_and_put_back_as_they_were() {
         assert_eq!(external.put_back().unwrap().settings, ["commit_delay"]);
         assert_eq!(theirs.own_file(), before, "{version}");
         assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
-        // Dropping puts back too.
+        // Dropping restores the settings, too.
         external.set(&asked).unwrap();
         drop(external);
         wait_until("they are put back", || theirs.show("work_mem") == "5MB");
@@ -264,7 +264,7 @@ fn settings_that_cant_be_in_force_are_refused_and_nothing_stays() {
         ("search_path", "a, b", "list of names"),
         ("work_men", "1GB", "no such setting"),
         ("maintenance_work_mem", "many", "invalid value for parameter"),
-        // Of the command line of this server.
+        // On the command line of this server.
         ("log_destination", "csvlog", "comes from \"command line\""),
         ("commit_delay", "10", "comes from \"user\""),
     ] {
@@ -312,7 +312,7 @@ fn a_setting_that_somebody_else_has_changed_meanwhile_is_left() {
     assert_eq!(theirs.own_file(), "work_mem=9MB");
 }
 
-/// Runs in a process of its own: sets something on a server that it does not own, says so, and waits to be killed.
+/// Runs in a process of its own: sets something on a server that it does not own, reports it, and waits to be killed.
 #[test]
 fn victim() {
     let Some(conninfo) = role() else { return };
@@ -325,7 +325,7 @@ fn victim() {
 }
 
 impl Theirs {
-    /// A pgdyno sets something and is killed; `meanwhile` it lives.
+    /// A pgdyno sets something and is killed; it lives during `meanwhile`.
     fn set_and_be_killed(&self, conninfo: &str, meanwhile: impl FnOnce()) {
         let directory = self.directory.path().to_str().unwrap();
         let mut child = as_child("victim", conninfo, &[("PGDYNO_TEST_CACHE", directory)]);
@@ -384,7 +384,7 @@ fn a_journal_waits_for_its_server() {
         assert!(notice.contains(said), "{said}: {notice}");
     }
 
-    // It comes up at another port; where it was, it is found again.
+    // It restarts on another port; at its former one, it is found again.
     let server = cluster.start(&settings(&[])).unwrap();
     let theirs = Theirs { server, directory: cache };
     let socket = |port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}"));
@@ -429,7 +429,7 @@ fn a_password_is_used_and_stays_off_the_disk() {
     assert!(error.contains("leads to it by tcp"), "{error}");
     drop(external);
 
-    // A superuser's, so that there is a journal.
+    // A superuser, so that there is a journal.
     theirs.execute("alter role bench superuser");
     theirs.set_and_be_killed(&format!("postgresql://bench:{PASSWORD}@127.0.0.1:{}", theirs.port()), || {});
     assert_eq!(theirs.journals().len(), 1);
@@ -445,7 +445,7 @@ fn a_password_is_used_and_stays_off_the_disk() {
         read += 1;
     }
     assert!(read >= 2, "the journal and its lock");
-    // Without it the journal can't be carried out; with it, it is.
+    // Without the password the journal can't be executed; with it, it is.
     let notice = restore_settings(&theirs.cache(), &Quiet).unwrap()[0].notice();
     assert!(notice.contains("PGPASSWORD"), "{notice}");
     theirs.try_connect(&at(&format!("password={PASSWORD}")), false).unwrap();

@@ -1,4 +1,4 @@
-//! What servers of several majors say of themselves, and what of it is not kept.
+//! Facts that servers of several majors report, and those that are not stored.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Servers that are held to limits of memory and disk, on this machine's control groups; without these, skipped.
+//! Servers with limits of memory and disk, by this machine's control groups; skipped without these.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -32,7 +32,7 @@ fn disk() -> Limits {
     Limits { memory: MemoryLimit::NONE, disk }
 }
 
-/// Whether it can be tried here; says why not.
+/// Whether limits can be tested here; prints the reason if not.
 fn can(limits: &Limits) -> bool {
     server::check_limits(&cache(), limits).map_err(skip).is_ok()
 }
@@ -50,7 +50,7 @@ fn processes_of(group: &str) -> Vec<u32> {
     text.lines().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// What a session has read from the disk when it reads the accounts for the second time, in bytes. Source: proc(5).
+/// Bytes that a session reads from the disk when it reads the accounts for the second time. Source: proc(5).
 fn second_reading(server: &Server) -> u64 {
     let mut session = server.session("pgdyno").unwrap();
     let pid: i32 = session.query_one("select pg_backend_pid()").unwrap();
@@ -73,7 +73,7 @@ fn a_table_that_memory_does_not_hold_is_read_from_disk_again_and_again() {
     }
     let asked = [
         ("shared_buffers", "8MB"),
-        // So that the session reads for itself.
+        // The session itself reads.
         ("max_parallel_workers_per_gather", "0"),
         ("io_method", "sync"),
     ];
@@ -131,13 +131,13 @@ fn a_server_that_can_not_live_within_its_memory_is_told_why() {
     if !can(&limits) {
         return;
     }
-    // Which are written to at the start: memory for as many sessions and locks.
+    // Written at the start: memory for many sessions and locks.
     let asked = [("max_connections", "3000"), ("max_locks_per_transaction", "1024")];
     let why = started(1, &limits, &asked).unwrap_err().to_string();
     assert!(why.contains("want of memory: its limit of 8MB is too small"), "{why}");
 }
 
-/// Runs in a process of its own: starts a server within limits, says where it and its groups are, and waits to be killed.
+/// Runs in a process of its own: starts a server with limits, prints its and its groups' paths, and waits to be killed.
 #[test]
 fn victim() {
     if role().is_none() {

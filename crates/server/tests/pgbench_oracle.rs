@@ -1,4 +1,4 @@
-//! Our data set against pgbench's own: the same tables, rows, order and sizes. Runs where a pgbench is installed.
+//! pgdyno's data set against pgbench's own: the same tables, rows, order and sizes. Runs if a pgbench is installed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -30,7 +30,7 @@ fn the_data_set_is_what_pgbench_makes() {
     }
 }
 
-/// What must be alike. Each gives rows of one text.
+/// Queries that must agree. Each returns rows of one text.
 const QUESTIONS: [(&str, &str); 5] = [
     (
         "columns",

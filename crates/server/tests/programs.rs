@@ -1,4 +1,4 @@
-//! Programs that are used where they are, and what programs say of how they were built.
+//! Programs that are used in place, and the build options that programs report.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -17,7 +17,7 @@ fn in_place(directory: &Path) -> Result<Installation, Error> {
     server::installation(&cache(), &Source::Bin(directory.to_owned()), &Quiet)
 }
 
-/// A copy of an embedded server, which everybody can reach.
+/// A copy of an embedded server, accessible to all users.
 fn copy(version: &str) -> tempfile::TempDir {
     let place = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
     let from = installed(version).directory().join(".");
@@ -26,8 +26,8 @@ fn copy(version: &str) -> tempfile::TempDir {
     place
 }
 
-/// Runs a shell command in a directory of programs. What this process writes itself can't be run while another test's
-/// child, born meanwhile, still has it open ("Text file busy").
+/// Runs a shell command in a directory of programs. A program written by this process itself can't be run while a child
+/// of another test, started meanwhile, still has it open ("Text file busy").
 fn shell(place: &tempfile::TempDir, command: &str) {
     assert!(Command::new("sh").args(["-c", command]).current_dir(place.path()).status().unwrap().success());
 }

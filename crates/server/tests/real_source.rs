@@ -1,4 +1,4 @@
-//! PostgreSQL itself built from source. It takes minutes, so it is done only where `PGDYNO_TEST_SOURCE` names a source
+//! PostgreSQL itself, built from source. It takes minutes, so it runs only if `PGDYNO_TEST_SOURCE` names a source
 //! directory or a tarball; `PGDYNO_TEST_SYSTEM` may be `meson`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! Other users of the machine, and processes of the server's user, get nowhere by a server that pgdyno starts.
+//! Other users of the machine, and processes of the server's user, gain nothing from a server that pgdyno starts.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod support;
@@ -18,7 +18,7 @@ use support::{Quiet, cache, settings, template};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
-/// Runs `work` as a user who has nothing to do with the server's.
+/// Runs `work` as a user unrelated to the server's.
 fn as_another_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -72,7 +72,7 @@ fn only_the_owner_connects_and_only_with_the_password_over_tcp() {
     }
 }
 
-/// What a session of a superuser can do by `COPY … TO PROGRAM` to the files of its own server.
+/// What a superuser's session can do with `COPY … TO PROGRAM` to the files of its own server.
 #[test]
 fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
     if !is_root() {
@@ -126,7 +126,7 @@ fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
             1 => all(&fifo),
             _ => ["pg_xact", "base", "pgdyno.conf", "new"].iter().for_each(|name| plant(name, &directory)),
         }
-        // What root reads and writes before, between and after trials.
+        // Files that root reads and writes before, between and after trials.
         let _ = cluster.forget_files();
         template.restore(&mut cluster, &Quiet).unwrap();
         plant("pgdyno.conf", &secret);

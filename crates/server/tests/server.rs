@@ -1,4 +1,4 @@
-//! Servers of the oldest and the newest major that campaigns compare most: start, ask, stop, leave nothing.
+//! Servers of the oldest and the newest major that campaigns compare most: start, query, stop, without leftovers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,4 +1,4 @@
-//! Building from source: what is built again and what is not, and what a build leaves. The source is a small one; see
+//! Building from source: what is rebuilt and what is not, and what a build leaves. The source is a small one; see
 //! `real_source.rs` for PostgreSQL's own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
@@ -16,7 +16,7 @@ use support::fake_source::{FakeSource, compiled, names};
 use support::{Quiet, as_child, role, settings};
 
 const EVERYTHING: [&str; 4] = ["compile main", "compile other", "configure", "install"];
-/// The same with what `configure` found out the time before.
+/// The same with the stored results of `configure`.
 const ANEW: [&str; 5] = ["compile main", "compile other", "configure", "install", "know already"];
 
 #[test]
@@ -70,7 +70,7 @@ fn after_a_change_only_what_follows_from_it_is_compiled() {
     let first = fake.build().unwrap();
     fake.tally();
     let change = |file: &str, expected: &[&str]| {
-        // As long as before, and not newer: what counts is the content.
+        // Same length, and not newer: only the content counts.
         fake.write(&format!("src/backend/{file}"), "two");
         let old = fs::metadata(fake.path("postgresql/configure")).unwrap().modified().unwrap();
         let path = fake.path("postgresql/src/backend").join(file);
@@ -83,9 +83,9 @@ fn after_a_change_only_what_follows_from_it_is_compiled() {
     assert_ne!(second.identity(), first.identity());
     assert_eq!((compiled(&first).as_str(), compiled(&second).as_str()), ("one", "two"));
     change("main.h", &["compile main", "compile other", "install"]);
-    // What make can't be trusted with: new files.
+    // Changes that make does not handle: new files.
     change("new.c", &ANEW);
-    // What was there before is there still.
+    // The earlier installation still exists.
     fs::remove_file(fake.path("postgresql/src/backend/new.c")).unwrap();
     fake.write("src/backend/main.h", "one");
     assert_eq!(fake.build().unwrap(), second);
@@ -268,7 +268,7 @@ fn what_is_no_source_is_refused_before_anything_is_built() {
     assert_eq!(fake.tally(), [""; 0]);
 }
 
-/// Runs in a process of its own, since tools are found by the environment: builds, and says how it went.
+/// Runs in a process of its own, since tools are found through the environment: builds, and prints the outcome.
 #[test]
 fn builder() {
     let Some(location) = role() else { return };
@@ -317,7 +317,7 @@ fn a_missing_tool_is_named_with_its_package() {
     missing("bison", "bison");
 }
 
-/// Interrupts as soon as there is a file.
+/// Interrupts as soon as a file exists.
 struct UntilThereIs<'a>(&'a Path);
 
 impl Progress for UntilThereIs<'_> {
@@ -333,7 +333,7 @@ fn an_interrupted_build_leaves_no_process_and_no_installation() {
     let fake = FakeSource::new();
     let makefile = fs::read_to_string(fake.path("postgresql/src/backend/Makefile.in")).unwrap();
     let pid = fake.path("pid");
-    // The process id is that of the sleep, and is there whole or not at all.
+    // The process ID is that of the sleep, and appears atomically.
     let recipe = format!("\t@echo $$$$ > {0}.new; mv {0}.new {0}; exec sleep 1000\n", pid.display());
     fake.write("src/backend/Makefile.in", &format!("{makefile}\nother.o:\n{recipe}"));
     let outcome = fake.build_with(fake.build_of("postgresql"), &UntilThereIs(&pid));

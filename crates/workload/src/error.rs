@@ -1,27 +1,27 @@
-//! What can be wrong with a workload, and where.
+//! Errors in workloads, with their positions.
 
 use std::path::PathBuf;
 
 use model::spec::SpecError;
 use thiserror::Error;
 
-/// Why a workload can't be used.
+/// Error in a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorkloadError {
-    /// The campaign is wrong, at this place in its text.
+    /// Error in the campaign, with its position in the text.
     #[error(transparent)]
     Campaign(#[from] SpecError),
-    /// A `workload.toml` is wrong.
+    /// Error in a `workload.toml`.
     #[error("{}: {error}", .path.display())]
     Directory {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Text of the file.
         text: String,
-        /// What is wrong, at its place in that text.
+        /// Error, with its position in that text.
         error: SpecError,
     },
-    /// A script is wrong: its file, the line with a caret, and what was expected.
+    /// Error in a script: its file, the line with a caret, and what was expected.
     #[error("{0}")]
     Script(String),
 }

@@ -1,9 +1,9 @@
-//! What clients do in addition to pgbench's built-in scripts.
+//! Workloads other than pgbench's built-in scripts.
 //!
-//! [`workloads`] gives the workloads that a campaign can name, with their texts: those of its tables and files, and
-//! those that pgdyno brings along ([`shipped`]). Every script is parsed, so that what is wrong with one is known before
-//! anything is started. [`setup`] and [`teardown`] are the statements around a load, their variables filled in; [`check`] is
-//! whether those of a plan's cells can be computed.
+//! [`workloads`] returns the workloads that a campaign can name, with their texts: those of its tables and files, and
+//! those bundled with pgdyno ([`shipped`]). Every script is parsed, so that its errors are reported before anything
+//! starts. [`setup`] and [`teardown`] return the statements before and after a load, with their variables filled in;
+//! [`check`] reports those of a plan's cells that can't be computed.
 
 mod error;
 mod parameters;

@@ -1,4 +1,4 @@
-//! Parameters: variables that a workload's scripts begin with.
+//! Parameters: initial variables of a workload's scripts.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use toml::Value as Toml;
 /// Parameters as written.
 type Given = BTreeMap<Spanned<String>, Spanned<Toml>>;
 
-/// The texts of parameters. A size such as `"1GB"` is its number of bytes.
+/// Values of parameters as text. A size such as `"1GB"` becomes its number of bytes.
 pub(crate) fn texts(given: &Given) -> Result<BTreeMap<String, String>, SpecError> {
     given
         .iter()
@@ -46,7 +46,7 @@ pub(crate) fn texts(given: &Given) -> Result<BTreeMap<String, String>, SpecError
         .collect()
 }
 
-/// Puts other values in place of some parameters.
+/// Replaces the values of some parameters.
 pub(crate) fn replace(parameters: &mut BTreeMap<String, String>, given: &Given) -> Result<(), SpecError> {
     let texts = texts(given)?;
     for name in given.keys() {
@@ -64,7 +64,7 @@ pub(crate) fn replace(parameters: &mut BTreeMap<String, String>, given: &Given) 
     Ok(())
 }
 
-/// Variables over some names, with the parameters in them.
+/// Variables for these names, set to the scale and the parameters.
 pub(crate) fn variables(
     names: &Names,
     parameters: &BTreeMap<String, String>,
@@ -84,7 +84,7 @@ pub(crate) fn variables(
 
 const EXPECTED: &str = "expected a whole number from 0 to 2147483647, or an expression of parameters";
 
-/// A text that is not a weight.
+/// Error in a weight.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WeightError {
     #[error("{}; {EXPECTED}", .0.message())]

@@ -1,4 +1,4 @@
-//! Where a workload's files are.
+//! Location of a workload's files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A directory with a workload's files.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// On the disk.
+    /// On disk.
     Directory(PathBuf),
     /// Bundled with pgdyno: names and texts.
     Shipped(&'static str, &'static [(&'static str, &'static str)]),
@@ -48,7 +48,7 @@ pub(crate) struct FileError {
     problem: FileProblem,
 }
 
-/// Why a file can't be read.
+/// Cause of a [`FileError`].
 #[derive(Debug, thiserror::Error)]
 enum FileProblem {
     #[error("{0}")]

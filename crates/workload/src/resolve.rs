@@ -1,4 +1,4 @@
-//! The workloads that a campaign can name, with their texts.
+//! Workloads that a campaign can name, with their texts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,22 +15,22 @@ use crate::error::WorkloadError;
 use crate::read::Place;
 use crate::{parameters, setup, shipped, teardown};
 
-/// The file of a directory that says what the workload is.
+/// File that defines the workload of a directory.
 const TABLE_FILE: &str = "workload.toml";
-/// What a table may say of any workload.
+/// Keys that a table may have for any workload.
 const ANYWHERE: [&str; 7] =
     ["duration", "warmup", "description", "stagger", "iterations", "spans", "background"];
-/// What it may say besides of one that is described elsewhere.
+/// Additional keys for a workload that is described elsewhere.
 const ELSEWHERE: [&str; 3] = ["parameters", "script", "scripts"];
-/// How a level ends that names a file of SQL.
+/// Suffix of a level that names an SQL file.
 const SQL_FILE: &str = ".sql";
 
-/// The workloads in addition to pgbench's that a campaign can name: those of its tables, the files that are levels themselves,
-/// and those that pgdyno brings along. Relative paths are relative to `directory`. What is in `known` is taken from there,
-/// and its files are not read.
+/// Workloads that a campaign can name in addition to pgbench's: those of its tables, the files that are levels
+/// themselves, and those bundled with pgdyno. Relative paths are relative to `directory`. Workloads in `known` are
+/// taken from there, and their files are not read.
 ///
 /// # Errors
-/// A file that can't be read, a table that says too much or too little, a script that is wrong.
+/// A file can't be read, a table has too many or too few keys, or a script has an error.
 pub fn workloads(
     campaign: &Campaign,
     directory: &Path,
@@ -100,20 +100,20 @@ fn read_shipped(
 
 /// A table that is being read.
 struct Reading<'a> {
-    /// The workload's name.
+    /// Name of the workload.
     name: &'a str,
-    /// The name's place in the text.
+    /// Position of the name in the text.
     at: Range<usize>,
-    /// Where files are.
+    /// Location of the files.
     place: &'a Place,
-    /// The text of the `workload.toml` that the table is; none where it is the campaign's.
+    /// Text of the `workload.toml` with the table; none for a table of the campaign.
     file: Option<&'a str>,
-    /// The campaign's table that gives parameters other values, where it names the workload that is read.
+    /// The campaign's table that names the workload being read, and overrides parts of it.
     changed_by: Option<(&'a Reading<'a>, &'a Table)>,
 }
 
 impl Reading<'_> {
-    /// None where it is one of pgbench's.
+    /// Reads a table; none for a workload of pgbench's.
     fn read_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
         let elsewhere = (table.builtin.is_some(), table.directory.is_some());
         let here = (table.script.is_some(), table.scripts.is_some());
@@ -143,7 +143,7 @@ impl Reading<'_> {
                 return Ok(Some(Custom { writes: workload.writes(), ..custom }));
             }
             self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
-            // What there is, the plan says.
+            // The plan reports an unknown name.
             let custom = read_shipped(builtin.get_ref(), Some((self, table)))?;
             return Ok(custom.map(|custom| self.described(custom, table)));
         }
@@ -161,7 +161,7 @@ impl Reading<'_> {
         self.read_scripts(table).map(Some)
     }
 
-    /// The directory that is the place; `at` is where it is named.
+    /// Reads the workload of the directory `place`, which is named at `at`.
     fn read_directory(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
         let text = self.place.read(TABLE_FILE).map_err(|why| {
             let named_by = self.changed_by.map_or(self, |(reading, _)| reading);
@@ -199,13 +199,13 @@ impl Reading<'_> {
         within.read_scripts(&table)
     }
 
-    /// A workload that has been described elsewhere, with what the campaign's table says of it.
+    /// A workload described elsewhere, with the name and description of the campaign's table.
     fn described(&self, custom: Custom, table: &Table) -> Custom {
         let description = table.description.clone().or(custom.description);
         Custom { name: self.name.to_owned(), description, ..custom }
     }
 
-    /// Whether a table says no more than it may, what any may say not counted.
+    /// Refuses keys other than those in `may` and those that any table may have.
     fn only(&self, table: &Table, what: &str, may: &[&str]) -> Result<(), WorkloadError> {
         let keys = [
             ("script", table.script.as_ref().map(Spanned::span)),
@@ -228,14 +228,14 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A table with `script` or `scripts`.
+    /// Reads a table with `script` or `scripts`.
     fn read_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
         let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.error(error))?;
         if let Some((reading, changes)) = self.changed_by {
             parameters::replace(&mut parameters, &changes.parameters)
                 .map_err(|error| reading.error(error))?;
         }
-        // The campaign's scripts go before the workload's own, too.
+        // The campaign's scripts override the workload's own, too.
         let has_scripts = |table: &Table| table.script.is_some() || table.scripts.is_some();
         let (reading, told) =
             self.changed_by.filter(|(_, changes)| has_scripts(changes)).unwrap_or((self, table));
@@ -258,7 +258,7 @@ impl Reading<'_> {
                 ));
             }
         };
-        // The campaign's table goes before the workload's own.
+        // The campaign's table overrides the workload's own.
         let tables = || self.changed_by.map(|(_, changes)| changes).into_iter().chain([table]);
         let iterations = tables().find_map(|table| table.iterations.as_ref());
         let iterations = iterations.map(|iterations| self.count(iterations, "iterations")).transpose()?;
@@ -282,16 +282,16 @@ impl Reading<'_> {
         };
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
-            // Told with its whole path, which is no part of what the workload is.
+            // Errors show the whole path, which is no part of the workload.
             text.name = self.place.path(&text.name).display().to_string();
         }
-        // Once cells are known, `check` computes them at their scales.
+        // `check` computes them at the cells' scales later.
         setup(&checked, 1)?;
         teardown(&checked, 1)?;
         Ok(custom)
     }
 
-    /// A number that has to be at least 1.
+    /// A number of at least 1.
     fn count(&self, given: &Spanned<i64>, of: &str) -> Result<u32, WorkloadError> {
         let number = u32::try_from(*given.get_ref()).ok().filter(|number| *number > 0);
         number.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The workloads that pgdyno brings along: the directories below `workloads/` of its source.
+//! Workloads bundled with pgdyno: the directories below `workloads/` of its source.
 
 use crate::read::Place;
 
@@ -12,7 +12,7 @@ macro_rules! shipped {
     };
 }
 
-/// Every one of them.
+/// The bundled workloads.
 static SHIPPED: [Files; 8] = [
     shipped!("bloat": "setup.sql", "update.sql", "workload.toml"),
     shipped!("blocks": "read.sql", "setup.sql", "update.sql", "workload.toml"),
@@ -24,12 +24,12 @@ static SHIPPED: [Files; 8] = [
     shipped!("scans": "scan.sql", "setup.sql", "workload.toml"),
 ];
 
-/// Their names.
+/// Names of the bundled workloads.
 pub fn shipped() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
 
-/// The files of the one of that name.
+/// Files of the bundled workload of that name.
 pub(crate) fn place(name: &str) -> Option<Place> {
     SHIPPED.iter().find(|(known, _)| *known == name).map(|(name, files)| Place::Shipped(name, files))
 }

@@ -1,4 +1,4 @@
-//! The statements around a load: files of SQL, their variables filled in.
+//! Statements before and after a load: SQL files with their variables filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use script::{CommandKind, EvalError, Fetch, Names, Script, ScriptError, Seeds};
 use crate::error::WorkloadError;
 use crate::parameters::variables;
 
-/// The statements that make the data of a workload and of its background workloads, for a scale.
+/// Statements that create the data of a workload and of its background workloads, at a scale.
 ///
 /// # Errors
-/// A script with more than SQL and `\set`, or one that can't be computed.
+/// A script has commands other than SQL and `\set`, or can't be computed.
 pub fn setup(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
     all_statements(workload, |workload| &workload.setup, scale)
 }
 
-/// The statements that are run after a trial.
+/// Statements to run after a trial.
 ///
 /// # Errors
 /// As [`setup`].
@@ -25,7 +25,7 @@ pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, Workloa
     all_statements(workload, |workload| &workload.teardown, scale)
 }
 
-/// Statements of a workload and its background workloads; those of one workload under two names are run once.
+/// Statements of a workload and its background workloads; those of one workload under two names run once.
 fn all_statements(
     workload: &Custom,
     texts: fn(&Custom) -> &Vec<ScriptText>,
@@ -43,7 +43,7 @@ fn all_statements(
     Ok(all)
 }
 
-/// Whether the statements around the load of each of these cells can be computed at its scale.
+/// Checks that the statements before and after the load of each cell can be computed at its scale.
 ///
 /// # Errors
 /// As [`setup`], with the workload and the scale.
@@ -100,7 +100,7 @@ fn computed(
         .collect::<Result<_, _>>()
         .map_err(|error| StatementError::Syntax(Box::new(error)))?;
     let mut variables = variables(&names, parameters, scale)?;
-    // The same each time, so that a data set that is made anew is what it was.
+    // The same seed each time, so that a recreated data set is identical.
     let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
     let mut statements = Vec::new();
     for script in &scripts {

@@ -1,4 +1,4 @@
-//! Workloads as people write them: files, directories, and what is told where they are wrong.
+//! Workloads as users write them: files, directories, and error messages.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use model::workload::Workloads;
 use tempfile::TempDir;
 use workload::WorkloadError;
 
-/// The workloads of a campaign that has these tables, beside these files.
+/// Workloads of a campaign with these tables, in a directory with these files.
 fn read(tables: &str, files: &[(&str, &str)]) -> Result<Workloads, (String, String)> {
     let directory = TempDir::new().unwrap();
     for (name, text) in files {
@@ -100,7 +100,7 @@ fn workloads_run_beside_another() {
         (1, Some(2), 500_000, true)
     );
     assert_eq!((read.clients, read.rate.get(), read.start.us()), (3, Some(2.5), 10_000_000));
-    // One that writes makes all of it write.
+    // A background workload that writes makes the whole workload write.
     assert!(mixed.writes && mixed.pgbench_tables);
     assert_eq!(workload::setup(mixed, 1).unwrap().len(), 1);
     assert!(!found.0.contains_key("same"), "pgbench's as it is");

@@ -1,5 +1,4 @@
-//! The machine's own apt, which knows what packages there are, and gets and checks them. Nothing is installed, and
-//! nothing needs root.
+//! The machine's own apt, which lists, downloads and verifies packages. Nothing is installed, and nothing needs root.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -16,7 +15,7 @@ use host::Progress;
 use host::process::{LAST_LINES, last_lines};
 use host::process::{spawn, wait_while};
 
-/// Every package of a kernel that apt can get.
+/// All packages of kernels that apt has.
 pub(crate) fn packages(wanted: &Wanted, progress: &dyn Progress) -> Result<Vec<Package>, Error> {
     let apt = Apt { label: wanted.label(), progress };
     let names = apt.ask(&["pkgnames", PREFIX])?;
@@ -30,8 +29,8 @@ pub(crate) fn packages(wanted: &Wanted, progress: &dyn Progress) -> Result<Vec<P
     }
 }
 
-/// Downloads a package of a kernel, and those that it has its image and its modules in where these are others, into a
-/// directory of their own. Gives their files.
+/// Downloads a package of a kernel, and those of its image and its modules if these are separate, into a directory of
+/// their own. Returns their files.
 pub(crate) fn download(
     wanted: &Wanted,
     package: &Package,
@@ -56,7 +55,7 @@ pub(crate) fn download(
     }
     let total = all.iter().map(|package| package.bytes).sum();
     let mut command = Command::new("apt-get");
-    // As root, apt would become a user who may not write here, and complain.
+    // As root, apt would drop to a user that may not write here, and warn.
     command.args(["-q", "-o", "APT::Sandbox::User=root", "download"]).current_dir(into);
     command.args(all.iter().map(|package| format!("{}={}", package.name, package.version)));
     let what = format!("downloading {}", package.name);
@@ -103,25 +102,25 @@ struct Apt<'a> {
 }
 
 impl Apt<'_> {
-    /// What `apt-cache` answers.
+    /// Output of `apt-cache`.
     fn ask(&self, arguments: &[&str]) -> Result<String, Error> {
         let mut command = Command::new("apt-cache");
         command.args(arguments);
         self.run(command, || {})?.map_err(|output| self.failed(format!("apt-cache failed: {output}")))
     }
 
-    /// Every version that can be got of these packages.
+    /// All available versions of these packages.
     fn show(&self, names: &[&str]) -> Result<Vec<Package>, Error> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let mut command = Command::new("apt-cache");
         command.args(["show", "--"]).args(names);
-        // It fails where there is none.
+        // It fails if there is none.
         Ok(self.run(command, || {})?.map_or_else(|_| Vec::new(), |text| read(&text)))
     }
 
-    /// Runs a command to its end, calling `meanwhile` again and again; returns its output.
+    /// Runs a command to its end, calling `meanwhile` periodically; returns its output.
     fn run(
         &self,
         mut command: Command,
@@ -168,7 +167,7 @@ impl Apt<'_> {
     }
 }
 
-/// Reads what `apt-cache show` prints: paragraphs of fields. What can't be downloaded is left out.
+/// Parses the output of `apt-cache show`: paragraphs of fields. Omits what can't be downloaded.
 fn read(text: &str) -> Vec<Package> {
     let package = |paragraph: &str| {
         let field = |name: &str| {

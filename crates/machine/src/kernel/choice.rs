@@ -1,4 +1,4 @@
-//! Which package a label means.
+//! Choice of the package for a label.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::kernel::debian_version::{compare, upstream};
 use crate::kernel::package::{PREFIX, Package};
 
-/// A label that is of packages.
+/// A label of packages.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     label: String,
@@ -19,7 +19,7 @@ pub(crate) struct Wanted {
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// A version of Linux, or how it begins.
+    /// A version of Linux, or its beginning.
     Version,
     /// The name of a package.
     Name,
@@ -57,12 +57,12 @@ impl Wanted {
         &self.label
     }
 
-    /// Whether it is the name of just one package.
+    /// Whether it is the name of a single package.
     pub(crate) fn is_name(&self) -> bool {
         matches!(self.form, Form::Name)
     }
 
-    /// Whether a package would do.
+    /// Whether a package matches.
     pub(crate) fn allows(&self, package: &Package) -> bool {
         match &self.form {
             Form::Name => package.name == self.label,
@@ -77,8 +77,8 @@ impl Wanted {
         }
     }
 
-    /// The order in which packages that would do are preferred. Of a version, the flavour counts before the rest: one
-    /// for machines like this, made for virtual machines where there is one.
+    /// Order of preference of matching packages. For a version, the flavour precedes the rest: one for machines like
+    /// this, built for virtual machines if there is one.
     pub(crate) fn prefer(&self, a: &Package, b: &Package) -> Ordering {
         let signed = is_signed(&a.name).cmp(&is_signed(&b.name));
         let version = compare(&a.version, &b.version);
@@ -90,10 +90,10 @@ impl Wanted {
     }
 }
 
-/// What a kernel was configured for, in the order in which it is preferred.
+/// Target of a kernel's configuration, least preferred first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flavour {
-    /// Another one, such as `rt`, or of other machines.
+    /// Any other, such as `rt`, or one for other machines.
     Other,
     /// Any machine of this architecture.
     Plain,
@@ -102,7 +102,7 @@ enum Flavour {
 }
 
 impl Flavour {
-    /// `linux-image-6.12.117+deb12-cloud-amd64`: what is between the release and the architecture.
+    /// The part between release and architecture, as in `linux-image-6.12.117+deb12-cloud-amd64`.
     fn from_package(name: &str) -> Self {
         let name = name.strip_suffix(UNSIGNED).unwrap_or(name);
         let Some(rest) = name.strip_suffix(architecture()).and_then(|rest| rest.strip_suffix('-')) else {
@@ -122,7 +122,7 @@ fn is_signed(name: &str) -> bool {
     !name.ends_with(UNSIGNED)
 }
 
-/// This machine's architecture as Debian calls it.
+/// Debian's name of this machine's architecture.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -131,19 +131,19 @@ fn architecture() -> &'static str {
     }
 }
 
-/// Whether a version is another or a later part of it: 6.12 begins 6.12.9, but not 6.120.
+/// Whether a version equals `beginning` or continues it: 6.12.9 begins with 6.12, but 6.120 does not.
 fn begins_with(version: &str, beginning: &str) -> bool {
     let rest = version.strip_prefix(beginning);
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// The package that a label means. One that only depends on a kernel's package stands for that.
+/// The package that a label stands for. A metapackage stands for the kernel package that it depends on.
 pub(crate) fn choose(wanted: &Wanted, packages: &[Package]) -> Result<Package, Error> {
     let fitting = packages.iter().filter(|package| wanted.allows(package));
     let Some(mut chosen) = fitting.max_by(|a, b| wanted.prefer(a, b)) else {
         return Err(Error::NoKernel { label: wanted.to_string(), why: available(packages) });
     };
-    // A chain of these is short; a circle is none.
+    // Such chains are short; the limit ends cycles.
     for _ in 0..4 {
         let Some((name, version)) = chosen.depends_on(PREFIX) else { break };
         let is_it = |package: &&Package| {
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::kernel::apt::tests::{packages, paragraph};
 
-    /// What a Debian has: `ARCH` stands for this machine's architecture.
+    /// Packages of a Debian; `ARCH` stands for this machine's architecture.
     const DEBIAN: [(&str, &str, &str); 15] = [
         ("linux-image-6.1.0-9-cloud-ARCH", "6.1.90-1", ""),
         ("linux-image-6.1.0-56-cloud-ARCH", "6.1.192-2", ""),
@@ -218,7 +218,7 @@ mod tests {
         ("linux-image-ARCH-signed-template", "6.1.192-2", ""),
     ];
 
-    /// What a label means there, with `ARCH`, or the error.
+    /// The package that a label stands for, with `ARCH`, or the error.
     fn chosen(label: &str) -> Result<String, String> {
         let here = |text: &str| text.replace("ARCH", architecture());
         let text: String =
@@ -238,7 +238,7 @@ mod tests {
             ("6.12", "linux-image-6.12.10+deb13-ARCH"),
             ("6.12.9", "linux-image-6.12.9+deb13-ARCH"),
             ("6.17", "linux-image-6.17.1+deb14-ARCH-unsigned"),
-            // Names, and what only depends on another.
+            // Names, and metapackages.
             ("linux-image-6.1.0-57-rt-ARCH", "linux-image-6.1.0-57-rt-ARCH"),
             ("linux-image-ARCH", "linux-image-6.12.10+deb13-ARCH"),
             ("linux-image-cloud-ARCH", "linux-image-6.1.0-56-cloud-ARCH"),

@@ -13,18 +13,18 @@ pub(crate) fn upstream(version: &str) -> &str {
     parts(version).1
 }
 
-/// Epoch, upstream version and revision. What is not there is empty, which counts as 0.
+/// Epoch, upstream version and revision. A missing part is empty, which counts as 0.
 fn parts(version: &str) -> (&str, &str, &str) {
     let (epoch, rest) = version.split_once(':').unwrap_or(("", version));
     let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, ""));
     (epoch, upstream, revision)
 }
 
-/// Parts without digits and parts of digits take turns.
+/// Parts without digits and parts of digits alternate.
 fn compare_part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let (text_a, text_b) = (take(&mut a, |c| !c.is_ascii_digit()), take(&mut b, |c| !c.is_ascii_digit()));
-        // The end of a text comes after a tilde and before all else.
+        // The end of a text sorts after a tilde and before all else.
         let weights = |text: &str| text.bytes().map(weight).chain([0]).collect::<Vec<_>>();
         let (digits_a, digits_b) =
             (take(&mut a, |c| c.is_ascii_digit()), take(&mut b, |c| c.is_ascii_digit()));
@@ -41,7 +41,7 @@ fn compare_part(mut a: &str, mut b: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// Letters come before everything else, but for the tilde.
+/// Letters sort before everything else but the tilde.
 fn weight(byte: u8) -> i32 {
     match byte {
         b'~' => -1,
@@ -50,7 +50,7 @@ fn weight(byte: u8) -> i32 {
     }
 }
 
-/// Takes the characters off a text's beginning that are of a kind.
+/// Removes and returns the leading characters of a kind.
 fn take<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
     let end = text.find(|c| !is(c)).unwrap_or(text.len());
     let (taken, rest) = text.split_at(end);
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Where dpkg is not there, nothing is compared with it; the test above does not need it.
+    /// Without dpkg, this compares nothing; the test above does not need it.
     #[test]
     fn dpkg_orders_versions_alike() {
         let versions = [

@@ -1,4 +1,4 @@
-//! What an image says of itself. Source: the kernel's Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header".
+//! The release in a kernel image. Source: the kernel's Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header".
 
 use std::fs::File;
 use std::io::Read;
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::error::ImageError;
 
-/// The header's mark, and where it is.
+/// Offset and value of the header's magic number.
 const MARK: (usize, &[u8]) = (0x202, b"HdrS");
-/// Where the header has the version of the boot protocol.
+/// Offset of the version of the boot protocol.
 const PROTOCOL: usize = 0x206;
-/// Where the header has the place of the kernel's version, less [`SETUP`].
+/// Offset of the pointer to the kernel's version, which counts from [`SETUP`].
 const KERNEL_VERSION: usize = 0x20e;
-/// Bytes before the place that the former counts from.
+/// Offset that the pointer counts from.
 const SETUP: usize = 0x200;
-/// The first protocol that has all of this.
+/// First protocol with all of these fields.
 const FIRST_PROTOCOL: u16 = 0x0200;
-/// The version is within this: its place has 16 bits.
+/// Bytes that contain the version: the pointer has 16 bits.
 const HEAD: u64 = 0x1_0000 + 0x400;
 
 /// The release of the kernel in a bzImage: what `uname -r` prints when it runs.
@@ -50,7 +50,7 @@ pub(crate) fn is_release(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+-_~".contains(c))
 }
 
-/// What a file is that is no bzImage.
+/// Kind of a file that is not a bzImage.
 fn what_else(head: &[u8]) -> &'static str {
     const KINDS: [(usize, &[u8], &str); 9] = [
         (0, b"\x7fELF", "an ELF program, such as the vmlinux of a kernel tree"),

@@ -1,4 +1,4 @@
-//! Kernels that are there already, and are used where they are: an image, or a tree that was built.
+//! Existing kernels, used in place: an image, or a built tree.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::kernel::{Kernel, image};
 use host::sha256;
 
-/// Where a tree has its image.
+/// Path of the image in a tree.
 const TREE_IMAGE: &str = "arch/x86/boot/bzImage";
 
 /// The kernel at a path: a bzImage, or the directory of a tree.
@@ -35,13 +35,13 @@ pub(crate) fn kernel(label: &str, base: &Path) -> Result<Kernel, Error> {
     Ok(Kernel { label: label.to_owned(), release, image, modules, config, origin, identity, _in_use: None })
 }
 
-/// The tree that an image is in.
+/// The tree that contains an image.
 fn tree(image: &Path) -> Option<&Path> {
     image.ascend(TREE_IMAGE).filter(|tree| tree.join("include/config").is_dir())
 }
 
 trait Ascend {
-    /// What is before `end` in a path.
+    /// The part of a path before `end`.
     fn ascend(&self, end: &str) -> Option<&Path>;
 }
 
@@ -51,7 +51,7 @@ impl Ascend for Path {
     }
 }
 
-/// A tree lists what it has built as modules, and what it has built into the image.
+/// The tree, if it lists the modules that it built, or the drivers built into the image.
 fn modules_of_tree(tree: &Path) -> Option<PathBuf> {
     let has = |list: &str| tree.join(list).is_file();
     (has("modules.order") || has("modules.builtin")).then(|| tree.to_owned())
@@ -84,7 +84,7 @@ mod tests {
 
     const RELEASE: &str = "6.18.2-mine";
 
-    /// Makes a file with its directories.
+    /// Creates a file with its directories.
     fn write(file: &Path, content: impl AsRef<[u8]>) {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, content).unwrap();

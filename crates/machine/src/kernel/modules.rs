@@ -1,6 +1,6 @@
-//! The modules of a kernel: which files have a driver, in the order in which they are loaded. What `depmod` would write is
-//! not in a package that was only unpacked, so it is asked of the modules themselves. Sources: depmod(8), modinfo(8), and
-//! the kernel's Documentation/kbuild/kbuild.rst for `modules.order` and `modules.builtin`.
+//! Modules of a kernel: the files of a driver, in loading order. A package that was only unpacked lacks the output of
+//! `depmod`, so dependencies are read from the modules themselves. Sources: depmod(8), modinfo(8), and the kernel's
+//! Documentation/kbuild/kbuild.rst for `modules.order` and `modules.builtin`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,23 +13,22 @@ use crate::error::{Error, ModuleError};
 use crate::kernel::Kernel;
 use host::Doing;
 
-/// A module as the kernel takes it.
+/// A module as the kernel loads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleFile {
-    /// Its name with `_`, as `lsmod` has it.
+    /// Name with `_`, as `lsmod` prints it.
     pub name: String,
-    /// Its file's content, not compressed.
+    /// Content of the file, decompressed.
     pub bytes: Vec<u8>,
 }
 
-/// No module is larger, whatever its compressed file says.
+/// Upper bound of a module's size: a compressed file may claim more.
 const MOST_BYTES: u64 = 1 << 30;
-/// How modules are compressed; the first is not at all.
+/// Suffixes of compressed modules; the first is of uncompressed ones.
 const COMPRESSIONS: [&str; 4] = ["", ".xz", ".zst", ".gz"];
 
-/// The modules of a kernel that have these drivers and all that they need, each after what it needs. What is built in
-/// needs no file. Of a kernel without a directory of modules every driver is taken for built in: there is nothing else
-/// it could have.
+/// Modules of a kernel with these drivers and their dependencies, each after what it needs. Built-in drivers need no
+/// file. If a kernel has no directory of modules, every driver counts as built in: it can't have others.
 ///
 /// # Errors
 /// The kernel lacks a driver; a module can't be read.
@@ -83,8 +82,8 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// What should be there before a module though no symbol of it is needed. It may be the name of an algorithm, which
-    /// for the kernel's own implementation has `_generic` behind it.
+    /// Loads a soft dependency, which a module wants before it. It may be the name of an algorithm, whose
+    /// implementation in the kernel has the suffix `_generic`.
     fn wish(&mut self, name: &str) -> Result<(), Error> {
         let algorithm = name.strip_prefix("crypto_").unwrap_or(name);
         let names = [name.to_owned(), algorithm.to_owned(), format!("{algorithm}_generic")];
@@ -95,7 +94,7 @@ impl Loading<'_> {
     }
 }
 
-/// The modules that a module needs, from its section `.modinfo`.
+/// Dependencies of a module, from its section `.modinfo`.
 struct Needs {
     depends: Vec<String>,
     before: Vec<String>,
@@ -118,10 +117,10 @@ impl Needs {
     }
 }
 
-/// Every module that there is a file of, by name.
+/// Files of all modules, by name.
 fn files(directory: &Path) -> Result<BTreeMap<String, PathBuf>, Error> {
     let mut found = BTreeMap::new();
-    // A tree has much else in it, but lists what it built.
+    // A tree contains much else, but lists what it built.
     let order = directory.join("modules.order");
     if directory.join("include/config").is_dir() {
         for line in lines(&order)? {
@@ -156,7 +155,7 @@ fn built_in(directory: &Path) -> Result<BTreeSet<String>, Error> {
     Ok(lines.iter().filter_map(|line| name_of(Path::new(line))).collect())
 }
 
-/// The lines of a list; of one that is not there, none.
+/// Lines of a list; none if it is missing.
 fn lines(file: &Path) -> Result<Vec<String>, Error> {
     match fs::read(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -164,7 +163,7 @@ fn lines(file: &Path) -> Result<Vec<String>, Error> {
     }
 }
 
-/// The name of the module in a file; none of other files.
+/// Name of the module in a file; none for other files.
 fn name_of(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let names = COMPRESSIONS.iter().find_map(|end| file.strip_suffix(end)?.strip_suffix(".ko"));
@@ -201,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// A module that says this of itself: an ELF object with nothing else in it.
+    /// A module with this `.modinfo`: an ELF object without anything else.
     fn module(info: &[&str]) -> Vec<u8> {
         const HEADER: usize = 64;
         const NAMES: &[u8] = b"\0.modinfo\0.shstrtab\0";
@@ -210,7 +209,7 @@ mod tests {
         let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0\x01\0\0\0".to_vec();
         file.extend([0; 16]);
         file.extend((sections as u64).to_le_bytes());
-        // Flags, and the sizes and numbers of headers: this one, programs', sections'; and which section has names.
+        // Flags, and the sizes and numbers of headers: this one, programs', sections'; and the section of names.
         file.extend([0; 4]);
         file.extend([64_u16, 0, 0, 64, 3, 2].into_iter().flat_map(u16::to_le_bytes));
         file.extend(&info);
@@ -269,7 +268,7 @@ mod tests {
         fake.write("updates/c.ko", &module(&["depends="]));
         fake.write("kernel/fs.ko", &module(&["softdep=post: b-one pre: crypto-sum none", "depends=a"]));
         fake.write("kernel/crypto/sum_generic.ko", &module(&[]));
-        // It needs itself, by way of another.
+        // A circular dependency.
         fake.write("kernel/round.ko", &module(&["depends=about"]));
         fake.write("kernel/about.ko", &module(&["depends=round"]));
         assert_eq!(fake.load(&["a"]).as_deref(), Ok("c b_one a"));
@@ -320,7 +319,7 @@ mod tests {
         for name in ["fs/fuse/fuse.ko", "drivers/block/virtio_blk.ko", "old/net.ko", "samples/unlisted.ko"] {
             fake.write(name, &module(&["depends="]));
         }
-        // As kernels until 5.2, then, and from 6.3 on write it. The last was not built.
+        // In the formats up to 5.2, of later kernels, and from 6.3 on. The last was not built.
         fake.write(
             "modules.order",
             b"kernel/old/net.ko\nfs/fuse/fuse.ko\ndrivers/block/virtio_blk.o\ngone.o\n",
@@ -341,7 +340,7 @@ mod tests {
             assert!(error.contains("its module") && error.contains(name), "{error}");
             fs::remove_file(fake.0.path().join(name)).unwrap();
         };
-        // Whatever is cut off: the headers of sections are at its end.
+        // Truncated anywhere: the headers of sections are at its end.
         for length in 0..whole.len() {
             refused("a.ko", &whole[..length]);
         }

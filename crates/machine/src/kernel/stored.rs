@@ -20,25 +20,26 @@ use host::files::{entries, remove_tree};
 use host::sha256;
 use host::{Progress, unless_interrupted};
 
-/// The record next to what was unpacked. It is written before the directory gets its name, so what has a name is whole.
+/// Record next to the unpacked files. It is written before the directory gets its name, so a named directory is
+/// complete.
 const RECORD: &str = "kernel.json";
-/// How images are called in a package: this and the release.
+/// Prefix of images in a package, before the release.
 const IMAGE: &str = "vmlinuz-";
 
-/// A kernel of the cache, as it is listed.
+/// A kernel of the cache, as listed.
 #[derive(Clone, Debug)]
 pub struct StoredKernel {
-    /// It; its label is the package's name.
+    /// The kernel; its label is the package's name.
     pub kernel: Kernel,
-    /// Every label that stands for it.
+    /// Labels that stand for it.
     pub labels: Vec<String>,
     /// Version of the package.
     pub version: String,
-    /// Where it is.
+    /// Directory.
     pub directory: PathBuf,
     /// Bytes of its files.
     pub bytes: u64,
-    /// When it was fetched.
+    /// Time at which it was fetched.
     pub fetched: Timestamp,
 }
 
@@ -51,13 +52,13 @@ struct Record {
     release: String,
     /// SHA-256 of the image.
     image: String,
-    /// SHA-256 of each file that was downloaded, by name.
+    /// SHA-256 of each downloaded file, by name.
     files: Vec<(String, String)>,
     fetched: Timestamp,
 }
 
-/// What a label was resolved to; of a package's name, also what was fetched by another label. None where it was not, or
-/// that was removed.
+/// Kernel that a label was resolved to; for a package's name, also one fetched by another label. None if it was not
+/// resolved, or its kernel was removed.
 pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
     let link = cache.kernel_labels().join(wanted.label());
     match fs::read_link(&link) {
@@ -73,7 +74,7 @@ pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Err
     }
 }
 
-/// The newest of the cache that a label means. It stands for that from now on.
+/// Newest kernel of the cache that matches a label, which stands for it from now on.
 pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
     let all = records(cache)?
         .into_iter()
@@ -87,7 +88,7 @@ pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, E
     Ok(found)
 }
 
-/// Fetches a package where the cache does not have it, and has the label stand for it.
+/// Fetches a package if the cache lacks it, and makes the label stand for it.
 pub(crate) fn get(
     cache: &Cache,
     wanted: &Wanted,
@@ -103,7 +104,7 @@ pub(crate) fn get(
             return Ok(kernel);
         }
         let _lock = Lock::exclusive_for(&lock_file(cache, &id), &what, progress)?;
-        // Somebody else may have fetched it meanwhile.
+        // Another process may have fetched it meanwhile.
         if !cache.kernels().join(&id).is_dir() {
             unless_interrupted(progress)?;
             let partial = partial(cache, &id);
@@ -115,7 +116,7 @@ pub(crate) fn get(
     }
 }
 
-/// Downloads and unpacks next to the final place, and renames. The caller holds the lock.
+/// Downloads and unpacks next to the final place, then renames. The caller holds the lock.
 fn fetch(
     cache: &Cache,
     wanted: &Wanted,
@@ -168,7 +169,7 @@ fn image_of(tree: &Path, release: &str) -> PathBuf {
     tree.join("boot").join(format!("{IMAGE}{release}"))
 }
 
-/// The kernel in a directory of the cache, held in use by a lock. None if it is not there.
+/// The kernel in a directory of the cache, kept in use by a lock; none if it is missing.
 fn open(cache: &Cache, wanted: &Wanted, id: &str, lock: Lock) -> Result<Option<Kernel>, Error> {
     let directory = cache.kernels().join(id);
     if !directory.is_dir() {
@@ -202,7 +203,7 @@ fn read(directory: &Path) -> Result<Record, Error> {
     Ok(serde_json::from_slice(&text).doing("read", &file)?)
 }
 
-/// Has a label stand for a kernel of the cache, in one step.
+/// Makes a label stand for a kernel of the cache, atomically.
 fn label(cache: &Cache, wanted: &Wanted, id: &str) -> Result<(), Error> {
     let labels = cache.kernel_labels();
     let link = labels.join(wanted.label());
@@ -216,7 +217,7 @@ fn label(cache: &Cache, wanted: &Wanted, id: &str) -> Result<(), Error> {
     Ok(fs::rename(&new, &link).doing("put in place", &link)?)
 }
 
-/// Every kernel of the cache, by its package's name.
+/// All kernels of the cache, by package name.
 ///
 /// # Errors
 /// The cache can't be read.
@@ -274,14 +275,14 @@ fn remove_one(cache: &Cache, stored: &StoredKernel) -> Result<(), Error> {
             outcome => outcome.doing("remove", &link)?,
         }
     }
-    // The name goes first, so that a half removed kernel is not taken for one.
+    // Renamed first, so that a partly removed kernel does not count as one.
     let partial = partial(cache, &id);
     remove_tree(&partial)?;
     fs::rename(&stored.directory, &partial).doing("remove", &stored.directory)?;
     Ok(remove_tree(&partial)?)
 }
 
-/// Removes what interrupted fetches and removals of kernels left; those under way hold their lock. Answers what was removed.
+/// Removes leftovers of interrupted fetches and removals of kernels; those under way hold their lock. Returns them.
 ///
 /// # Errors
 /// Something can't be removed.
@@ -302,7 +303,7 @@ pub fn sweep(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     Ok(removed)
 }
 
-/// Every label, and the kernel that it stands for.
+/// All labels, with the kernels that they stand for.
 fn labels(cache: &Cache) -> Result<Vec<(String, String)>, Error> {
     let links = entries(&cache.kernel_labels())?.into_iter();
     Ok(links
@@ -310,7 +311,7 @@ fn labels(cache: &Cache) -> Result<Vec<(String, String)>, Error> {
         .collect())
 }
 
-/// The kernels of the cache with their records. What can't be read is left out.
+/// Kernels of the cache with their records, without unreadable ones.
 fn records(cache: &Cache) -> Result<Vec<(String, Record)>, Error> {
     let read = |(id, directory): (String, PathBuf)| match read(&directory) {
         Ok(record) => Some((id, record)),
@@ -322,7 +323,7 @@ fn records(cache: &Cache) -> Result<Vec<(String, Record)>, Error> {
     Ok(entries(&cache.kernels())?.into_iter().filter_map(read).collect())
 }
 
-/// Bytes of the files below a directory; what can't be read counts for nothing.
+/// Bytes of the files below a directory; unreadable ones count as 0.
 fn size(directory: &Path) -> u64 {
     let Ok(found) = fs::read_dir(directory) else { return 0 };
     let bytes = |entry: fs::DirEntry| match entry.metadata() {

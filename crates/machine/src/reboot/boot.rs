@@ -1,41 +1,41 @@
-//! A boot: the kernel, its arguments and parameters, and how it is loaded.
+//! A boot: the kernel, its arguments and parameters, and its loader.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A kernel that can be booted, and with what.
+/// A kernel to boot, with its arguments and parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
-    /// Its release, such as `6.1.0-37-amd64`.
+    /// Release, such as `6.1.0-37-amd64`.
     pub release: String,
     /// Arguments in addition to the machine's own; empty for none.
     pub args: String,
-    /// Parameters that are set when it is up.
+    /// Parameters to set after the boot.
     pub sysctl: Sysctl,
 }
 
 /// A named set of kernel parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sysctl {
-    /// Its name in the campaign.
+    /// Name in the campaign.
     pub name: String,
     /// Values by name (`vm.swappiness`) or by path.
     pub values: BTreeMap<String, String>,
 }
 
-/// How a kernel is booted once.
+/// Way to boot a kernel once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loader {
-    /// By GRUB, which goes back to its default by itself.
+    /// GRUB, which returns to its default by itself.
     Grub,
-    /// By the running kernel, past firmware and boot loader.
+    /// The running kernel, bypassing firmware and boot loader.
     Kexec,
 }
 
 impl Loader {
-    /// Its name.
+    /// Name of the loader.
     pub fn name(self) -> &'static str {
         match self {
             Self::Grub => "grub",

@@ -1,5 +1,5 @@
-//! What a kernel that did not come up left behind: what it wrote where the next one finds it, or what the journal of
-//! systemd has of its boot. Sources: the kernel's admin-guide/pstore-blk and admin-guide/ramoops; systemd-pstore(8).
+//! Last messages of a kernel that did not come up, from persistent storage or from systemd's journal of its boot.
+//! Sources: the kernel's admin-guide/pstore-blk and admin-guide/ramoops; systemd-pstore(8).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,34 +8,34 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// Last lines that are kept.
+/// Number of last lines kept.
 const LINES: usize = 40;
 
-/// The last that is known of a kernel.
+/// Last messages of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashLog {
-    /// Where it was found.
+    /// Source of the messages: a file or a command.
     pub found: String,
-    /// Its last lines.
+    /// Last lines.
     pub text: String,
 }
 
 impl CrashLog {
-    /// What a kernel left that was asked for then; none where it left nothing.
+    /// Messages of a kernel whose boot was requested at that time; none if it left none.
     pub fn find(release: &str, asked: Timestamp) -> Option<Self> {
         let places = ["/sys/fs/pstore", "/var/lib/systemd/pstore"].map(Path::new);
         Self::in_pstore(&places, asked.into()).or_else(|| Self::in_journal(release))
     }
 
-    /// The line that says it best: of a panic, where there was one, else the last.
+    /// Most informative line: that of a panic if there is one, else the last.
     pub fn headline(&self) -> &str {
         let lines = || self.text.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines().find(|line| line.contains("Kernel panic")).or_else(|| lines().next_back());
-        // Without the level and time before it.
+        // Without its level and time.
         line.map_or("", |line| line.rsplit_once("] ").map_or(line, |(_, said)| said))
     }
 
-    /// The end of the newest record of the kernel's log. Records come in parts, of which the first is the end.
+    /// End of the newest record of the kernel's log. Records come in parts, of which the first is the end.
     fn in_pstore(places: &[&Path], asked: SystemTime) -> Option<Self> {
         let mut records: Vec<(SystemTime, PathBuf)> = Vec::new();
         for place in places {
@@ -50,7 +50,7 @@ impl CrashLog {
         Some(Self { found: path.display().to_string(), text: last_lines(&text) })
     }
 
-    /// The end of the boot before this one, where it was that kernel's.
+    /// End of the log of the previous boot, if it was that kernel's.
     fn in_journal(release: &str) -> Option<Self> {
         let journalctl = "journalctl -b -1 -k -o short-monotonic --no-pager";
         let mut words = journalctl.split(' ');

@@ -1,14 +1,14 @@
-//! `custom.cfg`, which the user may have entries in as well: ours stand between marks.
+//! `custom.cfg`, which may also have entries of the user: pgdyno's are between markers.
 
 const BEGIN: &str = "\n### BEGIN pgdyno ###\n";
 const END: &str = "### END pgdyno ###\n";
 
-/// The file with our entry in place of what of ours was there.
+/// The file with this entry in place of an earlier one of pgdyno's.
 pub(super) fn with(text: &str, entry: &str) -> String {
     format!("{}{BEGIN}{entry}{END}", without(text))
 }
 
-/// The file without anything of ours.
+/// The file without pgdyno's entry.
 pub(super) fn without(text: &str) -> String {
     let Some((before, ours)) = text.split_once(BEGIN) else { return text.to_owned() };
     let after = ours.split_once(END).map_or("", |(_, after)| after);

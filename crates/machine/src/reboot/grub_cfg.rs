@@ -1,6 +1,6 @@
-//! The entries of a `grub.cfg`, as `grub-mkconfig` writes it: one that boots a certain kernel becomes one of ours.
+//! Entries of a `grub.cfg`, as `grub-mkconfig` writes it: the entry of a kernel is the basis of pgdyno's.
 
-/// The name of our entry.
+/// Name of pgdyno's entry.
 pub(super) const ENTRY: &str = "pgdyno-kernel";
 
 /// Whether the configuration can boot an entry once, and reads `custom.cfg` next to it.
@@ -8,8 +8,8 @@ pub(super) fn boots_once(text: &str) -> bool {
     ["${next_entry}", "save_env next_entry", "custom.cfg"].iter().all(|words| text.contains(words))
 }
 
-/// An entry that boots a kernel as the machine's own one does, with more arguments; none where there is no entry of that
-/// kernel.
+/// An entry that boots a kernel like the machine's own entry, with additional arguments; none if there is no entry of
+/// that kernel.
 pub(super) fn entry_of(text: &str, release: &str, args: &[&str]) -> Option<String> {
     let bodies = bodies(text);
     let body = bodies.iter().find(|body| body.iter().any(|line| boots(line, release)))?;
@@ -27,7 +27,7 @@ pub(super) fn entry_of(text: &str, release: &str, args: &[&str]) -> Option<Strin
     Some(entry)
 }
 
-/// What stands between the braces of each entry, those in submenus too.
+/// Bodies of all entries, including those in submenus.
 fn bodies(text: &str) -> Vec<Vec<&str>> {
     let mut bodies = Vec::new();
     let mut open: Option<Vec<&str>> = None;
@@ -51,7 +51,7 @@ fn boots(line: &str, release: &str) -> bool {
     is_linux && image.and_then(|image| image.strip_prefix("vmlinuz-")) == Some(release) && !is_recovery
 }
 
-/// An argument as GRUB's script language takes it to the letter.
+/// An argument, quoted for GRUB's script language.
 fn quoted(arg: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.,:=/@%+".contains(c);
     if arg.chars().all(is_plain) { arg.to_owned() } else { format!("'{arg}'") }

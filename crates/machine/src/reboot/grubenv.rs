@@ -1,15 +1,15 @@
-//! GRUB's environment block: a file of `name=value` lines that GRUB overwrites where it lies, so that its length stays.
+//! GRUB's environment block: a file of `name=value` lines that GRUB overwrites in place, so that its length is fixed.
 //! Source: GRUB's manual, "The GRUB environment block".
 
-/// The variable that GRUB boots once, and empties before it does.
+/// Variable with the entry that GRUB boots once; GRUB empties it before the boot.
 const NEXT: &str = "next_entry";
 
-/// What is to be booted next; none where the variable is not there.
+/// Entry to boot next; none if the variable is missing.
 pub(super) fn next_entry(text: &str) -> Option<&str> {
     variables(text).find_map(|line| line.strip_prefix(NEXT)?.strip_prefix('='))
 }
 
-/// The block with another entry to be booted next, or without the variable; none where there is no room for it.
+/// The block with another entry to boot next, or without the variable; none if it does not fit.
 pub(super) fn with_next_entry(text: &str, entry: Option<&str>) -> Option<String> {
     let is_next = |line: &str| line.strip_prefix(NEXT).is_some_and(|rest| rest.starts_with('='));
     let line = entry.map(|entry| format!("{NEXT}={entry}"));
@@ -30,7 +30,7 @@ fn variables(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// The rest of the block is number signs; the lines of its head are comments with words.
+/// The block is padded with number signs; its header lines are comments with words.
 fn is_padding(line: &str) -> bool {
     line.bytes().all(|byte| byte == b'#')
 }

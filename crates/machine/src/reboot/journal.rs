@@ -1,5 +1,5 @@
-//! The journal: which campaign goes on after each boot, what was asked for, and what is to be put back; on the disk
-//! before anything is changed. There is one for a machine, as there is one boot loader.
+//! The journal: the campaign to continue after each boot, the requested boots, and what must be restored; on disk
+//! before anything is changed. A machine has one, as it has one boot loader.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,30 +13,30 @@ use super::step::Step;
 use crate::error::Error;
 use host::Doing;
 
-/// Raised when what is in a journal changes.
+/// Version of the journal's format, raised with each change.
 const FORMAT: u32 = 1;
 
-/// Everything that has to outlive a boot.
+/// State that must survive a boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Journal {
     format: u32,
-    /// What goes on.
+    /// Campaign to continue.
     pub campaign: Campaign,
-    /// The kernel that ran before.
+    /// Kernel that ran before.
     pub home: Home,
-    /// How kernels are booted.
+    /// Way to boot kernels.
     pub loader: Loader,
-    /// What `next_entry` was; none where it was not there.
+    /// Former value of `next_entry`; none if it was missing.
     pub(super) next_entry: Option<String>,
     /// Whether there was a `custom.cfg`.
     pub(super) had_custom: bool,
-    /// How often each kernel has been asked for, in the order in which they first were.
+    /// Number of requests of each boot, in the order of the first requests.
     asked: Vec<(Boot, u32)>,
-    /// The last boot that was asked for; none before the first, and when what came of it is known.
+    /// Last requested boot; none before the first, and once its outcome is known.
     pub last: Option<Asked>,
 }
 
-/// A campaign, so that it can go on before it has a trial.
+/// A campaign, with what it needs to continue before it has a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Campaign {
     /// The store's directory, absolute.
@@ -45,44 +45,44 @@ pub struct Campaign {
     pub run: String,
     /// The campaign's name.
     pub name: String,
-    /// Its file, absolute: where its relative paths begin.
+    /// Path of its file, absolute: the base of its relative paths.
     pub file: PathBuf,
     /// Its text.
     pub text: String,
     /// Seed of the run.
     pub seed: Option<u64>,
-    /// Words to find the run by.
+    /// Tags of the run.
     pub tags: Vec<String>,
-    /// Anything to be remembered.
+    /// Notes.
     pub notes: Option<String>,
-    /// The release of pgdyno that began it.
+    /// Release of pgdyno that started it.
     pub pgdyno_version: String,
-    /// Whether nothing is to be measured where there are confounds.
+    /// Whether to refuse to measure with confounds.
     pub strict: bool,
 }
 
-/// The kernel that the machine is to run in the end.
+/// Kernel that the machine must run in the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
-    /// Its release.
+    /// Release.
     pub release: String,
-    /// What it was booted with.
+    /// Kernel command line.
     pub command_line: String,
 }
 
-/// A boot that was asked for.
+/// A requested boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Of which kernel.
+    /// The boot.
     pub boot: Boot,
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
-    /// Whether it came up.
+    /// Whether the kernel came up.
     pub came_up: bool,
 }
 
 impl Campaign {
-    /// Where pgdyno writes what it says after a boot.
+    /// Log of pgdyno's output after a boot.
     pub fn log(&self) -> PathBuf {
         self.store.join("kernels-by-reboot.log")
     }
@@ -100,7 +100,7 @@ impl Journal {
         Self { format: FORMAT, campaign, home, loader, next_entry, had_custom, asked, last: None }
     }
 
-    /// A boot is about to be asked for.
+    /// Records the request of a boot.
     pub fn ask(&mut self, boot: &Boot) {
         match self.asked.iter_mut().find(|(asked, _)| asked == boot) {
             Some((_, count)) => *count += 1,
@@ -109,7 +109,7 @@ impl Journal {
         self.last = Some(Asked { boot: boot.clone(), at: Timestamp::now(), came_up: false });
     }
 
-    /// The user ended what ran under the last boot: it counts as not asked for.
+    /// Withdraws the last request: the user interrupted the run under that boot.
     pub fn take_back(&mut self) {
         let Some(last) = self.last.take() else { return };
         if let Some((_, count)) = self.asked.iter_mut().find(|(asked, _)| *asked == last.boot) {
@@ -117,7 +117,7 @@ impl Journal {
         }
     }
 
-    /// How often a boot has been asked for.
+    /// Number of requests of a boot.
     pub fn times_asked(&self, boot: &Boot) -> u32 {
         self.asked.iter().find(|(asked, _)| asked == boot).map_or(0, |(_, count)| *count)
     }
@@ -135,7 +135,7 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// Brings it to the disk.
+    /// Step that writes the journal to disk.
     pub(super) fn write(&self, file: &Path) -> Result<Step, Error> {
         let text = serde_json::to_string_pretty(self).doing("write", file)?;
         let what = "the journal of what is to be put back".to_owned();

@@ -1,4 +1,4 @@
-//! What the machine has to boot kernels with, and the steps that do it.
+//! The machine's means to boot kernels, and the steps that use them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,40 +14,40 @@ use crate::error::Error;
 use crate::kernel::debian_version;
 use host::Doing;
 
-/// A kernel that panics, or an initramfs that finds no root, starts the machine again after so many seconds; without,
-/// both wait for somebody.
+/// Makes a kernel that panics, or an initramfs that finds no root, reboot after that many seconds; otherwise both wait
+/// for an operator.
 const PANIC: &str = "panic=10";
 /// File systems on which GRUB can write its environment block.
 const GRUB_WRITES: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];
 /// File systems that a boot empties.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
-/// A kernel that is installed.
+/// An installed kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its release.
+    /// Release.
     pub release: String,
     image: PathBuf,
     initrd: Option<PathBuf>,
 }
 
-/// The machine: what is in its directories, which are under `/` but in tests.
+/// The machine, represented by its directories, which are below `/` except in tests.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: PathBuf,
 }
 
-/// A machine that can boot what a campaign asks for.
+/// A machine that can boot a campaign's kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// What is written before anything is changed.
+    /// Journal, written before anything is changed.
     pub journal: Journal,
-    /// What is done once, before the first boot.
+    /// Steps before the first boot.
     pub steps: Vec<Step>,
 }
 
 impl Boot {
-    /// Whether this is what runs: the release, and every argument is on the command line.
+    /// Whether this boot is running: its release, with every argument on the command line.
     pub fn is_up(&self, running: &Home) -> bool {
         let there: Vec<&str> = running.command_line.split_whitespace().collect();
         self.release == running.release && self.args.split_whitespace().all(|arg| there.contains(&arg))
@@ -60,12 +60,12 @@ impl Machine {
         Self::at(Path::new("/"))
     }
 
-    /// One whose files are in a directory.
+    /// A machine whose files are in a directory.
     pub(super) fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// What runs.
+    /// The running kernel.
     ///
     /// # Errors
     /// `/proc` can't be read.
@@ -77,7 +77,7 @@ impl Machine {
         })
     }
 
-    /// The kernels that are installed, those with an image in `/boot` and modules, the newest last.
+    /// Installed kernels, those with an image in `/boot` and modules, newest last.
     ///
     /// # Errors
     /// The directories can't be read.
@@ -101,7 +101,7 @@ impl Machine {
         Ok(found)
     }
 
-    /// The journal of a campaign that goes on after boots; none where there is none.
+    /// Journal of a campaign that continues after boots, if there is one.
     ///
     /// # Errors
     /// It can't be read.
@@ -109,10 +109,10 @@ impl Machine {
         Journal::read(&self.journal_file())
     }
 
-    /// Looks whether the machine can boot these kernels once each, and what has to be done before the first.
+    /// Checks that the machine can boot each of these kernels once, and determines the steps before the first boot.
     ///
     /// # Errors
-    /// It can't, and what is missing.
+    /// It can't; names what is missing.
     pub fn prepare(
         &self,
         campaign: Campaign,
@@ -162,13 +162,13 @@ impl Machine {
                 what: "the systemd unit that goes on after each boot".to_owned(),
                 text: unit::text(&journal.campaign, program, environment),
             },
-            // What `systemctl enable` makes, of which the running systemd needs to know nothing.
+            // The link that `systemctl enable` creates; the running systemd need not know of it.
             Step::Link { path: self.wanted(), to: Path::new("/etc/systemd/system").join(unit::NAME) },
         ];
         Ok(Prepared { journal, steps })
     }
 
-    /// What boots a kernel once. The journal is as it is to be found after the boot.
+    /// Steps that boot a kernel once. `journal` is as it must be after the boot.
     ///
     /// # Errors
     /// The kernel is not installed, or the boot loader has no entry of it.
@@ -183,7 +183,7 @@ impl Machine {
         let kernel = installed.iter().find(|kernel| kernel.release == boot.release).ok_or_else(|| {
             refuse(format!("the kernel {} is not installed: it has no /boot/vmlinuz-{0}", boot.release))
         })?;
-        // In this order: one that the campaign names counts.
+        // In this order: one of the campaign wins.
         let args: Vec<&str> = std::iter::once(PANIC).chain(boot.args.split_whitespace()).collect();
         let systemctl = |what: &str| Step::Run { command: vec!["systemctl".to_owned(), what.to_owned()] };
         let mut steps = vec![journal.write(&self.journal_file())?];
@@ -225,10 +225,10 @@ impl Machine {
         Ok(steps)
     }
 
-    /// What leaves the machine as it was found. The journal goes last.
+    /// Steps that restore the machine's former state. The journal is removed last.
     ///
     /// # Errors
-    /// What is there can't be read.
+    /// The present state can't be read.
     pub fn restore(&self, journal: &Journal) -> Result<Vec<Step>, Error> {
         let mut steps = Vec::new();
         if journal.loader == Loader::Grub {
@@ -252,7 +252,7 @@ impl Machine {
         Ok(steps)
     }
 
-    /// Brings a changed journal to the disk.
+    /// Writes a changed journal to disk.
     ///
     /// # Errors
     /// It can't be written.
@@ -260,10 +260,10 @@ impl Machine {
         super::carry_out(&[journal.write(&self.journal_file())?])
     }
 
-    /// Sets a boot's parameters; the next boot has forgotten them.
+    /// Sets a boot's kernel parameters, which the next boot resets.
     ///
     /// # Errors
-    /// The kernel does not take one.
+    /// The kernel rejects one.
     pub fn set_parameters(&self, boot: &Boot) -> Result<(), Error> {
         for (name, value) in &boot.sysctl.values {
             let path = if name.starts_with('/') {
@@ -276,12 +276,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Boots the machine's usual kernel.
+    /// Reboots into the machine's default kernel.
     pub fn reboot(&self) -> Step {
         systemctl("reboot")
     }
 
-    /// What can boot a kernel once: GRUB, else kexec.
+    /// Loader that can boot a kernel once: GRUB, else kexec.
     fn loader(&self, by: Option<Loader>) -> Result<Loader, Error> {
         let has_kexec =
             ["sbin/kexec", "usr/sbin/kexec", "usr/bin/kexec"].iter().any(|path| self.path(path).exists());
@@ -302,7 +302,7 @@ impl Machine {
         }
     }
 
-    /// Whether GRUB boots an entry once, and then surely not again.
+    /// Checks that GRUB boots an entry exactly once.
     fn grub_boots_once(&self) -> Result<(), Error> {
         let grub = self.grub()?;
         let config = self.path(grub.join("grub.cfg"));
@@ -314,7 +314,7 @@ impl Machine {
         if !self.has(&grub.join("grubenv")) {
             return Err(refuse(format!("there is no {directory}/grubenv (`grub-editenv create` makes it)")));
         }
-        // Where it can't write, it would boot the same entry for ever.
+        // If it can't write, it would boot the same entry forever.
         let (kind, device) = self.file_system(&grub)?.unwrap_or_default();
         let is_plain = !["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().any(|odd| device.starts_with(odd));
         if !GRUB_WRITES.contains(&kind.as_str()) || !is_plain {
@@ -341,9 +341,9 @@ impl Machine {
         }
     }
 
-    /// Kind and device of the file system that has a path; none where the kernel does not tell.
+    /// Kind and device of the file system of a path; none if the kernel does not report it.
     fn file_system(&self, path: &Path) -> Result<Option<(String, String)>, Error> {
-        // What is not there yet will be on that of the directory above it.
+        // A missing path will be on the file system of its parent.
         let there = path.ancestors().map(|path| self.path(path)).find(|path| path.exists());
         let there = there.unwrap_or_else(|| self.path("/"));
         let device = fs::metadata(&there).doing("look at", &there)?.dev();

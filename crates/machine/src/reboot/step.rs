@@ -1,4 +1,4 @@
-//! What is done to the machine, one thing after the other: the same list for a dry run to print and for us to do.
+//! Steps that change the machine, in order: a dry run prints the same list that is otherwise executed.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -11,31 +11,31 @@ use super::grubenv;
 use crate::error::Error;
 use host::Doing;
 
-/// One thing that is done to the machine.
+/// A change of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Writes a file whole, with the mode that it had; it is on the disk afterwards.
+    /// Writes a whole file with the mode that it had, and syncs it.
     Write {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Description of the file.
         what: String,
-        /// Its text.
+        /// Text.
         text: String,
     },
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     Link {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Target.
         to: PathBuf,
     },
-    /// Removes a file, where it is there.
+    /// Removes a file if it exists.
     Remove {
         /// The file.
         path: PathBuf,
     },
-    /// Says in GRUB's environment block what is booted next; none takes the variable away.
+    /// Sets the entry to boot next in GRUB's environment block; none removes the variable.
     NextEntry {
         /// The block.
         grubenv: PathBuf,
@@ -66,7 +66,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A command as it is typed.
+/// A command as typed in a shell.
 fn shell(command: &[String]) -> String {
     let word = |word: &String| {
         if word.contains([' ', '\'', '"', '$', ';', '&']) { format!("'{word}'") } else { word.clone() }
@@ -74,10 +74,10 @@ fn shell(command: &[String]) -> String {
     command.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Does every step, in order; each is on the disk before the next.
+/// Executes the steps in order; each is on disk before the next.
 ///
 /// # Errors
-/// The first that can't be done; those before it have been done.
+/// The first step that fails; those before it have been executed.
 pub fn carry_out(steps: &[Step]) -> Result<(), Error> {
     steps.iter().try_for_each(Step::carry_out)
 }
@@ -122,7 +122,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     sync(directory)
 }
 
-/// GRUB finds the block by where it lies on the disk, so it is written over, not replaced.
+/// GRUB finds the block by its position on the disk, so it is overwritten, not replaced.
 fn set_next_entry(path: &Path, entry: Option<&str>) -> Result<(), Error> {
     let before = fs::read_to_string(path).doing("read", path)?;
     let after = grubenv::with_next_entry(&before, entry)

@@ -1,4 +1,4 @@
-//! A machine in a directory: what would be done to it, and what is left when it has been done and undone.
+//! A machine in a directory: the steps planned for it, and its state after they were executed and undone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ impl Box {
             machine.write(&format!("boot/initrd.img-{release}"), "");
             machine.write(&format!("lib/modules/{release}/modules.dep"), "");
         }
-        // Modules alone are what a removed kernel leaves.
+        // A removed kernel leaves its modules.
         machine.write("lib/modules/5.10.0-1/modules.dep", "");
         machine.write("run/systemd/system/x", "");
         machine.write("store/x", "");
@@ -75,7 +75,7 @@ impl Box {
         self.prepare(by).unwrap_err().to_string()
     }
 
-    /// Every file but those of the kernel's own and of directories, with its content.
+    /// Every file below the directory, with its content.
     fn files(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.directory.path().to_owned()];
@@ -105,7 +105,7 @@ fn boot(release: &str, args: &str) -> Boot {
     Boot { release: release.to_owned(), args: args.to_owned(), sysctl }
 }
 
-/// Without those that run something.
+/// Steps that run no program.
 fn files_only(steps: &[Step]) -> Vec<Step> {
     steps.iter().filter(|step| !matches!(step, Step::Run { .. })).cloned().collect()
 }
@@ -162,7 +162,7 @@ fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
         carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
         assert_eq!(machine.files(), before);
         assert_eq!(mode(), custom.map(|_| 0o600));
-        // Twice does no harm.
+        // Restoring twice is harmless.
         carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
         assert_eq!(machine.files(), before);
     }

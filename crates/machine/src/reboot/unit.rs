@@ -1,4 +1,4 @@
-//! The systemd unit that goes on with a campaign after each boot. Source: systemd.service(5), systemd.unit(5),
+//! The systemd unit that continues a campaign after each boot. Source: systemd.service(5), systemd.unit(5),
 //! systemd.exec(5).
 
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::journal::Campaign;
 
-/// Its name.
+/// Name of the unit.
 pub(super) const NAME: &str = "pgdyno-campaign.service";
 
-/// Its text. `program` is pgdyno itself, and `environment` what it needs of ours.
+/// Text of the unit. `program` is pgdyno itself; `environment` has the variables that it needs.
 pub(super) fn text(campaign: &Campaign, program: &Path, environment: &BTreeMap<String, String>) -> String {
     let store = campaign.store.to_string_lossy();
     let variables: String = environment
@@ -41,7 +41,7 @@ pub(super) fn text(campaign: &Campaign, program: &Path, environment: &BTreeMap<S
     )
 }
 
-/// A word as unit files have it.
+/// A word, quoted for unit files.
 fn quoted(word: &str) -> String {
     let escaped = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{}\"", one_line(&escaped))

@@ -13,9 +13,9 @@ use super::guest::{Job, Orders};
 use super::{Frame, Hardware, Kvm, Root, Vm, VmError, works_here};
 use crate::kernel::Kernel;
 
-/// Modules for this machine's files: the bus that they are on, and file systems.
+/// Modules for this machine's files: their bus, and file systems.
 const HOST_MODULES: [&str; 3] = ["virtio_pci", "virtiofs", "overlay"];
-/// The command if none is given: it shows the kernel's log.
+/// Default command: prints the kernel's log.
 const DEFAULT_COMMAND: &str = "dmesg";
 /// Directories of programs in the guest, busybox's first.
 const GUEST_PATH: &str = "/bin:/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin";
@@ -23,9 +23,9 @@ const GUEST_PATH: &str = "/bin:/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin
 /// A command in a virtual machine.
 #[derive(Clone, Debug)]
 pub struct VmCommand {
-    /// The command with its arguments; without one, the kernel's log is shown.
+    /// The command with its arguments; without one, the kernel's log is printed.
     pub words: Vec<String>,
-    /// The files that it finds.
+    /// Files available to it.
     pub files: GuestFiles,
     /// Arguments in addition to those that every guest has.
     pub kernel_args: String,
@@ -58,7 +58,7 @@ pub enum CommandOutput<'a> {
 }
 
 impl VmCommand {
-    /// Boots the kernel and runs the command; its exit code. `program` is pgdyno itself.
+    /// Boots the kernel and runs the command; returns its exit code. `program` is pgdyno itself.
     ///
     /// # Errors
     /// The guest can't be prepared, does not come up or hangs, or the user interrupts it.
@@ -123,14 +123,14 @@ impl VmCommand {
     }
 }
 
-/// The variables of the environment that are text.
+/// Environment variables that are text.
 fn environment() -> Vec<(String, String)> {
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env::vars_os().filter_map(text).collect()
 }
 
-/// Gives a guest busybox under all its names, if it is installed.
+/// Packs busybox under all its names, if it is installed.
 fn pack_busybox(root: &mut Root, progress: &dyn Progress) -> Result<BTreeSet<String>, VmError> {
     let Some(busybox) = find("busybox") else {
         progress.notice("without busybox (package busybox-static), the virtual machine has only the command");

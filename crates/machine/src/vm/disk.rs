@@ -1,4 +1,4 @@
-//! The image of a disk for a guest: a file system with a copy of a directory.
+//! Disk image for a guest: a file system with a copy of a directory.
 
 use std::fs::File;
 use std::io;
@@ -9,13 +9,13 @@ use crate::error::Error;
 use crate::vm::descriptor::by_descriptor;
 use host::Doing;
 
-/// Room in addition to what is copied: for WAL, tables that grow, and the file system's own.
+/// Space in addition to the copied files: for WAL, growing tables, and the file system's metadata.
 const ROOM_BYTES: u64 = 2 << 30;
-/// What makes it, and the package that has it.
+/// Program that creates the file system.
 const MKE2FS: &str = "mke2fs";
 
-/// An ext4 file system with what is in a directory of so many bytes, in an unnamed file in `directory`.
-/// Blocks that nothing was written to take no room. Owners and modes are those of the directory.
+/// An ext4 file system with the content of a directory of so many bytes, in an unnamed, sparse file in `directory`.
+/// Owners and modes are those of the directory.
 ///
 /// # Errors
 /// No mke2fs, or it fails.

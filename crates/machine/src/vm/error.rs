@@ -1,4 +1,4 @@
-//! Why a guest failed.
+//! Failures of guests.
 
 use std::io;
 
@@ -13,64 +13,64 @@ pub enum VmError {
     /// No emulator is installed.
     #[error("{program} is not installed, and kernels run in it: install the package {package}")]
     NoEmulator {
-        /// Its name.
+        /// Name of the emulator.
         program: &'static str,
-        /// What brings it.
+        /// Package of the emulator.
         package: &'static str,
     },
     /// The emulator did not start.
     #[error("the virtual machine did not start: {why}")]
     Start {
-        /// What it said.
+        /// Cause.
         why: String,
     },
-    /// This machine's files can't be served to it.
+    /// This machine's files can't be served to the guest.
     #[error("the virtual machine can't have this machine's files: {why}")]
     HostFiles {
-        /// What is missing or was refused.
+        /// The missing or refused part.
         why: String,
     },
-    /// Its memory does not hold what it is to begin with.
+    /// The guest's memory is too small for its initial file system.
     #[error(
         "{memory} of memory are too little for the virtual machine: with what it has in memory it needs {needed}; give it more, \
          or, in a campaign, have the data on a disk with storage = \"virtio\""
     )]
     Memory {
-        /// What it was to have.
+        /// Requested memory.
         memory: Size,
-        /// What it needs.
+        /// Required memory.
         needed: Size,
     },
-    /// It ended before it had done its work.
+    /// The guest ended before its job was done.
     #[error("the virtual machine ended {when}: {what}; {}", end_of(console))]
     Ended {
-        /// How far it had come.
+        /// Stage that it had reached.
         when: &'static str,
-        /// What is known of why.
+        /// Cause, as far as known.
         what: String,
-        /// The last lines of what its kernel wrote.
+        /// Last lines of its console.
         console: String,
     },
-    /// It said nothing any more.
+    /// The guest stopped responding.
     #[error("the virtual machine hangs {when}: it said nothing for {seconds} s; {}", end_of(console))]
     Hung {
-        /// How far it had come.
+        /// Stage that it had reached.
         when: &'static str,
-        /// How long was waited.
+        /// Seconds of silence.
         seconds: u64,
-        /// The last lines of what its kernel wrote.
+        /// Last lines of its console.
         console: String,
     },
     /// A step in the guest failed.
     #[error("in the virtual machine: {0}")]
     Guest(String),
-    /// The user ended it.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// A file of it can't be read or made.
+    /// A file of the guest can't be read or created.
     #[error("a file for the virtual machine: {0}")]
     File(#[from] io::Error),
-    /// What it is to have could not be packed.
+    /// The guest's files could not be packed.
     #[error(transparent)]
     Kernel(#[from] Error),
     /// Work on this host failed.

@@ -1,5 +1,5 @@
-//! In the guest: the first process. It mounts what every system has, loads the modules that it was given, and does one
-//! job; then the machine is switched off.
+//! The first process of a guest. It mounts the standard file systems, loads the packed modules, and does one job; then
+//! it powers the machine off.
 
 mod command;
 
@@ -24,46 +24,46 @@ use crate::vm::link::{Frame, MAX_BYTES};
 use crate::vm::virtiofs::TAG;
 use host::Doing;
 
-/// Where pgdyno is in a guest.
+/// Path of pgdyno in a guest.
 pub const PROGRAM: &str = "/pgdyno";
-/// What the first process is to do.
+/// Orders for the first process.
 const ORDERS: &str = "/orders.json";
-/// The modules that it loads, by their names in order.
+/// Directory of the modules to load, in the order of their names.
 const MODULES: &str = "/modules";
-/// The serial port over which it speaks; the first is the console.
+/// Serial port of the link to the host; the first port is the console.
 const LINK: &str = "/dev/ttyS1";
-/// How often it says that it is alive, in its own time.
+/// Interval of [`Frame::Alive`], in the guest's time.
 const ALIVE_EVERY: Duration = Duration::from_millis(500);
-/// The disk that it was given.
+/// Device of the guest's disk.
 const DISK: &str = "/dev/vda";
 
-/// What a guest is to do.
+/// Orders for a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Orders {
-    /// Its job.
+    /// Job.
     pub job: Job,
-    /// Its name: that of the host.
+    /// Host name: that of the host.
     pub hostname: String,
-    /// Whether its root is this machine's, in which what it writes goes into memory.
+    /// Whether its root is this machine's, with writes going to memory.
     pub host_root: bool,
-    /// Where its job begins.
+    /// Working directory of the job.
     pub directory: PathBuf,
-    /// Where its disk is to be mounted, if it has one.
+    /// Mount point of its disk, if it has one.
     pub disk_at: Option<PathBuf>,
-    /// Kernel parameters to be set before: files below `/proc/sys` and `/sys`, and what is written to them.
+    /// Kernel parameters to set first: files below `/proc/sys` and `/sys`, with their values.
     pub sysctl: Vec<(PathBuf, String)>,
-    /// Variables of the environment.
+    /// Environment variables.
     pub variables: Vec<(String, String)>,
 }
 
 /// The job of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Job {
-    /// To be there.
+    /// Only to boot.
     Probe,
     /// A command with its arguments.
     Command(Vec<String>),
-    /// Something of pgdyno's own, told to it in these words.
+    /// A command of pgdyno's own, with these arguments.
     Own(Vec<String>),
 }
 
@@ -82,8 +82,8 @@ impl Orders {
         }
     }
 
-    /// Gives a guest these orders, pgdyno and what every system has. `modules` are the kernel's modules in the order in
-    /// which they can be loaded.
+    /// Packs these orders, pgdyno and the standard directories for a guest. `modules` are the kernel's modules in
+    /// loading order.
     ///
     /// # Errors
     /// Something can't be packed.
@@ -108,10 +108,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Makes a system of what the kernel has booted, and tells the host that it is up.
+    /// Sets up the booted system, and reports to the host that it is up.
     ///
     /// # Errors
-    /// Something that every system has can't be had. Where the link is up, the host is told, and this does not return.
+    /// Something standard can't be set up. If the link is up, this reports the error to the host and does not return.
     pub fn begin() -> Result<(Self, Orders), Error> {
         mount_usual(Path::new("/"))?;
         let guest = Self { link: Arc::new(Mutex::new(open_link()?)) };
@@ -135,10 +135,10 @@ impl Guest {
     }
 
     fn furnish(&self) -> Result<Orders, Error> {
-        // The kernel gives a file system in memory half of the memory; here it is all there is. Where this is not a
-        // tmpfs, it has no limit.
+        // By default, a tmpfs may use half of the memory; here it is the only file system. If this is not a tmpfs, it
+        // has no limit.
         let _ = rustix::mount::mount_remount("/", MountFlags::empty(), "size=95%");
-        // Up, it has the address 127.0.0.1. A kernel without networking has none.
+        // Once up, the interface has the address 127.0.0.1. A kernel without networking has none.
         let _ = fs::write("/sys/class/net/lo/flags", "0x9");
         let modules = Path::new(MODULES);
         let mut files: Vec<PathBuf> = fs::read_dir(modules)
@@ -152,7 +152,7 @@ impl Guest {
         let orders = Path::new(ORDERS);
         let text = fs::read(orders).doing("read", orders)?;
         let orders: Orders = serde_json::from_slice(&text).doing("read", orders)?;
-        // Nothing depends on it but how a trial is found.
+        // Only used to find a trial.
         let _ = rustix::system::sethostname(orders.hostname.as_bytes());
         if orders.host_root {
             enter_host_root()?;
@@ -169,13 +169,13 @@ impl Guest {
         Ok(orders)
     }
 
-    /// Says something to the host. What the host does not hear, nobody does.
+    /// Sends a frame to the host. Errors are ignored: there is nobody else to report them to.
     pub fn send_frame(&self, frame: &Frame) {
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = frame.write(&mut *link);
     }
 
-    /// Sends a file, or a directory with all that is in it, under a path.
+    /// Sends a file, or a directory with its content, under a path.
     ///
     /// # Errors
     /// It can't be read.
@@ -200,19 +200,19 @@ impl Guest {
         }
     }
 
-    /// Says how it ended, and switches the machine off.
+    /// Sends the exit code and powers the machine off.
     pub fn end(&self, code: u8) -> ! {
         self.send_frame(&Frame::Exit(code));
         rustix::fs::sync();
         let _ = reboot(RebootCommand::PowerOff);
-        // The host ends it where it can't switch itself off.
+        // The host ends it if it can't power off.
         loop {
             thread::park();
         }
     }
 }
 
-/// What every system has, below a root.
+/// Mounts the standard file systems below a root.
 fn mount_usual(root: &Path) -> Result<(), Error> {
     for (what, at, options) in [
         ("proc", "proc", ""),
@@ -228,8 +228,8 @@ fn mount_usual(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the host's files the root. What is written goes into memory above them; what they have of their own system, such
-/// as its processes, is hidden by this one's.
+/// Makes the host's files the root. Writes go to memory above them; file systems of the host's own system, such as
+/// `/proc`, are hidden by the guest's.
 fn enter_host_root() -> Result<(), Error> {
     let [files, memory, root] = ["/host/files", "/host/memory", "/host/root"].map(Path::new);
     let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
@@ -245,12 +245,12 @@ fn enter_host_root() -> Result<(), Error> {
     let layers = [("lowerdir", files), ("upperdir", &upper), ("workdir", &work)];
     let options = layers.map(|(name, path)| format!("{name}={}", path.display())).join(",");
     mount_new("overlay", "overlay", root, &options)?;
-    // Not served by root, files belong to nobody here, and programs that want to be their owner would be that.
+    // If root does not serve them, files belong to nobody here, and setuid programs would run as nobody.
     if fs::metadata(files).doing("look at", files)?.uid() != 0 {
         rustix::mount::mount_remount(root, MountFlags::NOSUID, c"").doing("mount again", root)?;
     }
     mount_usual(root)?;
-    // The root of an initramfs can't be exchanged by pivot_root(2).
+    // pivot_root(2) can't replace the root of an initramfs.
     std::env::set_current_dir(root).doing("go to the directory", root)?;
     Ok(mount_move(".", "/").and_then(|()| chroot(".")).doing("make a root of", root)?)
 }

@@ -1,4 +1,4 @@
-//! The file system that a guest begins with, packed as an initramfs. Source: the kernel's
+//! Initial file system of a guest, packed as an initramfs. Source: the kernel's
 //! driver-api/early-userspace/buffer-format.
 
 use std::collections::BTreeSet;
@@ -13,34 +13,34 @@ use crate::error::Error;
 use crate::vm::programs::{bare, libraries, libraries_of_all};
 use host::Doing;
 
-/// What a guest is to have: paths there and here are the same unless said otherwise.
+/// Files for a guest: paths there and here are the same unless stated otherwise.
 pub struct Root {
     out: BufWriter<File>,
     bytes: u64,
     inode: u32,
-    /// Paths that are in it.
+    /// Paths in it.
     has: BTreeSet<PathBuf>,
 }
 
-/// Owner of what has no other.
+/// Default owner.
 const ROOT: (u32, u32) = (0, 0);
 
 impl Root {
-    /// An empty one. It is kept in an unnamed file in `directory`, which is removed when it is closed.
+    /// An empty one, in an unnamed file in `directory`, which is removed when it is closed.
     ///
     /// # Errors
-    /// No file can be made there.
+    /// No file can be created there.
     pub fn new(directory: &Path) -> Result<Self, Error> {
         let file = tempfile::tempfile_in(directory).doing("make a file in", directory)?;
         Ok(Self { out: BufWriter::with_capacity(1 << 20, file), bytes: 0, inode: 0, has: BTreeSet::new() })
     }
 
-    /// Bytes of all that is in it.
+    /// Size of its content in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A directory, and those above it. One that is there stays as it is.
+    /// Adds a directory, with its parents. An existing one is unchanged.
     ///
     /// # Errors
     /// It can't be written.
@@ -58,7 +58,7 @@ impl Root {
         self.entry(path, ModeFileType::Directory, mode, owner, &mut io::empty(), 0)
     }
 
-    /// A file of these bytes.
+    /// Adds a file with this content.
     ///
     /// # Errors
     /// As [`Self::directory`].
@@ -66,7 +66,7 @@ impl Root {
         self.put(path, mode, ROOT, &mut &content[..], content.len() as u64)
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     ///
     /// # Errors
     /// As [`Self::directory`].
@@ -79,7 +79,7 @@ impl Root {
         self.entry(path, ModeFileType::Symlink, 0o777, ROOT, content, target.len() as u64)
     }
 
-    /// A program of this machine with its libraries, without what only debuggers need; at another path where one is given.
+    /// Adds a program of this machine with its libraries, without debug information; at another path if given.
     ///
     /// # Errors
     /// It can't be read, or a library is missing.
@@ -88,7 +88,7 @@ impl Root {
         libraries(from)?.iter().try_for_each(|library| self.loadable(library, library))
     }
 
-    /// Adds the libraries that loadable ones need, which are in it already.
+    /// Adds the libraries that these loadable libraries, already in it, need.
     ///
     /// # Errors
     /// One can't be read, or is missing.
@@ -104,8 +104,8 @@ impl Root {
         self.file(at, 0o755, &content)
     }
 
-    /// A directory of this machine with all that is in it and is wanted, at another path; owners and modes stay. Programs
-    /// and libraries in it come without what only debuggers need.
+    /// Adds the wanted content of a directory of this machine at another path, with its owners and modes. Programs and
+    /// libraries in it are added without debug information.
     ///
     /// # Errors
     /// Something in it can't be read.

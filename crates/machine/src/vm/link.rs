@@ -1,32 +1,32 @@
-//! What guest and host say to each other, over a serial port.
+//! Messages of the guest to the host, over a serial port.
 
 use std::io::{self, Read, Write};
 
-/// Bytes of a frame's payload at most; what is longer goes in parts.
+/// Maximum payload of a frame in bytes; longer ones are split.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
 
-/// What the guest says.
+/// Message of the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Its first process runs.
     Up,
-    /// Nothing has happened.
+    /// Sign of life.
     Alive,
-    /// What it is doing now.
+    /// Current step.
     Step(String),
-    /// A PostgreSQL server in it takes connections.
+    /// A PostgreSQL server in it accepts connections.
     Ready,
     /// An interval of a load, as JSON.
     Interval(Vec<u8>),
     /// Standard output of a command.
     Stdout(Vec<u8>),
-    /// Its standard error.
+    /// Standard error of a command.
     Stderr(Vec<u8>),
-    /// More of a file: its path and bytes.
+    /// Part of a file: its path and bytes.
     File(String, Vec<u8>),
-    /// What was to be done could not be: why.
+    /// The job failed, with this cause.
     Failed(String),
-    /// What was to be done is done; a command's exit code.
+    /// The job is done, with the exit code of a command.
     Exit(u8),
 }
 
@@ -47,7 +47,7 @@ impl Frame {
         }
     }
 
-    /// Writes it in one piece.
+    /// Writes the frame in one piece.
     pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let (kind, payload) = self.parts();
         let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
@@ -58,7 +58,7 @@ impl Frame {
         to.flush()
     }
 
-    /// Reads one; none at the end, also where that is within one.
+    /// Reads a frame; none at the end of the input, even within a frame.
     pub(crate) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         match Self::read_whole(from) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),

@@ -1,4 +1,4 @@
-//! Whether KVM runs kernels here. That /dev/kvm opens does not say so: within some virtual machines guests hang or die.
+//! Whether KVM runs kernels here. An accessible /dev/kvm is not enough: in some virtual machines guests hang or die.
 
 use std::fs;
 use std::io;
@@ -16,14 +16,14 @@ use crate::vm::qemu::{Hardware, Vm, emulator};
 use host::Cache;
 use host::Doing;
 
-/// What a kernel that KVM runs needs for booting is a second or two.
+/// Time limit of a boot, which takes a second or two with KVM.
 const BOOTS_WITHIN: Duration = Duration::from_secs(20);
 const MEMORY_BYTES: u64 = 512 << 20;
 
-/// `kvm.json`: what was found out, and of what it holds.
+/// `kvm.json`: the result, and the conditions under which it is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Answer {
-    /// The host's kernel and its boot: another may do otherwise.
+    /// The host's kernel and its boot: others may differ.
     boot: String,
     emulator: String,
     works: bool,
@@ -39,7 +39,7 @@ pub enum Kvm {
     Fails(String),
 }
 
-/// Why KVM did not boot a kernel.
+/// Reason that KVM did not boot a kernel.
 #[derive(Debug, thiserror::Error)]
 enum ProbeError {
     #[error("/dev/kvm can't be opened: {0}")]
@@ -52,10 +52,10 @@ enum ProbeError {
     Exit(u8),
 }
 
-/// Whether KVM really runs kernels here: this one is booted, once for each boot of the host. `program` is pgdyno.
+/// Whether KVM really runs kernels here: boots this one, once per boot of the host. `program` is pgdyno.
 ///
 /// # Errors
-/// No emulator; the answer can't be kept.
+/// No emulator; the result can't be stored.
 pub fn works_here(cache: &Cache, kernel: &Path, program: &Path) -> Result<Kvm, VmError> {
     let emulator = emulator()?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

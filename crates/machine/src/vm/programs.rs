@@ -1,4 +1,4 @@
-//! Programs with the libraries that they need, as they are on this machine.
+//! Programs with their shared libraries, as on this machine.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +12,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use crate::error::Error;
 use host::Doing;
 
-/// The shared libraries that a program needs, by the paths under which the dynamic linker finds them here.
+/// Shared libraries of a program, by the paths at which the dynamic linker finds them here.
 pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     let dependencies = ldd(&[file])?;
     match dependencies.lines().find(|line| line.contains("not found")) {
@@ -24,7 +24,7 @@ pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     }
 }
 
-/// The libraries that some loadable ones need, as far as they are here: who needs others can't be loaded here either.
+/// Libraries that loadable ones need, as far as they exist here: one that needs others can't be loaded here either.
 pub(crate) fn libraries_of_all(files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     if files.is_empty() {
         return Ok(BTreeSet::new());
@@ -38,8 +38,8 @@ fn ldd(files: &[&Path]) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Of lines such as `libm.so.6 => /lib/libm.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`; of several files, each is
-/// headed by `/path:`. A static program has none.
+/// Paths in lines such as `libm.so.6 => /lib/libm.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`; with several files,
+/// each is headed by `/path:`. A static program has none.
 fn paths(dependencies: &str) -> BTreeSet<PathBuf> {
     let path = |line: &str| {
         let right = line.split_once("=> ").map_or(line, |(_, right)| right).trim();
@@ -49,12 +49,12 @@ fn paths(dependencies: &str) -> BTreeSet<PathBuf> {
     dependencies.lines().filter_map(path).collect()
 }
 
-/// A program without what comes after its last segment: symbols and what debuggers read, which is most of it. A file that
-/// is no ELF file of 64 bits stays as it is.
+/// A program without anything after its last segment: symbols and debug information, which are most of it. A file other
+/// than 64-bit ELF is unchanged.
 pub(crate) fn bare(mut bytes: Vec<u8>) -> Vec<u8> {
     let Some(end) = end_of_segments(&bytes) else { return bytes };
     bytes.truncate(end);
-    // It has no table of sections any more: e_shoff, and e_shnum with e_shstrndx. Source: elf(5).
+    // The section header table is gone: e_shoff, and e_shnum with e_shstrndx. Source: elf(5).
     bytes[40..48].fill(0);
     bytes[60..64].fill(0);
     bytes

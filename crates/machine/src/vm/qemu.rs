@@ -1,5 +1,5 @@
-//! QEMU: a kernel, an initramfs, serial ports, and nothing else. Source: the manual page qemu-system-x86_64(1), and QEMU's
-//! "TCG Instruction Counting".
+//! QEMU: a kernel, an initramfs, serial ports, and nothing else. Source: the manual page qemu-system-x86_64(1), and
+//! QEMU's "TCG Instruction Counting".
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,42 +21,42 @@ use crate::vm::link::Frame;
 use crate::vm::virtiofs::{HostFiles, TAG};
 use host::process::{keep_open, spawn};
 
-/// How long a guest may say nothing until it counts as hung; while it does something, it says so all the time.
+/// Longest silence until a guest counts as hung; a working one reports all the time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
-/// How often an interruption is looked for.
+/// Interval between checks for an interruption.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Lines of the console that go into an error.
+/// Lines of the console that an error quotes.
 const CONSOLE_LINES: usize = 25;
 
-/// How far a guest has come of which nothing was heard.
+/// Stage of a guest that has not reported.
 const BEFORE: &str = "before its first process ran";
 
-/// Without so much in addition to its file system a guest does not come up.
+/// Least memory that a guest needs in addition to its file system.
 const LEAST_MEMORY_BYTES: u64 = 192 << 20;
 
-/// What a guest is made of.
+/// Hardware of a guest.
 pub struct Hardware {
-    /// How its instructions are executed.
+    /// Execution of its instructions.
     pub acceleration: Acceleration,
-    /// Processors; one where instructions are counted.
+    /// Processors; one if instructions are counted.
     pub cpus: u32,
     /// Main memory.
     pub memory_bytes: u64,
-    /// The image of a disk, and how it is used.
+    /// Disk image, with its storage options.
     pub disk: Option<(File, Storage)>,
     /// Whether it can read this machine's files.
     pub host_files: bool,
-    /// How long it may say nothing until it is ended; none for the default, three minutes.
+    /// Longest silence until it is killed; none for the default, three minutes.
     pub patience: Option<Duration>,
 }
 
-/// A guest that runs. It is killed when this is dropped, and by the kernel when this process dies.
+/// A running guest. It is killed when this is dropped, and by the kernel when this process dies.
 pub struct Vm {
     child: Child,
     frames: Receiver<io::Result<Frame>>,
-    /// What its kernel wrote.
+    /// Output of its console.
     console: File,
-    /// Files that it opens by our descriptors.
+    /// Files that QEMU opens through this process's descriptors.
     _files: (File, Option<(File, Storage)>),
     host_files: Option<HostFiles>,
     patience: Duration,
@@ -64,10 +64,10 @@ pub struct Vm {
     command_line: Vec<String>,
 }
 
-/// The emulator of this machine's processors, and its version, such as `QEMU 7.2.22`.
+/// Name and version of the emulator of this machine's processors, such as `QEMU 7.2.22`.
 ///
 /// # Errors
-/// [`VmError::NoEmulator`], or it does not say its version.
+/// [`VmError::NoEmulator`], or it does not report its version.
 pub fn emulator() -> Result<String, VmError> {
     let output = Command::new(PROGRAM).arg("--version").output().map_err(not_started)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -94,12 +94,12 @@ fn not_started(error: io::Error) -> VmError {
 }
 
 impl Vm {
-    /// Boots a kernel on a file system that has `guest::PROGRAM`. `kernel_args` are more for its command line.
+    /// Boots a kernel on a file system that has `guest::PROGRAM`. `kernel_args` are added to its command line.
     ///
     /// # Errors
-    /// [`VmError`]: what it is to have can't be packed, no emulator, or it does not start.
+    /// [`VmError`]: its files can't be packed, there is no emulator, or it does not start.
     pub fn boot(kernel: &Path, root: Root, hardware: Hardware, kernel_args: &str) -> Result<Self, VmError> {
-        // While it is unpacked, it is there twice.
+        // While it is unpacked, it is in memory twice.
         let needed = (2 * root.bytes() + LEAST_MEMORY_BYTES).next_multiple_of(1 << 20);
         if hardware.memory_bytes < needed {
             let (memory, needed) = (Size::from_bytes(hardware.memory_bytes), Size::from_bytes(needed));
@@ -141,12 +141,12 @@ impl Vm {
         Ok(Self { child, frames, console, _files, host_files, patience, command_line })
     }
 
-    /// The emulator's command line. Files that have no name are shown by their descriptor.
+    /// The emulator's command line. Unnamed files are shown by their descriptors.
     pub fn command_line(&self) -> &[String] {
         &self.command_line
     }
 
-    /// Hands on what the guest says, up to its exit, whose code this is. `interrupted` is asked all the time.
+    /// Passes on the guest's messages up to its exit; returns the exit code. `interrupted` is polled.
     ///
     /// # Errors
     /// [`VmError`]: it ended before, hangs, or was interrupted.
@@ -162,7 +162,7 @@ impl Vm {
                 return Err(VmError::Interrupted);
             }
             if self.host_files.as_mut().is_some_and(|files| files.failure().is_some()) {
-                // Who waits for a file now would wait for ever. It may have ended by itself.
+                // A process that waits for a file would wait forever. QEMU may have ended by itself.
                 let _ = self.child.kill();
                 return Err(self.ended(when, ""));
             }
@@ -174,7 +174,7 @@ impl Vm {
                     hear(frame);
                 }
                 Ok(Err(error)) => {
-                    // Nobody hears it any more. It may have ended by itself.
+                    // The link is broken. QEMU may have ended by itself.
                     let _ = self.child.kill();
                     return Err(self.ended(when, &error.to_string()));
                 }
@@ -188,7 +188,7 @@ impl Vm {
         }
     }
 
-    /// It is gone, or talks nonsense.
+    /// Error of a guest that ended, or sent an invalid message.
     fn ended(&mut self, when: &'static str, talked: &str) -> VmError {
         let status = match self.child.wait() {
             Ok(status) if status.success() => String::new(),
@@ -197,11 +197,11 @@ impl Vm {
         };
         let mut output = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
-            // Without it, the rest is said.
+            // If it can't be read, the error has the rest.
             let _ = stderr.read_to_string(&mut output);
         }
         let mut complaints = vec![output];
-        // What it says to the end of the emulator is no reason for that.
+        // Its messages about the end of the emulator are not the cause.
         if let Some(files) = &mut self.host_files
             && let Some(status) = files.failure()
         {
@@ -218,7 +218,7 @@ impl Vm {
         VmError::Ended { when, what, console }
     }
 
-    /// What its kernel wrote.
+    /// Output of its console.
     pub fn console(&mut self) -> String {
         let mut bytes = Vec::new();
         let read = self.console.seek(SeekFrom::Start(0)).and_then(|_| self.console.read_to_end(&mut bytes));
@@ -246,7 +246,7 @@ impl Drop for Vm {
     }
 }
 
-/// The processor that a guest sees, in QEMU's words.
+/// CPU model of a guest, in QEMU's terms.
 pub fn cpu_model(acceleration: Acceleration) -> &'static str {
     match acceleration {
         Acceleration::Kvm => "host",
@@ -270,7 +270,7 @@ fn arguments(
     let counted = hardware.acceleration == Acceleration::Icount;
     let acceleration = match hardware.acceleration {
         Acceleration::Kvm => "kvm",
-        // Interrupts come between the same instructions each time where one thread does it all.
+        // With a single thread, interrupts occur between the same instructions each time.
         Acceleration::Icount => "tcg,thread=single",
         Acceleration::Tcg | Acceleration::None => "tcg,thread=multi",
     };
@@ -310,7 +310,7 @@ fn arguments(
     .map(str::to_owned)
     .to_vec();
     if counted {
-        // One instruction is one nanosecond; where all wait, time goes on at once.
+        // One instruction takes one nanosecond; if all processes wait, time advances at once.
         all.extend(["-icount", "shift=0,sleep=off", "-rtc", "clock=vm"].map(str::to_owned));
     }
     if let Some((image, Storage::Virtio { cache, aio })) = &hardware.disk {
@@ -326,7 +326,7 @@ fn arguments(
     all
 }
 
-/// This machine's files come by a socket to who serves them, and he writes what he answers into the guest's memory.
+/// Options for this machine's files: their server is reached by a socket, and writes into the guest's memory.
 fn sharing(socket: &OwnedFd, memory_bytes: u64) -> [String; 8] {
     [
         "-object",

@@ -1,4 +1,4 @@
-//! This machine's files for a guest: virtiofsd, which can only read them. Sources: virtiofsd(1), mount_setattr(2),
+//! This machine's files for a guest, served read-only by virtiofsd. Sources: virtiofsd(1), mount_setattr(2),
 //! user_namespaces(7).
 
 use std::fs::{File, Permissions};
@@ -18,27 +18,28 @@ use crate::vm::descriptor::by_descriptor;
 use crate::vm::error::VmError;
 use host::process::{keep_open, spawn};
 
-/// The name by which the guest mounts them.
+/// Tag by which the guest mounts them.
 pub(crate) const TAG: &str = "host";
 
-/// Where virtiofsd is: in Debian 13 and others; in Arch; in Debian 12, as a part of QEMU.
+/// Paths of virtiofsd: in Debian 13 and others; in Arch; in Debian 12, as a part of QEMU.
 const PLACES: [(&str, &[&str]); 3] =
     [("/usr/libexec/virtiofsd", &OPTIONS), ("/usr/lib/virtiofsd", &OPTIONS), (OF_QEMU, &OPTIONS_OF_QEMU)];
 const OF_QEMU: &str = "/usr/lib/qemu/virtiofsd";
-/// An overlay does not go into mounts below what it lies on, so the guest must not see that there are any.
+/// An overlay does not cross mounts below its lower directory, so the guest must not see any.
 const OPTIONS: [&str; 4] =
     ["--shared-dir=/", "--sandbox=none", "--no-announce-submounts", "--log-level=error"];
-/// It can't do without a sandbox; this is the one that has no process of its own.
+/// It requires a sandbox; this one has no process of its own.
 const OPTIONS_OF_QEMU: [&str; 2] = ["-o", "source=/,sandbox=chroot,log_level=err"];
 
-/// Who serves this machine's files. It ends when this is dropped, with the guest, and by the kernel when this process dies.
+/// Server of this machine's files. It ends when this is dropped, with the guest, and by the kernel when this process
+/// dies.
 pub(crate) struct HostFiles {
     child: Child,
     stderr: File,
 }
 
 impl HostFiles {
-    /// Serves them. What it answers is the socket over which the emulator asks for them.
+    /// Starts the server. Also returns the socket over which the emulator requests files.
     pub(crate) fn serve() -> Result<(Self, OwnedFd), VmError> {
         let is_root = geteuid().is_root();
         let (program, options) = installed(&PLACES, is_root)?;
@@ -58,15 +59,15 @@ impl HostFiles {
         Ok((Self { child, stderr }, socket))
     }
 
-    /// How it failed, if it did.
+    /// Exit status of the server, if it failed.
     pub(crate) fn failure(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten().filter(|status| !status.success())
     }
 
-    /// What it complained of.
+    /// Error output of the server.
     pub(crate) fn stderr(&mut self) -> String {
         let mut stderr = Vec::new();
-        // Without it, the rest is said.
+        // If it can't be read, the error has the rest.
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut stderr));
         String::from_utf8_lossy(&stderr).trim().to_owned()
     }
@@ -84,7 +85,7 @@ fn refused(why: String) -> VmError {
     VmError::HostFiles { why }
 }
 
-/// The first that is there.
+/// The first installed one.
 fn installed<'a>(
     places: &[(&'a str, &'a [&'a str])],
     is_root: bool,
@@ -101,8 +102,8 @@ fn installed<'a>(
     }
 }
 
-/// A socket that listens, and a connection that waits at it. They meet at a path that nobody else can reach, and that is
-/// gone by now.
+/// A listening socket, and a connection pending on it. Their path was inaccessible to other users, and is already
+/// removed.
 fn connected() -> io::Result<(OwnedFd, OwnedFd)> {
     let own = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix("pgdyno-").permissions(own).tempdir()?;
@@ -115,8 +116,8 @@ fn connected() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((listener.into(), stream.into()))
 }
 
-/// Has a command run where every file system is read-only, whatever it is and whoever asks it to write. Who is not root
-/// may do this in a user namespace, where what does not belong to this user and group belongs to nobody.
+/// Makes every file system read-only for a command, for any user. Without root, this needs a user namespace, in which
+/// files of other users and groups belong to nobody.
 fn only_read(command: &mut Command, not_root: Option<(Uid, Gid)>) {
     let maps = not_root.map(|(user, group)| {
         [
@@ -140,7 +141,7 @@ fn only_read(command: &mut Command, not_root: Option<(Uid, Gid)>) {
             let wanted = libc::mount_attr {
                 attr_set: libc::MOUNT_ATTR_RDONLY,
                 attr_clr: 0,
-                // What is mounted from now on is not seen, as it could be written.
+                // Later mounts are not propagated, as they could be writable.
                 propagation: libc::MS_PRIVATE,
                 userns_fd: 0,
             };
@@ -184,7 +185,7 @@ mod tests {
             if let Some(user) = user {
                 command.uid(*user).gid(*user);
                 let dumpable = rustix::process::DumpableBehavior::Dumpable;
-                // SAFETY: a system call. Who has just become another user may not write files of its own in /proc.
+                // SAFETY: a system call. After a change of its user, a process may not write its files in /proc.
                 unsafe {
                     command.pre_exec(move || Ok(rustix::process::set_dumpable_behavior(dumpable)?));
                 }

@@ -1,4 +1,4 @@
-//! Copying the content of large files, by several threads and past the page cache where that can be done.
+//! Copying the content of large files, with several threads and, if possible, bypassing the page cache.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -14,16 +14,16 @@ use crate::error::Error;
 use host::Doing;
 use host::{Progress, unless_interrupted};
 
-/// What a thread takes at a time, so that all end together.
+/// Unit of work of a thread, small enough that all end together.
 const PIECE_BYTES: u64 = 64 << 20;
-/// What is read and written at a time.
+/// Size of a read and a write.
 const CHUNK_BYTES: usize = 4 << 20;
-/// What `O_DIRECT` wants places, lengths and memory to be multiples of: at most this, on any file system.
+/// Alignment that `O_DIRECT` requires of offsets, lengths and memory: at most this, on any file system.
 const ALIGNMENT: usize = 4096;
-/// Two threads copied half as much again as one, on a machine with two processors.
+/// Two threads were one and a half times as fast as one, on a machine with two processors.
 const MAX_THREADS: usize = 4;
 
-/// A file whose content is to be copied into another, which exists.
+/// A file whose content is copied into another, existing one.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) from: PathBuf,
@@ -31,7 +31,8 @@ pub(crate) struct Job {
     pub(crate) bytes: u64,
 }
 
-/// Takes the room that a file will need, so that a full disk is found out at once, where the file system can.
+/// Reserves the space that a file will need, so that a full disk is detected immediately, if the file system supports
+/// it.
 pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
         Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => Err(error.into()),
@@ -39,7 +40,8 @@ pub(crate) fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Copies; bytes are told as the step `what`. All has been written to the disk then, where the system can tell.
+/// Copies; progress is reported in bytes, as the step `what`. On return all is written to disk, if the system can
+/// report that.
 ///
 /// # Errors
 /// A file can't be read or written; the user wants to stop.
@@ -60,7 +62,7 @@ pub(crate) fn copy_blocks(jobs: &[Job], what: &str, progress: &dyn Progress) -> 
                 Ok(unless_interrupted(progress)?)
             });
             if outcome.is_err() {
-                // The others stop as well.
+                // Stops the others as well.
                 next.store(pieces.len(), Ordering::Relaxed);
                 return outcome;
             }
@@ -70,7 +72,7 @@ pub(crate) fn copy_blocks(jobs: &[Job], what: &str, progress: &dyn Progress) -> 
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS).min(pieces.len());
     thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        // Everyone is waited for; the first that failed says why.
+        // All are joined; the first failure is returned.
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -78,7 +80,7 @@ pub(crate) fn copy_blocks(jobs: &[Job], what: &str, progress: &dyn Progress) -> 
     })
 }
 
-/// So many bytes of some memory, from a place on that `O_DIRECT` takes.
+/// A part of `memory` of so many bytes, aligned for `O_DIRECT`.
 pub(crate) fn aligned(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     memory.resize(bytes + ALIGNMENT, 0);
     let start = memory.as_ptr().align_offset(ALIGNMENT);
@@ -86,7 +88,7 @@ pub(crate) fn aligned(memory: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
 }
 
 impl Job {
-    /// Copies the piece that begins at a place.
+    /// Copies the piece that begins at an offset.
     fn piece(
         &self,
         start: u64,
@@ -95,7 +97,7 @@ impl Job {
     ) -> Result<(), Error> {
         if self.bytes.is_multiple_of(ALIGNMENT as u64) {
             match self.range(start, libc::O_DIRECT, buffer, copied) {
-                // This file system does not do that.
+                // This file system does not support it.
                 Err(Error::Host(host::Error::File { source, .. }))
                     if source.kind() == ErrorKind::InvalidInput => {}
                 outcome => return outcome,
@@ -137,8 +139,8 @@ impl Job {
     }
 }
 
-/// Waits until a range is on the disk; at once where it did not go through the page cache. Where the kernel or the file
-/// system can't do this, it is left to them.
+/// Waits until a range is on disk; immediate if it bypassed the page cache. If the kernel or the file system can't do
+/// this, it is left to them.
 fn write_back(file: &File, start: u64, bytes: u64) {
     let how = libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: only the file descriptor is used, which lives as long as `file`.

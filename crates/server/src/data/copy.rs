@@ -1,8 +1,8 @@
-//! Copying a data directory: sharing blocks where the file system can (FICLONE), else writing past the page cache, by
+//! Copying a data directory: sharing blocks if the file system can (FICLONE), else bypassing the page cache, with
 //! several threads.
 //!
-//! Past the page cache (`O_DIRECT`) because a data directory may be as large as memory: through it, the copy would push
-//! out what is there, and what is written there has to go to the disk in the end before anything is measured.
+//! `O_DIRECT`, because a data directory may be as large as memory: through the page cache, the copy would evict its
+//! content, and would still have to be written to disk before anything is measured.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -18,24 +18,24 @@ use host::ServerUser;
 use host::files::{make_regular, open_regular, remove_tree};
 use host::{Progress, unless_interrupted};
 
-/// Files below this size are copied through the page cache; what they add is soon written.
+/// Files below this size are copied through the page cache; they are written back quickly.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// What copying a data directory took.
+/// Cost of copying a data directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Copied {
-    /// Bytes of files that share their blocks with what they were copied from (reflink).
+    /// Bytes of files that share their blocks with the original (reflink).
     pub reflinked_bytes: u64,
     /// Bytes of files that were copied.
     pub copied_bytes: u64,
-    /// Bytes of files that were alike already.
+    /// Bytes of files that were unchanged.
     pub kept_bytes: u64,
     /// Wall time in seconds.
     pub seconds: f64,
 }
 
-/// How files were left: inode and time of the last change of content, attributes or name (ctime), which no program can
-/// set. A file that still has them has not been touched.
+/// State in which files were left: inode and time of the last change of content, attributes or name (ctime), which no
+/// program can set. A file with the same stamp has not been modified.
 pub(crate) type Stamps = HashMap<PathBuf, Stamp>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,17 @@ impl Stamp {
     }
 }
 
-/// Makes one tree of directories and files like another, modes included, and gives it to the server's user. Files stay
-/// as they are that have not been touched since they were left with these `stamps`, and whose original has not changed
-/// either, by its size and time of change, which a copy takes over. So a data directory that a server has worked on is
-/// put back by writing only what has changed.
+/// Makes one tree of directories and files equal to another, including modes, and owned by the server's user. A file is
+/// kept if it has not been modified since it was left with these `stamps`, and its original has not changed either,
+/// judged by its size and modification time, which a copy takes over. A data directory that a server has modified is
+/// thus restored by writing only the changes.
 ///
-/// When it is there, the bulk of it has been written to the disk, so that this does not go on while something is
-/// measured. It would not survive a crash of the machine: nothing that is copied has to.
+/// On return, the bulk of it has been written to disk, so that write-back does not continue during a measurement. It
+/// would not survive a crash of the machine, and need not.
 ///
 /// # Errors
-/// A file can't be read or written; the user wants to stop. What was copied by then stays, and is put right by the next
-/// call.
+/// A file can't be read or written; the user wants to stop. What was copied by then remains, and the next call corrects
+/// it.
 pub(crate) fn make_alike(
     from: &Path,
     to: &Path,
@@ -81,7 +81,7 @@ pub(crate) fn make_alike(
         large: Vec::new(),
         copied: Copied::default(),
     };
-    // Processes of the server's user may have replaced any file by a link to another user's.
+    // Processes of the server's user may have replaced any file with a link to another user's.
     let copied = user.act(|| {
         copying.directory(from, to)?;
         copying.large(what)?;
@@ -92,11 +92,11 @@ pub(crate) fn make_alike(
 
 struct Copying<'a> {
     progress: &'a dyn Progress,
-    /// The stamps that the copy was left with.
+    /// Stamps of the last copy.
     before: Stamps,
-    /// The stamps that it is left with now.
+    /// Stamps of this copy.
     stamps: &'a mut Stamps,
-    /// What is yet to be copied.
+    /// Files yet to be copied.
     large: Vec<Job>,
     copied: Copied,
 }
@@ -164,7 +164,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Gives a file that has its content the rest: length, owner, mode, time of change.
+    /// Sets the rest of a file that has its content: length, owner, mode, modification time.
     fn finish(&mut self, copy: &File, to: &Path, wanted: &Metadata) -> Result<(), Error> {
         let stamp = copy
             .set_len(wanted.len())
@@ -178,7 +178,7 @@ impl Copying<'_> {
     }
 }
 
-/// Opens a file of the copy to write, and follows no symbolic link.
+/// Opens a file of the copy for writing, without following symbolic links.
 fn to_write() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts steps, and wants to stop after some.
+    /// Counts steps, and interrupts after some.
     struct Recorder {
         steps: AtomicU64,
         stop_after: u64,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Every path of a tree with its content (none for directories) and mode, in order.
+    /// All paths of a tree with their content (none for directories) and mode, sorted.
     fn tree(root: &Path) -> Vec<(String, Option<Vec<u8>>, u32)> {
         let mut found = Vec::new();
         let mut ahead = vec![root.to_owned()];
@@ -317,7 +317,7 @@ mod tests {
         fs::write(to.join("table"), noise(1 << 20)).unwrap();
         let stopping = Recorder::new(1);
         let outcome = make_alike(&from, &to, &ServerUser::Ourselves, &mut stamps, "copying", &stopping);
-        // Where blocks are shared there is nothing to interrupt.
+        // Shared blocks leave nothing to interrupt.
         if !outcome.is_ok_and(|copied| copied.reflinked_bytes > 0) {
             assert_ne!(tree(&from), tree(&to));
         }

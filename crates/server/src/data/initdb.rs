@@ -1,4 +1,4 @@
-//! `initdb`: an empty data directory, alike on every machine.
+//! `initdb`: an empty data directory, the same on every machine.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,11 +13,11 @@ use host::ServerUser;
 use host::process::spawn;
 use host::process::{LAST_LINES, last_lines};
 
-/// The file with the settings of a start, which `postgresql.conf` includes.
+/// File with the settings of a start, included by `postgresql.conf`.
 pub(crate) const SETTINGS_FILE: &str = "pgdyno.conf";
-/// Where `--wal-segsize` does not say otherwise.
+/// Default of `--wal-segsize`.
 const WAL_SEGMENT_BYTES: u64 = 16 << 20;
-/// Options by which pgdyno finds the data directory and gets into the server, or by which `initdb` makes nothing.
+/// Options that determine the data directory and the access to the server, or with which `initdb` creates nothing.
 const OWN_LONG: [&str; 13] = [
     "auth",
     "auth-host",
@@ -34,11 +34,11 @@ const OWN_LONG: [&str; 13] = [
     "xlogdir",
 ];
 const OWN_SHORT: &str = "?ADSUVWXs";
-/// Short options that are followed by a value.
+/// Short options with a value.
 const WITH_VALUE: &str = "ADELTUXc";
 
-/// Makes the data directory `data`: UTF-8, locale C, superuser [`crate::USER`], no passwords, and what `options` say
-/// next to that or otherwise. What it says goes to the file `log`.
+/// Creates the data directory `data`: UTF-8, locale C, superuser [`crate::USER`], no passwords, and what `options` add
+/// or override. Its output goes to the file `log`.
 pub(crate) fn initdb(
     installation: &Installation,
     options: &[String],
@@ -54,8 +54,8 @@ pub(crate) fn initdb(
     initdb
         .arg("-D")
         .arg(data)
-        // -N: no fsync; whoever keeps the directory syncs it.
-        // -A: each start has its own file (see `access`); this one would let nobody in.
+        // -N: no fsync; the code that keeps the directory syncs it.
+        // -A: each start has its own file (see `access`); this one would admit nobody.
         .args(["-N", "-A", "reject", "-E", "UTF8", "--locale=C", "-U", crate::USER])
         .args(options)
         .current_dir(data)
@@ -63,7 +63,7 @@ pub(crate) fn initdb(
         .stdout(output.try_clone().doing("write", log)?)
         .stderr(output);
     let program = installation.program("initdb");
-    // Its own child reads from it by a pipe and ends with it.
+    // Its own child reads from it through a pipe and ends with it.
     let status = spawn(initdb, Signal::KILL).and_then(|mut child| child.wait()).doing("run", &program)?;
     if !status.success() {
         return Err(Error::Initdb {
@@ -88,7 +88,7 @@ pub(crate) fn check_options(options: &[String]) -> Result<(), Error> {
     }
 }
 
-/// As getopt reads them: long options may be shortened, short ones stand together.
+/// Parsed like getopt: long options may be abbreviated, short ones combined.
 fn is_own(option: &str) -> bool {
     if let Some(long) = option.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
@@ -99,7 +99,7 @@ fn is_own(option: &str) -> bool {
     letters[..until_value].contains(|letter| OWN_SHORT.contains(letter))
 }
 
-/// Size of a WAL segment that these options ask for (`--wal-segsize`, in megabytes).
+/// WAL segment size that these options request (`--wal-segsize`, in megabytes).
 pub(crate) fn wal_segment_bytes(options: &[String]) -> u64 {
     let mut words = options.iter().flat_map(|option| option.split('='));
     match words.find(|word| word.len() > "--wal".len() && "--wal-segsize".starts_with(word)) {

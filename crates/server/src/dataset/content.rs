@@ -1,4 +1,4 @@
-//! What a data set holds: pgbench's tables at a scale, and what a workload's setup makes.
+//! Content of a data set: pgbench's tables at a scale, and the data of a workload's setup.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use model::workload::Statement;
 
 use host::Fingerprint;
 
-/// What a data set holds. Two are the same where all of it is.
+/// Content of a data set. Two data sets are the same if all of it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
     /// pgbench's scale factor.
     pub scale: u32,
-    /// What else is made, and whether pgbench's tables are; none for these alone.
+    /// Additional content, and whether there are pgbench's tables; none for these alone.
     pub setup: Option<Arc<Setup>>,
 }
 
-/// What a workload's data set has of its own.
+/// A workload's own part of a data set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Setup {
-    /// The workload's name, for people.
+    /// Name of the workload, for messages.
     pub workload: String,
-    /// Whether pgbench's tables are there, too.
+    /// Whether pgbench's tables exist, too.
     pub pgbench_tables: bool,
-    /// Statements, each sent whole, in their order.
+    /// Statements, each sent whole, in order.
     pub statements: Vec<Statement>,
 }
 
@@ -35,13 +35,13 @@ impl From<u32> for Content {
 }
 
 impl Content {
-    /// Whether pgbench's tables are there.
+    /// Whether pgbench's tables exist.
     pub(crate) fn has_pgbench_tables(&self) -> bool {
         self.setup.as_ref().is_none_or(|setup| setup.pgbench_tables)
     }
 
-    /// What is made beyond pgbench's tables, in eight hexadecimal digits; none where nothing is. The workload's name is no
-    /// part of it.
+    /// Hash of the additional content, in eight hexadecimal digits; none without any. The workload's name is not part
+    /// of it.
     pub(crate) fn key(&self) -> Option<String> {
         let setup = self.setup.as_ref()?;
         let mut key = Fingerprint::new();

@@ -1,4 +1,4 @@
-//! What data sets will take on the disk, before anything is begun.
+//! Disk space that data sets will need, estimated before anything starts.
 
 use std::fmt::Write as _;
 
@@ -10,49 +10,48 @@ use crate::programs::installation::Installation;
 use host::Cache;
 use host::Doing;
 
-/// A data set that is going to be used.
+/// A data set that will be used.
 #[derive(Clone, Copy, Debug)]
 pub struct Dataset<'a> {
     /// The server's programs.
     pub installation: &'a Installation,
     /// Options for `initdb`.
     pub initdb: &'a [String],
-    /// What is in it.
+    /// Its content.
     pub content: &'a Content,
-    /// How many copies of it there will be at once.
+    /// Number of simultaneous copies.
     pub copies: u32,
 }
 
-/// What data sets need, and what there is. What trials write comes on top.
+/// Required and free disk space. What trials write is not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskNeed {
-    /// Bytes that will be written at most at once: the sum of the parts.
+    /// Maximum of bytes written at the same time: the sum of the parts.
     pub need: u64,
-    /// Bytes that are free on the cache's file system, for this user.
+    /// Free bytes on the cache's file system, for this user.
     pub free: u64,
-    /// What needs them, the largest first.
+    /// Parts of the need, largest first.
     pub parts: Vec<DiskPart>,
 }
 
-/// A part of what is needed.
+/// A part of the required space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskPart {
-    /// What for.
+    /// Purpose.
     pub what: String,
-    /// How much.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What the sort for the key of accounts writes, where it does not fit into memory or has several workers: 2 MB a scale,
-/// measured at scale 30.
+/// Bytes that the sort for the primary key of accounts writes, if it does not fit into memory or has several workers: 2
+/// MB per unit of scale, measured at scale 30.
 const SORTING_BYTES_PER_SCALE: u64 = 2_000_000;
 
-/// Estimates what these data sets will take that are not there yet: templates that have not been made, the room for
-/// sorting while the largest of them gets its keys, and copies, which take next to nothing where the file system shares
-/// blocks.
+/// Estimates the additional space for these data sets: missing templates, the sort for the primary keys of the largest
+/// one, and copies, which need almost nothing if the file system shares blocks.
 ///
 /// # Errors
-/// The file system can't be asked.
+/// The file system can't be queried.
 pub fn disk_need(cache: &Cache, datasets: &[Dataset]) -> Result<DiskNeed, Error> {
     let directory = cache.directory();
     let shares_blocks = shares_blocks(cache)?;
@@ -88,7 +87,7 @@ impl DiskNeed {
     /// Whether it fits.
     ///
     /// # Errors
-    /// It does not: what needs how much, and how to make room.
+    /// It does not: names the parts with their sizes, and how to free space.
     pub fn check(&self, cache: &Cache) -> Result<(), Error> {
         if self.need <= self.free {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Keeping templates within a size: those that were used longest ago go first.
+//! Limits the size of all templates: the least recently used are removed first.
 
 use crate::dataset::template::{remove_unused, templates};
 use crate::error::Error;
@@ -6,11 +6,11 @@ use host::Cache;
 use host::Lock;
 use host::Progress;
 
-/// Most that templates may take together; without it there is no limit.
+/// Variable with the maximum size of all templates; without it there is no limit.
 const VARIABLE: &str = "PGDYNO_DATASETS_MAX";
 const UNITS: [(&str, f64); 4] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
-/// Removes templates until one of so many bytes fits below the limit, or none is left that is not in use.
+/// Removes templates until one of so many bytes fits below the limit, or all others are in use.
 pub(crate) fn make_room(cache: &Cache, coming: u64, progress: &dyn Progress) -> Result<(), Error> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => evict(cache, coming, bytes(&text)?, progress),
@@ -21,7 +21,7 @@ pub(crate) fn make_room(cache: &Cache, coming: u64, progress: &dyn Progress) -> 
 fn evict(cache: &Cache, coming: u64, most: u64, progress: &dyn Progress) -> Result<(), Error> {
     let _lock = Lock::exclusive(&cache.lock_file("eviction"))?;
     let mut found = templates(cache)?;
-    // Those that nobody can use any more go before all others.
+    // Unusable ones go before all others.
     found.sort_by_key(|template| (template.is_current(), template.last_used()));
     let mut taken = coming + found.iter().map(|template| template.bytes()).sum::<u64>();
     for template in found {
@@ -47,7 +47,7 @@ fn evict(cache: &Cache, coming: u64, most: u64, progress: &dyn Progress) -> Resu
     Ok(())
 }
 
-/// Reads a size such as `50GB`; a kB is 1000 bytes.
+/// Parses a size such as `50GB`; a kB is 1000 bytes.
 fn bytes(text: &str) -> Result<u64, Error> {
     let refuse = || Error::NotASize { text: text.to_owned() };
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').ok_or_else(refuse)?;

@@ -1,5 +1,5 @@
-//! Filling the tested database: with pgbench's tables, in pgbench's order of steps (create, load, vacuum, primary keys), and
-//! with what a workload's setup makes.
+//! Filling the tested database: with pgbench's tables, in pgbench's order of steps (create, load, vacuum, primary
+//! keys), and with a workload's setup.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -16,17 +16,17 @@ use crate::error::{Error, sql_text};
 use crate::server::Server;
 use host::{Progress, unless_interrupted};
 
-/// Rows that are made before they are sent: some 200 kB.
+/// Rows per message, some 200 kB.
 const CHUNK_ROWS: u64 = 10_000;
 
-/// Settings of the server while it loads. What it writes is synced as a whole afterwards.
+/// Settings of the server during the load. Its data are synced as a whole afterwards.
 pub(crate) fn load_settings(segment_bytes: u64) -> BTreeMap<String, String> {
     let megabytes = |segments| format!("{}MB", segments * segment_bytes / (1 << 20));
     [
-        // Commits stay synchronous: of rows whose commit is not yet flushed, vacuum can't say that all see them.
+        // Commits stay synchronous: vacuum can't mark rows as visible to all while their commit is not flushed.
         ("fsync", "off"),
         ("full_page_writes", "off"),
-        // Little WAL, and few of its files left in the template.
+        // Little WAL, and few WAL segments left in the template.
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),
         ("max_wal_size", &megabytes(4)),
@@ -50,12 +50,12 @@ pub(crate) fn check_scale(scale: u32) -> Result<(), Error> {
 }
 
 impl Server {
-    /// Creates the tested database and fills it: with pgbench's tables as `pgbench -i` of the same major does, then with
-    /// what a workload's setup makes.
+    /// Creates the tested database and fills it: with pgbench's tables, as `pgbench -i` of the same major does, then
+    /// with a workload's setup.
     ///
     /// # Errors
-    /// A scale that pgbench does not have; the database exists; a statement of the setup is refused; the server fails, as
-    /// when its disk is full; the user wants to stop.
+    /// A scale that pgbench does not have; the database exists; a statement of the setup is refused; the server fails,
+    /// for example because its disk is full; the user wants to stop.
     pub fn fill(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
         let control = &self.control;
         check_scale(content.scale)?;
@@ -81,7 +81,7 @@ pub(crate) fn fill(
     }
 }
 
-/// Runs a workload's setup, in one session, and leaves all tables vacuumed and analyzed.
+/// Runs a workload's setup in one session, and leaves all tables vacuumed and analyzed.
 fn set_up(
     server: &Control,
     database: &str,
@@ -132,9 +132,9 @@ fn fill_pgbench_tables(
     Ok(())
 }
 
-/// Loads a table as pgbench does: emptying and filling it in one transaction, which allows to freeze, and saves the
-/// WAL where its level is minimal. Over one connection, so that rows lie in pgbench's order, page for page; several would
-/// write WAL, and vacuum would have to freeze what they wrote.
+/// Loads a table as pgbench does: truncates and fills it in one transaction, which permits freezing, and saves WAL if
+/// its level is minimal. One connection keeps the rows in pgbench's order, page for page; several would write WAL, and
+/// vacuum would have to freeze their rows.
 fn load(
     server: &Control,
     session: &mut Session,
@@ -174,7 +174,7 @@ fn load(
         writer.write_all(COPY_TRAILER)
     });
     if interrupted {
-        // The session ends with its transaction open: the server rolls back.
+        // The session ends with an open transaction: the server rolls back.
         return Err(host::Error::Interrupted.into());
     }
     copied.map_err(sql)?;

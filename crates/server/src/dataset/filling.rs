@@ -23,11 +23,11 @@ use host::files::write_regular;
 use host::process::{LAST_LINES, last_lines};
 use host::{Cache, Doing, Lock, Progress};
 
-/// How long what was written waits for the disk while a template is filled.
+/// Interval between syncs of what is written while a template is filled.
 const SYNC_EVERY: Duration = Duration::from_millis(250);
 
-/// The template of a server's programs, `initdb` options and content; it is made where there is none, and templates that
-/// are not in use make room for it where `PGDYNO_DATASETS_MAX` says so. Several processes may ask at once.
+/// The template of a server's programs, `initdb` options and content; created if missing, after removing unused
+/// templates if `PGDYNO_DATASETS_MAX` requires it. Several processes may call this at once.
 ///
 /// # Errors
 /// A scale that pgbench does not have; an `initdb` option that pgdyno sets itself or that this major does not have; the
@@ -53,7 +53,7 @@ pub fn template(
         }
         drop(lock);
         let _lock = Lock::exclusive_for(&lock_file(cache, &name), &what, progress)?;
-        // Somebody else may have made it meanwhile.
+        // Another process may have created it meanwhile.
         if !place.is_dir() {
             progress.step(&format!("{what}: creating"), 0, None);
             eviction::make_room(cache, template_bytes(initdb, content), progress)?;
@@ -62,7 +62,8 @@ pub fn template(
     }
 }
 
-/// Fills a cluster of our own, and gives its data directory the template's name when it is whole and on the disk.
+/// Fills a cluster of pgdyno's own, and renames its data directory to the template's name once it is complete and
+/// synced.
 fn make(
     cache: &Cache,
     installation: &Installation,
@@ -103,8 +104,8 @@ fn make(
     Ok(fs::rename(&data, place).doing("put in place", place)?)
 }
 
-/// Does some work that writes, and all the while brings what it writes to the disk, which then has little left to do at
-/// the end. The server is not to sync while it loads, and the kernel would wait until much memory is to be written.
+/// Runs work that writes, and concurrently syncs what it writes, so that little remains at the end. The server does not
+/// sync while it loads, and the kernel would wait until much memory is dirty.
 fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
@@ -121,7 +122,7 @@ fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result
     })
 }
 
-/// Asks the server what it is, and gives the tested database `pg_prewarm` where the server has it.
+/// Queries the server's facts, and creates `pg_prewarm` in the tested database if the server has it.
 fn facts(server: &Server) -> Result<Facts, Error> {
     let control = &server.control;
     let mut session = control.connect(crate::DATABASE)?;

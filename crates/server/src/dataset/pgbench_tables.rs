@@ -1,14 +1,14 @@
-//! The tables of pgbench: what `pgbench -i` of each major creates and what it puts into them.
+//! The tables of pgbench: definition and content, as created by `pgbench -i` of each major.
 //!
 //! Source: PostgreSQL's `src/bin/pgbench/pgbench.c`, `initCreateTables` and `initGenerateData…`, checked against
 //! pgbench itself by this crate's tests. One branch has 10 tellers and 100,000 accounts. `filler` is null in branches
-//! and tellers; in accounts it is the empty string, which `char(84)` pads with blanks, so that it takes its room.
+//! and tellers; in accounts it is the empty string, which `char(84)` pads with blanks, to take up space.
 
 use model::version::Major;
 
-/// From this scale on account numbers do not fit into 32 bits in pgbench's view, and `aid` is a `bigint`.
+/// First scale at which pgbench considers account numbers too large for 32 bits, and `aid` is a `bigint`.
 const BIGINT_FROM_SCALE: u32 = 20_000;
-/// The highest scale at which branches and tellers stay within `int`.
+/// Highest scale at which branches and tellers fit into `int`.
 pub(crate) const MAX_SCALE: u32 = 200_000_000;
 const TELLERS_PER_BRANCH: u64 = 10;
 const ACCOUNTS_PER_BRANCH: u64 = 100_000;
@@ -21,12 +21,12 @@ pub(crate) enum Table {
     Accounts,
 }
 
-/// The order in which pgbench vacuums them.
+/// Order in which pgbench vacuums them.
 pub(crate) const VACUUM_ORDER: [&str; 4] =
     ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
 
 impl Table {
-    /// The tables that have rows, in the order in which pgbench fills them.
+    /// Tables with rows, in the order in which pgbench fills them.
     pub(crate) const FILLED: [Self; 3] = [Self::Branches, Self::Tellers, Self::Accounts];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -64,8 +64,7 @@ impl Table {
         major >= Major::new(from)
     }
 
-    /// The columns that are the same in every row, with their value: the server is quicker at filling them in than at
-    /// reading them.
+    /// Columns with the same value in every row: the server fills them in faster than it reads them.
     pub(crate) const fn constants(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Branches | Self::Tellers => &[],
@@ -73,7 +72,7 @@ impl Table {
         }
     }
 
-    /// The columns that rows are sent with.
+    /// Columns that are sent.
     pub(crate) const fn sent(self) -> &'static str {
         match self {
             Self::Branches => "bid, bbalance, filler",
@@ -82,13 +81,13 @@ impl Table {
         }
     }
 
-    /// The statement that pgbench adds the primary key with, when the table is filled.
+    /// Statement with which pgbench adds the primary key, once the table is filled.
     pub(crate) fn add_primary_key(self) -> String {
         format!("alter table {} add primary key ({})", self.name(), self.key())
     }
 }
 
-/// The statements that create the tables.
+/// Statements that create the tables.
 pub(crate) fn create_tables(scale: u32) -> String {
     let aid = if scale >= BIGINT_FROM_SCALE { "bigint" } else { "int" };
     format!(
@@ -99,7 +98,7 @@ pub(crate) fn create_tables(scale: u32) -> String {
     )
 }
 
-/// Writes rows, with the columns that are [sent](Table::sent), in the format of binary COPY (PostgreSQL manual, COPY,
+/// Encodes rows, with the columns that are [sent](Table::sent), in the format of binary COPY (PostgreSQL manual, COPY,
 /// "Binary Format").
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoder {
@@ -109,7 +108,7 @@ pub(crate) struct Encoder {
 
 /// Signature, flags and length of the header extension.
 pub(crate) const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// The field count that ends the data.
+/// Field count that ends the data.
 pub(crate) const COPY_TRAILER: &[u8] = &(-1i16).to_be_bytes();
 
 impl Encoder {
@@ -117,7 +116,7 @@ impl Encoder {
         Self { table, wide_aid: scale >= BIGINT_FROM_SCALE }
     }
 
-    /// Appends the row with this place in the table, from 0.
+    /// Appends the row at this position in the table, from 0.
     pub(crate) fn row(self, row: u64, out: &mut Vec<u8>) {
         let number = row + 1;
         match self.table {
@@ -151,7 +150,7 @@ fn fields(count: i16, out: &mut Vec<u8>) {
     out.extend_from_slice(&count.to_be_bytes());
 }
 
-/// Values are within `int`, as `MAX_SCALE` sees to.
+/// Values fit into `int`, as `MAX_SCALE` ensures.
 fn int(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&4i32.to_be_bytes());
     out.extend_from_slice(&(value as i32).to_be_bytes());

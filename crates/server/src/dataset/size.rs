@@ -3,17 +3,17 @@
 use crate::data::initdb::wal_segment_bytes;
 use crate::dataset::content::Content;
 
-/// What `initdb` and the tested database take without tables and WAL.
+/// Size of `initdb`'s files and the tested database, without tables and WAL.
 const BASE_BYTES: u64 = 34_000_000;
 /// 1640 pages of accounts and 274 of their key.
 const BYTES_PER_SCALE: u64 = 15_700_000;
-/// Segments of WAL that stay in a template at most.
+/// Maximum number of WAL segments that remain in a template.
 const WAL_SEGMENTS: u64 = 2;
 
 /// Bytes of a template, rather too many than too few: measured were 62 to 65 MB at scale 1 (9.6, 13, 18), 204 MB at
-/// scale 10 and 1615 MB at scale 100 (15), for which this gives 83, 225 and 1638 MB.
+/// scale 10 and 1615 MB at scale 100 (15), for which this returns 83, 225 and 1638 MB.
 ///
-/// What a workload's setup makes is not known before, and not counted.
+/// The data of a workload's setup are unknown in advance, and not counted.
 pub(crate) fn template_bytes(initdb: &[String], content: &Content) -> u64 {
     let scale = if content.has_pgbench_tables() { u64::from(content.scale) } else { 0 };
     BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + BYTES_PER_SCALE * scale

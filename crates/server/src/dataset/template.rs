@@ -20,20 +20,20 @@ use host::Lock;
 use host::Progress;
 use host::files::{entries, remove_tree};
 
-/// Raised when what is in a template changes; older ones are then not used any more.
+/// Version of the template format; templates of older ones are no longer used.
 pub(super) const FORMAT: u32 = 2;
-/// The record in the data directory, where PostgreSQL does not mind it.
+/// Record in the data directory, where PostgreSQL ignores it.
 pub(super) const RECORD: &str = "pgdyno-template.json";
 
-/// A filled data directory that no server runs on. One from [`crate::template`] is in use, and not removed by
-/// anyone else, as long as it or a clone of it lives.
+/// A filled data directory without a running server. One from [`crate::template`] is in use, and not removed by other
+/// processes, while it or a clone of it lives.
 #[derive(Clone, Debug)]
 pub struct Template {
     directory: PathBuf,
     version: Version,
     record: Record,
     last_used: Option<Timestamp>,
-    /// None where the template is only listed.
+    /// None if the template is only listed.
     used_by: Option<(Installation, Arc<Lock>)>,
 }
 
@@ -41,23 +41,23 @@ pub struct Template {
 pub(super) struct Record {
     pub(super) format: u32,
     pub(super) version: String,
-    /// [`Installation::identity`]; none of formats before 2, where it is the version.
+    /// [`Installation::identity`]; none in formats before 2, where it is the version.
     pub(super) server: Option<String>,
     #[serde(default)]
     pub(super) initdb: Vec<String>,
     pub(super) scale: u32,
-    /// The workload whose setup was run; none where there was none.
+    /// Workload whose setup was run; none without one.
     #[serde(default)]
     pub(super) workload: Option<String>,
     pub(super) made: Timestamp,
-    /// None of formats before 2.
+    /// None in formats before 2.
     pub(super) facts: Option<Facts>,
 }
 
-/// What the server said of itself while the template was filled.
+/// Facts that the server reported while the template was filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// How the server was built: the view `pg_config`, by name.
+    /// Build configuration of the server: the view `pg_config`, by name.
     pub pg_config: BTreeMap<String, String>,
     /// Whether data pages have checksums.
     pub data_checksums: bool,
@@ -67,7 +67,7 @@ pub struct Facts {
     pub bytes: u64,
 }
 
-/// Every template, by name; also those of an older pgdyno, which are not used any more.
+/// All templates, by name; including those of an older pgdyno, which are no longer used.
 ///
 /// # Errors
 /// The cache can't be read.
@@ -85,7 +85,7 @@ pub fn templates(cache: &Cache) -> Result<Vec<Template>, Error> {
         .collect())
 }
 
-/// Whether there is a template already.
+/// Whether the template exists.
 pub(crate) fn is_made(
     cache: &Cache,
     installation: &Installation,
@@ -96,7 +96,7 @@ pub(crate) fn is_made(
 }
 
 impl Template {
-    /// Copies it: the copy is the caller's, and goes when it is dropped. [`Cluster::copied`] tells what it took.
+    /// Copies it: the copy is the caller's, and deleted when dropped. [`Cluster::copied`] returns the cost.
     ///
     /// # Errors
     /// The copy can't be made, the server's programs have been removed, or the user wants to stop.
@@ -108,53 +108,53 @@ impl Template {
         Cluster::copy_of(cache, installation, &self.directory, &self.step("copying"), progress)
     }
 
-    /// Puts a copy back to what it was when it was made, by writing what has changed since. No server runs on it.
-    /// [`Cluster::copied`] tells what it took.
+    /// Restores a copy to its initial state, by writing only the changes. No server may run on it. [`Cluster::copied`]
+    /// returns the cost.
     ///
     /// # Errors
-    /// The copy can't be written, or the user wants to stop; it can be put back again then.
+    /// The copy can't be written, or the user wants to stop; it can then be restored again.
     pub fn restore(&self, copy: &mut Cluster, progress: &dyn Progress) -> Result<(), Error> {
         copy.put_back(&self.directory, &self.step("putting back"), progress)
     }
 
-    /// The template, kept from being removed as long as the lock is held.
+    /// The template, protected from removal while the lock is held.
     pub(super) fn locked(self, installation: &Installation, lock: Lock) -> Self {
         Self { used_by: Some((installation.clone(), Arc::new(lock))), ..self }
     }
 
-    /// The programs that run on it.
+    /// Programs that run on it.
     pub(crate) fn installation(&self) -> Result<&Installation, Error> {
         let gone = || Error::NotInstalled { version: self.server().to_owned() };
         self.used_by.as_ref().map(|(installation, _)| installation).ok_or_else(gone)
     }
 
-    /// Its name in the cache.
+    /// Name in the cache.
     pub fn name(&self) -> &str {
         self.directory.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// Where it is.
+    /// Directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The programs that made it and can run on it: their [`Installation::identity`].
+    /// Programs that created it and can run on it: their [`Installation::identity`].
     pub fn server(&self) -> &str {
         self.record.server.as_deref().unwrap_or(&self.record.version)
     }
 
-    /// Whether a user means its server by this: a major, a full version, or its [`Installation::identity`].
+    /// Whether it belongs to a server as named by a user: a major, a full version, or an [`Installation::identity`].
     pub fn is_of(&self, server: &str) -> bool {
         server == self.server()
             || server.parse::<VersionRequest>().is_ok_and(|wanted| wanted.allows(self.version))
     }
 
-    /// The version of these programs.
+    /// Version of these programs.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The options that `initdb` was given.
+    /// Options of `initdb`.
     pub fn initdb(&self) -> &[String] {
         &self.record.initdb
     }
@@ -164,32 +164,32 @@ impl Template {
         self.record.scale
     }
 
-    /// The workload whose setup made it; none where it holds pgbench's tables alone.
+    /// Workload whose setup created it; none if it holds pgbench's tables alone.
     pub fn workload(&self) -> Option<&str> {
         self.record.workload.as_deref()
     }
 
-    /// When it was filled.
+    /// Time at which it was filled.
     pub fn made(&self) -> Timestamp {
         self.record.made
     }
 
-    /// When it was last copied, or asked for.
+    /// Time at which it was last copied or requested.
     pub fn last_used(&self) -> Timestamp {
         self.last_used.unwrap_or(self.record.made)
     }
 
-    /// Whether this pgdyno uses it; one that an older pgdyno made only takes room.
+    /// Whether this pgdyno uses it; one of an older pgdyno only uses disk space.
     pub fn is_current(&self) -> bool {
         self.record.format == FORMAT
     }
 
-    /// What the server said while it was filled; none of a template that an older pgdyno made.
+    /// Facts that the server reported while it was filled; none for a template of an older pgdyno.
     pub fn facts(&self) -> Option<&Facts> {
         self.record.facts.as_ref()
     }
 
-    /// Bytes of its files.
+    /// Size of its files in bytes.
     pub fn bytes(&self) -> u64 {
         self.facts().map_or_else(|| bytes_below(&self.directory), |facts| facts.bytes)
     }
@@ -209,18 +209,18 @@ impl Template {
         }
     }
 
-    /// A step of work on it, for people.
+    /// A step of work on it, for messages.
     fn step(&self, doing: &str) -> String {
         let workload = self.workload().map(|workload| format!(", {workload}")).unwrap_or_default();
         format!("PostgreSQL {}, scale {}{workload}: {doing}", self.version, self.record.scale)
     }
 }
 
-/// Deletes the template in a place, unless it is in use. Gives whether it is gone.
+/// Deletes the template at a path, unless it is in use. Returns whether it is gone.
 pub(crate) fn remove_unused(cache: &Cache, place: &Path) -> Result<bool, Error> {
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(_lock) = Lock::try_exclusive(&lock_file(cache, name))? else { return Ok(false) };
-    // Its name goes first; if the rest is interrupted, the next removal or making clears it away.
+    // Renamed first: if the rest is interrupted, the next removal or creation cleans it up.
     let leaving = cache.templates().join(format!(".{name}"));
     remove_tree(&leaving)?;
     match fs::rename(place, &leaving) {
@@ -251,12 +251,12 @@ pub(super) fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {
     Ok(Template { directory: directory.to_owned(), version, record, last_used, used_by: None })
 }
 
-/// Its time of change is that of the template's last use.
+/// Its modification time is the time of the template's last use.
 pub(super) fn lock_file(cache: &Cache, name: &str) -> PathBuf {
     cache.lock_file(&format!("template-{name}"))
 }
 
-/// Bytes of the files below a directory; what can't be read counts for nothing.
+/// Bytes of the files below a directory; unreadable ones count as 0.
 pub(super) fn bytes_below(directory: &Path) -> u64 {
     let Ok(found) = fs::read_dir(directory) else { return 0 };
     found

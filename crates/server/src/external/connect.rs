@@ -1,4 +1,4 @@
-//! From a connection string to a way to the server, as libpq resolves it.
+//! From a connection string to a route to the server, resolved as in libpq.
 
 use model::message::{Connection, Endpoint};
 use model::server::Dsn;
@@ -9,10 +9,10 @@ use wire::{ConnectParams, Given, Host, TlsContext};
 use crate::control::{APPLICATION_NAME, Control};
 use crate::error::Error;
 
-/// The way to a server that a connection string leads to.
+/// Route to the server of a connection string.
 pub(super) struct Route {
     pub(super) control: Control,
-    /// The connection string, with host, port and role as they were resolved, without secrets.
+    /// The connection string, with resolved host, port and role, without secrets.
     pub(super) conninfo: String,
     pub(super) host: String,
     pub(super) port: u16,
@@ -22,13 +22,13 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Resolves a connection string. Nothing is connected.
+    /// Resolves a connection string, without connecting.
     ///
     /// # Errors
-    /// It can't be read, or asks for what pgdyno can't do.
+    /// It can't be parsed, or requires something that pgdyno does not support.
     pub(super) fn resolve(name: &str, dsn: &Dsn) -> Result<Self, Error> {
         let refuse = |why: String| Error::External { server: name.to_owned(), why };
-        // The errors of these quote the string, and with it perhaps a password.
+        // Its errors quote the string, which may contain a password.
         let unreadable = || {
             refuse(
                 "its connection string can't be read, which is not shown as it may have a password; expected \
@@ -69,12 +69,12 @@ impl Route {
             transport,
             user: params.user.clone(),
             password: host.password.clone(),
-            // Its major is known once it has answered.
+            // Its major is known after the first answer.
             control: Control::new(params, format!("{name} ({place})"), name.to_owned(), Major::new(0)),
         })
     }
 
-    /// How clients connect to the tested database. The password, which goes to the driver alone, is next to the
+    /// Clients' connection to the tested database. The password, which only the driver receives, is separate from the
     /// connection string.
     pub(super) fn connection(&self, transport: Transport) -> Result<Connection, Error> {
         if transport != self.transport {
@@ -93,7 +93,7 @@ impl Route {
         Ok(self.own_connection(crate::DATABASE))
     }
 
-    /// How to connect to a database as the connection string says, with the password next to it.
+    /// Connection to a database as in the connection string, with a separate password.
     pub(super) fn own_connection(&self, database: &str) -> Connection {
         Connection {
             endpoint: Endpoint::Conninfo { conninfo: self.conninfo.clone() },

@@ -1,5 +1,5 @@
-//! The databases that pgdyno makes on a server that it does not own: a template of each content, and the tested
-//! database, which is a copy of one.
+//! Databases that pgdyno creates on a server that it does not own: a template of each content, and the tested database,
+//! a copy of one.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,19 @@ use crate::error::{Error, sql_text};
 use crate::DATABASE;
 use host::Progress;
 
-/// Raised when what is in a template changes; older ones are then made anew.
+/// Version of the template format; templates of older ones are recreated.
 const FORMAT: u32 = 1;
-/// The connection limit of pgdyno's databases, by which it knows them: of all that can be told of a database, this is
-/// what `CREATE DATABASE` itself can tell, so that one is known from its first moment, whenever pgdyno is killed.
-/// "pgdy" in ASCII.
+/// Connection limit that identifies pgdyno's databases: the only attribute for this that `CREATE DATABASE` itself can
+/// set, so that a database is identified from its first moment, even if pgdyno is killed. "pgdy" in ASCII.
 const MARK: i32 = 0x7067_6479;
 /// SQLSTATEs of statements on databases: object_in_use, duplicate_database, unique_violation.
 const OBJECT_IN_USE: &str = "55006";
 const DUPLICATE_DATABASE: &str = "42P04";
 const UNIQUE_VIOLATION: &str = "23505";
-/// How long sessions that are ending have to be gone from a database.
+/// Time limit for ending sessions to leave a database.
 const FREE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The comment on a database of pgdyno's, once it is complete.
+/// Comment on a database of pgdyno's, once it is complete.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     made_by: String,
@@ -39,14 +38,14 @@ struct Record {
     made: Timestamp,
 }
 
-/// The template of a content.
+/// Name of the template of a content.
 pub(super) fn template(content: &Content) -> String {
     let setup = content.key().map(|key| format!("_{key}")).unwrap_or_default();
     format!("{DATABASE}_scale_{}{setup}", content.scale)
 }
 
-/// Whether a row of `pg_database` is pgdyno's, as SQL. A server that ended while it dropped a database leaves it with the
-/// connection limit -2, and there the comment tells.
+/// SQL condition: whether a row of `pg_database` is pgdyno's. A server that ended while it dropped a database leaves it
+/// with the connection limit -2; then the comment decides.
 fn is_ours() -> String {
     format!(
         "(datconnlimit = {MARK} OR datconnlimit = -2 \
@@ -55,7 +54,7 @@ fn is_ours() -> String {
 }
 
 impl Control {
-    /// Makes the template of a content, where there is none.
+    /// Creates the template of a content, if there is none.
     pub(super) fn make_template(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
         let scale = content.scale;
         let name = template(content);
@@ -64,14 +63,14 @@ impl Control {
             if record.is_some_and(|record| record.format == FORMAT && record.scale == scale) {
                 return Ok(());
             }
-            // One that was never completed, or of another format.
+            // It was never completed, or has another format.
             self.drop_database(&mut session, &name)?;
         }
         progress.step(&format!("{}, {content}: creating", self.title), 0, None);
         self.create(&mut session, &name, "template0")?;
         fill(self, &name, content, progress)?;
         self.comment(&mut session, &name, scale)?;
-        // Nobody changes it, and nobody keeps it from being copied.
+        // No session can change it, or prevent it from being copied.
         self.execute(&mut session, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
     }
 
@@ -85,7 +84,7 @@ impl Control {
         self.comment(&mut session, DATABASE, content.scale)
     }
 
-    /// Drops every database of pgdyno's; gives their names.
+    /// Drops every database of pgdyno's; returns their names.
     pub(super) fn drop_own_databases(&self) -> Result<Vec<String>, Error> {
         let mut session = self.session()?;
         let names: Vec<String> = session
@@ -101,10 +100,10 @@ impl Control {
         Ok(names)
     }
 
-    /// A database of pgdyno's, with its record, once it is complete.
+    /// A database of pgdyno's, with its record if it is complete.
     ///
     /// # Errors
-    /// There is one of this name that is somebody else's.
+    /// A database of this name belongs to somebody else.
     fn own_database(&self, session: &mut Session, name: &str) -> Result<Option<Option<Record>>, Error> {
         let row: Option<(bool, bool, Option<String>)> = session
             .query_opt(&format!(
@@ -135,12 +134,12 @@ impl Control {
     }
 
     fn create(&self, session: &mut Session, name: &str, template: &str) -> Result<(), Error> {
-        // From 15 on the default is to copy by WAL, block for block; as files it is faster, and all is on the disk.
+        // From 15 on the default is to copy block by block through WAL; copying files is faster, and syncs them.
         let strategy = if self.major >= Major::new(15) { " STRATEGY file_copy" } else { "" };
         let statement =
             format!("CREATE DATABASE {name} TEMPLATE {template} CONNECTION LIMIT {MARK}{strategy}");
         self.once_free(session, template, &statement, |session| {
-            // What a killed pgdyno had begun, its server may have ended just now.
+            // The server may just have completed what a killed pgdyno started.
             match self.own_database(session, name)? {
                 Some(_) => self.drop_database(session, name),
                 None => Ok(()),
@@ -152,8 +151,7 @@ impl Control {
         self.once_free(session, name, &format!("DROP DATABASE IF EXISTS {name}"), |_| Ok(()))
     }
 
-    /// Runs a statement that needs a database without sessions. `if_exists` is called where the database to be made is
-    /// there already.
+    /// Runs a statement that needs a database without sessions. `if_exists` is called if the database to create exists.
     fn once_free(
         &self,
         session: &mut Session,

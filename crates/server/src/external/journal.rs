@@ -1,4 +1,4 @@
-//! The journal: what has to be put back on a server that pgdyno does not own, on the disk before anything is changed.
+//! The journal: what must be restored on a server that pgdyno does not own, on disk before anything is changed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -13,25 +13,25 @@ use host::Doing;
 use host::Lock;
 use host::files::entries;
 
-/// Raised when what is in a journal changes.
+/// Version of the journal's format, raised with each change.
 const FORMAT: u32 = 1;
 
-/// Which server it is: the cluster, and where it answers. Copies of a data directory have the cluster's identifier.
+/// Identity of a server: its cluster and its address. Copies of a data directory have the same cluster identifier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
-    /// `system_identifier` of `pg_control_system()`; none where the role may not ask.
+    /// `system_identifier` of `pg_control_system()`; none if the role may not query it.
     pub(super) system: Option<String>,
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// What is to be put back on one server.
+/// Changes to restore on one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Journal {
     format: u32,
-    /// The server's name in its campaign.
+    /// Name of the server in its campaign.
     pub(super) server: String,
-    /// How it was reached; without secrets.
+    /// Connection string, without secrets.
     pub(super) conninfo: String,
     pub(super) identity: Identity,
     pub(super) begun: Timestamp,
@@ -42,13 +42,13 @@ pub(super) struct Journal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Change {
     pub(super) name: String,
-    /// Its value before; none where it was not there.
+    /// Former value; none if it was not there.
     pub(super) before: Option<String>,
-    /// What pgdyno writes.
+    /// Value that pgdyno sets.
     pub(super) set: String,
 }
 
-/// The place of a server's journal. Whoever has it is the only one to change that server's settings.
+/// Place of a server's journal. Only its holder changes that server's settings.
 #[derive(Debug)]
 pub(super) struct Place {
     file: PathBuf,
@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// Every journal of a cache, living or not, with its key.
+    /// All journals of a cache, with their keys, whether in use or not.
     pub(super) fn all(cache: &Cache) -> Result<Vec<(String, Self)>, Error> {
         let mut journals = Vec::new();
         for (name, file) in entries(&cache.journals())? {
@@ -82,7 +82,7 @@ impl Journal {
 }
 
 impl Identity {
-    /// The name of its journal.
+    /// Name of its journal.
     pub(super) fn key(&self) -> String {
         let system = self.system.as_deref().unwrap_or("unknown");
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
@@ -94,19 +94,19 @@ impl Identity {
 }
 
 impl Place {
-    /// Takes the place of a server's journal; none where another pgdyno has it.
+    /// Takes the place of a server's journal; none if another pgdyno has it.
     pub(super) fn take(cache: &Cache, key: &str) -> Result<Option<Self>, Error> {
         let owner = Lock::try_exclusive(&cache.lock_file(&format!("journal-{key}")))?;
         let file = cache.journals().join(format!("{key}.json"));
         Ok(owner.map(|owner| Self { file, _owner: owner }))
     }
 
-    /// What is left to be put back.
+    /// Changes still to restore.
     pub(super) fn read(&self) -> Result<Option<Journal>, Error> {
         read(&self.file)
     }
 
-    /// Brings the journal to the disk.
+    /// Writes the journal to disk.
     pub(super) fn write(&self, journal: &Journal) -> Result<(), Error> {
         let directory = self.directory();
         let text = serde_json::to_vec_pretty(journal).doing("write", &self.file)?;
@@ -120,7 +120,7 @@ impl Place {
         self.sync()
     }
 
-    /// Everything has been put back.
+    /// Removes the journal: everything has been restored.
     pub(super) fn remove(&self) -> Result<(), Error> {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != ErrorKind::NotFound => Ok(Err(error).doing("remove", &self.file)?),

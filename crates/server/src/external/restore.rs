@@ -1,4 +1,4 @@
-//! Journals that nobody is left to carry out: settings that a killed pgdyno has not put back.
+//! Abandoned journals: settings that a killed pgdyno has not restored.
 
 use model::server::Dsn;
 
@@ -9,21 +9,21 @@ use crate::error::Error;
 use host::Cache;
 use host::Progress;
 
-/// The settings of one server that a pgdyno has changed, and what became of them.
+/// Settings of one server that a pgdyno has changed, with the outcome of restoring them.
 #[derive(Debug)]
 pub struct Restored {
-    /// The server's name in its campaign.
+    /// Name of the server in its campaign.
     pub server: String,
-    /// How it was reached, without secrets.
+    /// Connection string, without secrets.
     pub conninfo: String,
-    /// The statements that put the settings back.
+    /// Statements that restore the settings.
     pub by_hand: Vec<String>,
-    /// What has been put back; else why it has not.
+    /// Restored settings, or the cause of the failure.
     pub outcome: Result<PutBack, Error>,
 }
 
 impl Restored {
-    /// What to tell the user.
+    /// Message for the user.
     pub fn notice(&self) -> String {
         let Self { server, conninfo, by_hand, outcome } = self;
         let what = format!("settings that a killed pgdyno had changed on the server {server} ({conninfo})");
@@ -38,17 +38,17 @@ impl Restored {
     }
 }
 
-/// Puts back the settings that killed pgdynos have changed on servers that they did not own. A server that can't be
-/// reached keeps its journal. To be called before a run, after [`sweep`](crate::sweep).
+/// Restores the settings that killed pgdyno processes have changed on servers that they did not own. A server that
+/// can't be reached keeps its journal. Call this before a run, after [`sweep`](crate::sweep).
 ///
 /// # Errors
-/// The cache can't be read. What can't be put back is in the outcome.
+/// The cache can't be read. Settings that can't be restored are in the outcome.
 pub fn restore_settings(cache: &Cache, progress: &dyn Progress) -> Result<Vec<Restored>, Error> {
     let mut restored = Vec::new();
     for (key, _) in Journal::all(cache)? {
-        // Whoever lives carries out its own.
+        // A living process restores its own.
         let Some(place) = Place::take(cache, &key)? else { continue };
-        // It may have been carried out meanwhile.
+        // It may have been restored meanwhile.
         let Some(journal) = place.read()? else { continue };
         progress.step(&format!("{}: putting back settings", journal.server), 0, None);
         restored.push(Restored {

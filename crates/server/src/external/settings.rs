@@ -1,4 +1,4 @@
-//! Settings of a running server: `ALTER SYSTEM`, a reload, and whether it is in force.
+//! Settings of a running server: `ALTER SYSTEM`, a reload, and a check that they are in force.
 //!
 //! Source: PostgreSQL manual, "ALTER SYSTEM", "pg_settings", "pg_file_settings".
 
@@ -14,20 +14,20 @@ use crate::control::Control;
 use crate::error::Error;
 use host::process::until;
 
-/// How long a server has to read its files again.
+/// Time limit of a server to reload its files.
 const RELOADED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Settings that are lists of names. `ALTER SYSTEM` quotes the names one by one, so that a value can't be put back as
+/// Settings that are lists of names. `ALTER SYSTEM` quotes the names one by one, so that a value can't be restored as
 /// it was written.
 const LISTS: [&str; 4] =
     ["local_preload_libraries", "search_path", "session_preload_libraries", "temp_tablespaces"];
 
-/// What has been put back, and what has not.
+/// Restored settings, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PutBack {
-    /// Settings that are as they were.
+    /// Settings with their former values.
     pub settings: Vec<String>,
-    /// Settings that somebody else has changed meanwhile: these are left as they are now.
+    /// Settings that others have changed meanwhile, which are left alone.
     pub left: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for PutBack {
 }
 
 impl Control {
-    /// What to change, and from what. Nothing is changed yet.
+    /// Determines the changes, with former values. Nothing is changed yet.
     ///
     /// # Errors
     /// A setting that needs a restart, or can't be set; a role that may not.
@@ -96,14 +96,14 @@ impl Control {
         Ok(changes)
     }
 
-    /// Makes changes, and looks whether they are in force for new sessions.
+    /// Makes changes, and checks that they are in force for new sessions.
     pub(super) fn change(&self, changes: &[Change]) -> Result<(), Error> {
         let mut session = self.session()?;
         for Change { name, set, .. } in changes {
             self.execute(&mut session, &alter_system(name, Some(set)))?;
         }
         self.reload(&mut session)?;
-        // Some settings are for sessions that begin after the reload.
+        // Some settings apply to sessions that begin after the reload.
         let mut session = self.session()?;
         for change in changes {
             self.check(&mut session, change)?;
@@ -111,7 +111,7 @@ impl Control {
         Ok(())
     }
 
-    /// Puts changes back, where nobody has changed them further.
+    /// Restores changed settings, unless others have changed them since.
     pub(super) fn put_back(&self, changes: &[Change]) -> Result<PutBack, Error> {
         let mut session = self.session()?;
         let mut outcome = PutBack::default();
@@ -127,7 +127,7 @@ impl Control {
             }
             outcome.settings.push(name.clone());
         }
-        // Also where the file is as it was: whoever put it back may have died before the reload.
+        // Even if the file is already restored: the process that did it may have died before the reload.
         self.reload(&mut session)?;
         let file = self.own_file(&mut session)?;
         for Change { name, before, .. } in changes {
@@ -160,7 +160,7 @@ impl Control {
         })
     }
 
-    /// What `postgresql.auto.conf` has, by name in lower case. Of several lines for one setting, the last counts.
+    /// Content of `postgresql.auto.conf`, by name in lower case. Of several lines for one setting, the last counts.
     fn own_file(&self, session: &mut Session) -> Result<BTreeMap<String, String>, Error> {
         let rows: Vec<(String, String)> = session
             .query(
@@ -171,7 +171,8 @@ impl Control {
         Ok(rows.into_iter().collect())
     }
 
-    /// Has the server read its files, and waits until it has: the postmaster does so before it tells the sessions.
+    /// Makes the server reload its files, and waits until it has: the postmaster does so before it notifies the
+    /// sessions.
     fn reload(&self, session: &mut Session) -> Result<(), Error> {
         let loaded = |session: &mut Session| -> Result<f64, Error> {
             session
@@ -230,7 +231,7 @@ impl Control {
     }
 }
 
-/// The statement that puts a value into `postgresql.auto.conf`, or takes it out.
+/// Statement that sets a value in `postgresql.auto.conf`, or removes it.
 pub(super) fn alter_system(name: &str, value: Option<&str>) -> String {
     let parts: Vec<String> = name.split('.').map(quote_identifier).collect();
     let name = parts.join(".");

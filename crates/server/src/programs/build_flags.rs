@@ -1,4 +1,4 @@
-//! What programs were built with, as they say it themselves.
+//! Build options of programs, as reported by themselves.
 
 use std::fs;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::process::{Command, Stdio};
 
 use crate::programs::installation::Installation;
 
-/// How a server was built. What can't be found out is none.
+/// Build options of a server; unknown ones are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildFlags {
     /// The arguments of `configure` or `meson setup`, as `pg_config --configure` prints them.
     pub configure: Option<String>,
-    /// The compiler with its version, as `version()` has it.
+    /// Compiler with its version, as in `version()`.
     pub cc: Option<String>,
-    /// `CFLAGS`, those that `configure` added among them, as `pg_config --cflags` prints them.
+    /// `CFLAGS`, including those that `configure` added, as `pg_config --cflags` prints them.
     pub cflags: Option<String>,
 }
 
 impl Installation {
-    /// What its programs were built with: as `pg_config` says it where there is one next to them, else as it stands in
-    /// `postgres` itself, whose SQL function `pg_config()` knows it too. The compiler is always from `postgres`.
+    /// Build options of its programs: from `pg_config` if it is next to them, else from `postgres` itself, which has
+    /// them for its SQL function `pg_config()`. The compiler is always from `postgres`.
     pub fn build_flags(&self) -> BuildFlags {
         let postgres = fs::read(self.program("postgres")).unwrap_or_default();
         let inside = BuildFlags::within(&postgres);
@@ -44,7 +44,7 @@ impl BuildFlags {
         Self { configure: ask("--configure"), cc: ask("--cc"), cflags: ask("--cflags") }
     }
 
-    /// From the texts that are compiled into `postgres`: they are not labelled, but unlike any other in it.
+    /// Searches the texts compiled into `postgres`: they have no labels, but are unlike any other in it.
     fn within(postgres: &[u8]) -> Self {
         let mut found = Self::default();
         for text in texts(postgres) {
@@ -56,8 +56,8 @@ impl BuildFlags {
     }
 }
 
-/// The zero-terminated texts of printable ASCII, of some length. A text may have a few bytes before it that only look as
-/// if they belonged to it.
+/// Zero-terminated texts of printable ASCII, of a minimum length. A text may be preceded by a few bytes that only look
+/// as if they belonged to it.
 fn texts(bytes: &[u8]) -> impl Iterator<Item = &str> {
     const SHORTEST: usize = 16;
     let printable = |byte: &u8| matches!(byte, b' '..=b'~');
@@ -74,13 +74,13 @@ fn compiler(text: &str) -> Option<String> {
     before.contains("PostgreSQL ").then(|| compiler.to_owned())
 }
 
-/// Every `configure` and `meson.build` adds the flag that is looked for.
+/// Every `configure` and `meson.build` adds the flag searched for.
 fn cflags(text: &str) -> Option<String> {
     let flags = &text[text.find('-')?..];
     flags.contains(" -fno-strict-aliasing").then(|| flags.to_owned())
 }
 
-/// Arguments as `configure` quotes them, each in apostrophes.
+/// Arguments as quoted by `configure`, each in apostrophes.
 fn configure(text: &str) -> Option<String> {
     let arguments = text[text.find('\'')?..].trim_end();
     let is_one = arguments.contains("'--") || arguments.contains("'CFLAGS=");

@@ -1,4 +1,4 @@
-//! Programs that are there already, and are used where they are.
+//! Existing programs, used in place.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use host::Cache;
 use host::Doing;
 use host::Fingerprint;
 
-/// The server whose programs are in a directory, or in `bin` below it.
+/// The server with its programs in a directory, or in `bin` below it.
 pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, Error> {
     let refuse = |why: String| Error::Programs { directory: directory.to_owned(), why };
     let given = directory.canonicalize().doing("find", directory)?;
@@ -57,7 +57,7 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
     })
 }
 
-/// Why `postgres --version` gave no version.
+/// Reason that `postgres --version` returned no version.
 #[derive(Debug, thiserror::Error)]
 enum VersionError {
     #[error("postgres --version can't be run: {0}")]

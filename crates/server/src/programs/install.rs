@@ -1,4 +1,4 @@
-//! Making a downloaded server version available: found, downloaded, checked, unpacked, and put in its place.
+//! Makes a downloaded server version available: finds, downloads, verifies, unpacks and installs it.
 
 use std::path::Path;
 
@@ -15,19 +15,19 @@ use host::Cache;
 use host::Lock;
 use host::{Progress, unless_interrupted};
 
-/// A version that exists: cached, or in the archive.
+/// An existing version: cached, or in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Which.
+    /// Version.
     pub version: Version,
     /// Whether it can be used without the network.
     pub installed: bool,
 }
 
-/// Finds out whether a version exists, without downloading it. A cached one is found without the network.
+/// Finds a version without downloading it. A cached one is found without the network.
 ///
 /// # Errors
-/// Not a version; no such version; neither cached nor can the archive be asked.
+/// An invalid version; no such version; it is not cached and the archive does not answer.
 pub fn resolve(cache: &Cache, version: &str) -> Result<Release, Error> {
     let wanted: VersionRequest = version.parse()?;
     if let Some(installation) = newest_downloaded(cache, wanted)? {
@@ -37,11 +37,11 @@ pub fn resolve(cache: &Cache, version: &str) -> Result<Release, Error> {
     Ok(Release { version: version_of(&release), installed: false })
 }
 
-/// Makes a version available: what is cached is used as it is, without the network; else the newest release is
-/// installed. Several processes may do so at once.
+/// Makes a version available: a cached one is used as it is, without the network; else the newest release is installed.
+/// Several processes may do this at once.
 ///
 /// # Errors
-/// Not a version; no such version; it can't be downloaded or unpacked.
+/// An invalid version; no such version; it can't be downloaded or unpacked.
 pub fn install(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<Installation, Error> {
     match newest_downloaded(cache, version.parse()?)? {
         Some(installation) => Ok(installation),
@@ -49,11 +49,11 @@ pub fn install(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<
     }
 }
 
-/// Installs the newest release of a major, or the full version, even where an older release of the major is cached.
-/// Where the archive can't be asked, the newest that is cached is taken, with a notice.
+/// Installs the newest release of a major, or the full version, even if an older release of the major is cached. If the
+/// archive does not answer, uses the newest cached one, with a notice.
 ///
 /// # Errors
-/// Not a version; no such version; it can't be downloaded or unpacked.
+/// An invalid version; no such version; it can't be downloaded or unpacked.
 pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> Result<Installation, Error> {
     let wanted: VersionRequest = version.parse()?;
     let cached = newest_downloaded(cache, wanted)?;

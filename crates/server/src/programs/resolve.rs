@@ -1,4 +1,4 @@
-//! From a server of a campaign to its programs.
+//! Resolves a server of a campaign to its programs.
 
 use model::server::Source;
 
@@ -9,11 +9,11 @@ use crate::programs::installation::Installation;
 use crate::programs::source;
 use host::{Cache, Progress};
 
-/// Makes the programs of a server available: downloads, builds, or takes what is there. What the cache has is used as it
-/// is. Several processes may do so at once.
+/// Makes the programs of a server available: downloads, builds, or uses existing ones. Cached ones are used as they
+/// are. Several processes may do this at once.
 ///
 /// # Errors
-/// Not a version, or none that exists; no programs in a directory; no source, or one that can't be built; a server that
+/// An invalid or unknown version; no programs in a directory; no source, or one that can't be built; a server that
 /// pgdyno does not own; interrupted.
 pub fn installation(cache: &Cache, source: &Source, progress: &dyn Progress) -> Result<Installation, Error> {
     match source {

@@ -1,4 +1,4 @@
-//! Servers built from source: once for each source and way of building, out of the source's tree, and kept.
+//! Servers built from source: once per source and build options, outside the source tree, and kept.
 
 mod content;
 mod recipe;
@@ -28,17 +28,17 @@ use host::{Progress, unless_interrupted};
 use recipe::Recipe;
 use run::Runner;
 
-/// What is built with where nothing else is asked for: alike for all majors, with stacks that can be walked.
+/// Default compiler flags: the same for all majors, with frame pointers for stack traces.
 const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";
-/// Raised when pgdyno builds otherwise; what was built before is then not used any more.
+/// Version of pgdyno's way of building; builds of older ones are no longer used.
 const FORMAT: &str = "1";
 /// Digits of the hash in an identity, and in the name of a build directory.
 const DIGITS: usize = 12;
 
-/// Makes the server of a source available: what was built before is used as it is, else it is built.
+/// Makes the server of a source available: an existing build is used as it is, else it is built.
 ///
-/// The build directory has a fixed place, so that a change to a few files compiles these only, and so that ccache finds
-/// what it has; it is used by one pgdyno at a time.
+/// The build directory has a fixed place, so that a change of a few files recompiles only these, and ccache finds its
+/// entries; one pgdyno uses it at a time.
 pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Result<Installation, Error> {
     check_options(build)?;
     progress.step(&format!("reading the source {}", build.location.display()), 0, None);
@@ -97,7 +97,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
     Ok(installation)
 }
 
-/// How something is built, with all defaults filled in.
+/// Build options of a server, with all defaults filled in.
 struct How {
     system: BuildSystem,
     cflags: String,
@@ -120,7 +120,7 @@ impl How {
         })
     }
 
-    /// A hash of this and something else.
+    /// Hash of these options and `other`.
     fn with(&self, other: impl AsRef<[u8]>) -> String {
         let mut fingerprint = Fingerprint::new();
         fingerprint.add(other);
@@ -134,7 +134,7 @@ impl How {
     }
 }
 
-/// Some options are pgdyno's own.
+/// Refuses options that pgdyno sets itself.
 fn check_options(build: &Build) -> Result<(), Error> {
     let refuse = |option: &str, why: &str| {
         Err(Error::Source {
@@ -156,7 +156,7 @@ fn check_options(build: &Build) -> Result<(), Error> {
     Ok(())
 }
 
-/// What was built before, whatever its version.
+/// An earlier build, of any version.
 fn built(cache: &Cache, suffix: &str) -> Result<Option<Installation>, Error> {
     Ok(installed(cache)?.into_iter().find(|installation| installation.identity().ends_with(suffix)))
 }
@@ -169,7 +169,7 @@ pub(crate) fn remove_directory(cache: &Cache, name: &str) -> Result<(), Error> {
     }
     match Lock::try_exclusive(&directory_lock(cache, name))? {
         Some(_lock) => Ok(remove_tree(&cache.builds().join(name))?),
-        // Something is being built in it right now.
+        // Another build is using it.
         None => Ok(()),
     }
 }
@@ -178,7 +178,7 @@ fn directory_lock(cache: &Cache, name: &str) -> std::path::PathBuf {
     cache.lock_file(&format!("build-{name}"))
 }
 
-/// Why a source can't be built.
+/// Error of a source that can't be built.
 fn refuse(location: &Path, why: impl Into<String>) -> Error {
     Error::Source { location: location.to_owned(), why: why.into() }
 }

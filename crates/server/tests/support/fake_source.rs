@@ -1,5 +1,5 @@
-//! A source tree that is built like PostgreSQL's, in no time: its `configure` and its Makefile say what they do to a
-//! tally, and install links to the programs of an embedded server.
+//! A source tree that is built like PostgreSQL's, in no time: its `configure` and its Makefile record their actions in
+//! a tally, and install links to the programs of an embedded server.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{Quiet, installed};
 
-/// The version of the server that comes out.
+/// Version of the resulting server.
 pub(crate) const MAJOR: &str = "18";
 
 /// A place with a source tree in `postgresql`, and a cache.
@@ -72,7 +72,7 @@ impl FakeSource {
         fs::write(path, content).unwrap();
     }
 
-    /// Everything that was done since the last time this was asked, sorted: make does several things at once.
+    /// Actions since the last call, sorted: make runs several at once.
     pub(crate) fn tally(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("tally")).unwrap_or_default();
         let _ = fs::remove_file(self.path("tally"));
@@ -81,7 +81,7 @@ impl FakeSource {
         done
     }
 
-    /// How to build what is in `location`, a name in this place.
+    /// Build of `location`, a name in this place.
     pub(crate) fn build_of(&self, location: &str) -> Build {
         Build { location: self.path(location), git_ref: None, system: None, options: vec![], cflags: None }
     }
@@ -98,7 +98,7 @@ impl FakeSource {
         server::installation(&self.cache, &Source::Build(build), progress)
     }
 
-    /// Runs git in the source, as somebody who has no settings. Gives what it said.
+    /// Runs git in the source, as a user without settings. Returns its output.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         run(Command::new("git")
             .args(["-c", "user.name=test", "-c", "user.email=test@example.org", "-C"])
@@ -106,7 +106,7 @@ impl FakeSource {
             .args(arguments))
     }
 
-    /// Puts the source into a tarball, with `tar`'s option for how it is compressed.
+    /// Packs the source into a tarball, with `tar`'s option for its compression.
     pub(crate) fn tar(&self, name: &str, compression: &str) {
         let mut tar = Command::new("tar");
         tar.arg("-cf").arg(self.path(name)).arg("-C").arg(self.place.path());
@@ -117,12 +117,12 @@ impl FakeSource {
     }
 }
 
-/// What was compiled of `main.c`.
+/// Content compiled from `main.c`.
 pub(crate) fn compiled(installation: &Installation) -> String {
     fs::read_to_string(installation.directory().join("share/main.o")).unwrap()
 }
 
-/// The names in a directory.
+/// Names in a directory.
 pub(crate) fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

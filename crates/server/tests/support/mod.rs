@@ -1,4 +1,4 @@
-//! What the integration tests share: the ordinary cache, and looking at processes from outside.
+//! Shared parts of the integration tests: the ordinary cache, and inspecting processes from outside.
 #![allow(dead_code)]
 
 pub(crate) mod fake_source;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use host::{Cache, Progress};
 use server::{Installation, Server, Template};
 
-/// Says nothing.
+/// Ignores progress.
 pub(crate) struct Quiet;
 
 impl Progress for Quiet {
@@ -38,7 +38,7 @@ pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Ids of the living processes that work in a directory.
+/// IDs of the living processes that work in a directory.
 pub(crate) fn processes_in(directory: &Path) -> Vec<u32> {
     let directory_of = |pid: u32| std::fs::read_link(format!("/proc/{pid}/cwd"));
     std::fs::read_dir("/proc")
@@ -57,7 +57,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Runs one test of this test program in a process of its own, as the part `role`.
+/// Runs one test of this test program in a process of its own, in the role `role`.
 pub(crate) fn as_child(test: &str, role: &str, environment: &[(&str, &str)]) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
@@ -70,7 +70,7 @@ pub(crate) fn as_child(test: &str, role: &str, environment: &[(&str, &str)]) -> 
         .unwrap()
 }
 
-/// The part that this process has, where it was started by [`as_child`].
+/// Role of this process, if it was started by [`as_child`].
 pub(crate) fn role() -> Option<String> {
     std::env::var("PGDYNO_TEST_ROLE").ok()
 }

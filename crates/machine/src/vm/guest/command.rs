@@ -8,13 +8,13 @@ use std::thread;
 use super::Guest;
 use crate::vm::Frame;
 
-/// The exit codes of shells: of a missing command, of one that can't run, and the addend to a signal's number.
+/// Exit codes as in shells: of a missing command, of one that can't run, and the addend to a signal's number.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 const SIGNALLED: i32 = 128;
 
 impl Guest {
-    /// Runs a command and sends its output to the host as it comes; its exit code as a shell has it.
+    /// Runs a command and streams its output to the host; returns its exit code, as in a shell.
     pub fn run(&self, words: &[String]) -> u8 {
         let Some((program, arguments)) = words.split_first() else { return 0 };
         let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! What there is to build: a directory as it stands, a git ref, or a tarball.
+//! Content to build: a directory in its present state, a git ref, or a tarball.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,11 +16,11 @@ use crate::error::Error;
 use host::Doing;
 use host::Fingerprint;
 
-/// A source, and what is in it.
+/// A source with its content.
 pub(super) struct Content {
-    /// Where it is, by its real name.
+    /// Canonical path.
     pub(super) location: PathBuf,
-    /// By which equal content is known, as [`crate::BuildRecord::content`] has it.
+    /// Identifies equal content, as in [`crate::BuildRecord::content`].
     pub(super) fingerprint: String,
     kind: Kind,
 }
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 impl Content {
-    /// Looks at a source. Nothing in it is altered.
+    /// Inspects a source, without changing it.
     pub(super) fn new(build: &Build) -> Result<Self, Error> {
         let location = build.location.canonicalize();
         let location = location.map_err(|error| refuse(&build.location, error.to_string()))?;
@@ -63,8 +63,8 @@ impl Content {
         Ok(Self { location, fingerprint, kind })
     }
 
-    /// Gives the source as a directory with the paths of its files, in order. What has to be unpacked is unpacked into
-    /// the empty directory `scratch`.
+    /// Returns the source as a directory with the sorted paths of its files. Packed sources are unpacked into the empty
+    /// directory `scratch`.
     pub(super) fn as_directory(
         &self,
         scratch: &Path,
@@ -85,7 +85,7 @@ impl Content {
         Ok((unpacked, files))
     }
 
-    /// Whether a copy is still what this was when it was looked at.
+    /// Whether a copy still equals this source as it was inspected.
     pub(super) fn is(&self, copy: &Path, files: &[PathBuf]) -> Result<bool, Error> {
         match self.kind {
             Kind::Directory(_) => Ok(fingerprint(copy, files)? == self.fingerprint),
@@ -94,7 +94,7 @@ impl Content {
     }
 }
 
-/// The id of the tree that a git ref stands for.
+/// ID of the tree that a git ref stands for.
 fn tree_of(repository: &Path, git_ref: &str) -> Result<String, Error> {
     tools::need("git")?;
     let mut git = tools::git(repository);
@@ -107,12 +107,12 @@ fn tree_of(repository: &Path, git_ref: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The commit that a build's ref stands for; none without a ref, in a shallow clone, whose history is cut off, and where git or
-/// the ref is missing.
+/// The commit that a build's ref stands for; none without a ref, in a shallow clone, whose history is incomplete, and
+/// if git or the ref is missing.
 pub fn commit(build: &Build) -> Option<Commit> {
     let git = |arguments: &[&str]| {
         let mut git = host::git::command(&build.location);
-        // Whoever owns the repository, as for its build.
+        // Regardless of the repository's owner, as for its build.
         let output = git.args(["-c", "safe.directory=*"]).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
@@ -123,8 +123,7 @@ pub fn commit(build: &Build) -> Option<Commit> {
     is_whole.then_some(Commit { id, position })
 }
 
-/// The files of a source directory: in a git work tree those that git does not ignore. Directories that something was
-/// built in are left out.
+/// Files of a source directory: in a git work tree those that git does not ignore. Build directories are left out.
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = if directory.join(".git").exists() {
         files_of_work_tree(directory)?
@@ -156,7 +155,7 @@ fn files_of_work_tree(directory: &Path) -> Result<Vec<PathBuf>, Error> {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(refuse(directory, format!("git does not list its files: {}", stderr.trim())));
     }
-    // A file with a merge conflict is listed several times; one that was deleted is listed, too.
+    // A file with a merge conflict is listed several times; a deleted one is listed, too.
     let names: BTreeSet<&[u8]> = output.stdout.split(|&byte| byte == 0).collect();
     let paths = names.into_iter().map(|name| PathBuf::from(OsStr::from_bytes(name)));
     Ok(paths.filter(|path| is_file_or_link(&directory.join(path))).collect())
@@ -166,7 +165,7 @@ fn is_file_or_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() || meta.is_symlink())
 }
 
-/// Every file and link below a directory, in order.
+/// All files and links below a directory, sorted.
 pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut ahead = vec![root.to_owned()];
@@ -186,7 +185,7 @@ pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// A fingerprint of files: their names, whether they can be run, and what is in them.
+/// Fingerprint of files: their names, whether they are executable, and their content.
 fn fingerprint(root: &Path, files: &[PathBuf]) -> Result<String, Error> {
     let mut sum = Fingerprint::new();
     for file in files {
@@ -204,7 +203,7 @@ fn fingerprint(root: &Path, files: &[PathBuf]) -> Result<String, Error> {
     Ok(format!("files:{}", sum.finish()))
 }
 
-/// Unpacks a tarball, and gives the directory with its content: most have one directory with everything in it.
+/// Unpacks a tarball, and returns the directory with its content: most have a single top-level directory.
 fn unpack(tarball: &Path, into: &Path, runner: &Runner<'_>) -> Result<PathBuf, Error> {
     tools::need("tar")?;
     let decompressor = match tarball.extension().and_then(OsStr::to_str) {

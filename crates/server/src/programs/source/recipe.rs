@@ -1,4 +1,4 @@
-//! How PostgreSQL is configured, compiled and installed: as much of it as a server needs.
+//! Configuration, compilation and installation of PostgreSQL: the parts that a server needs.
 
 use std::fs;
 use std::num::NonZero;
@@ -18,37 +18,37 @@ use host::Fingerprint;
 use host::files::remove_tree;
 use host::{Progress, unless_interrupted};
 
-/// Where PostgreSQL believes to be installed. It finds its files from where its programs are, so that it runs at any
+/// Prefix that PostgreSQL is configured with. It finds its files relative to its programs, so that it runs at any
 /// place.
 const PREFIX: &str = "/usr/local/pgsql";
-/// The library directory, seen from the programs and from the modules.
+/// Library directory, relative to the programs and to the modules.
 const LIBRARIES: &str = "$ORIGIN/../lib";
-/// Says to `make` what a server needs.
+/// Makefile with what a server needs.
 const SERVER: &str = include_str!("server.mk");
-/// The grammar, and what is generated from it: releases up to 16 have both in their tarballs.
+/// The grammar and the file generated from it: tarballs of releases up to 16 have both.
 const GRAMMAR: &str = "src/backend/parser/gram.y";
 const PARSER: &str = "src/backend/parser/gram.c";
-/// In a directory that was configured: how.
+/// Record of the configuration in a configured directory.
 const CONFIGURED: &str = "pgdyno-configured";
 
-/// The steps of one build in its directory.
+/// Steps of one build in its directory.
 pub(super) struct Recipe<'a> {
     system: BuildSystem,
     arguments: Vec<String>,
-    /// The compiler as it is called, ccache before it where there is one.
+    /// Command of the compiler, with ccache if available.
     compiler: String,
-    /// Of the compiler; a change begins the build anew.
+    /// Version of the compiler; a change starts a new build.
     compiler_version: &'a str,
     source: PathBuf,
     build: PathBuf,
-    /// Where the answers that `configure` found are kept.
+    /// Directory of stored results of `configure`'s checks.
     answers: PathBuf,
     runner: &'a Runner<'a>,
     progress: &'a dyn Progress,
 }
 
 impl<'a> Recipe<'a> {
-    /// Decides how the source in a build directory is built, and looks whether the tools are there.
+    /// Chooses the build options for the source in a build directory, and checks that the tools are installed.
     pub(super) fn new(
         how: &'a How,
         directory: &Path,
@@ -80,12 +80,12 @@ impl<'a> Recipe<'a> {
         })
     }
 
-    /// The arguments of `configure` or `meson setup`.
+    /// Arguments of `configure` or `meson setup`.
     pub(super) fn arguments(&self) -> &[String] {
         &self.arguments
     }
 
-    /// Configures, unless that was done in the same way before.
+    /// Configures, unless it was already configured in the same way.
     pub(super) fn configure(&self) -> Result<(), Error> {
         let mark = self.build.join(CONFIGURED);
         let how = [&self.arguments[..], &[self.compiler.clone(), self.compiler_version.to_owned()]];
@@ -105,8 +105,8 @@ impl<'a> Recipe<'a> {
         Ok(fs::write(&mark, how).doing("write", &mark)?)
     }
 
-    /// Runs `configure` with what it found out before of this machine, when it was the same script that was run in the
-    /// same way: most of its time goes into asking.
+    /// Runs `configure` with its stored results for this machine, if the same script ran in the same way before: most
+    /// of its time goes into checks.
     fn configure_with_answers(&self, how: &str) -> Result<(), Error> {
         let script = self.source.join("configure");
         let mut fingerprint = Fingerprint::new();
@@ -114,7 +114,7 @@ impl<'a> Recipe<'a> {
         fingerprint.add_file(&script)?;
         let kept = self.answers.join(fingerprint.finish());
         let (own, site) = (self.build.with_file_name("answers"), self.build.with_file_name("config.site"));
-        // As an argument, it would be told by the server's pg_config.
+        // As an argument, it would be in the output of the server's pg_config.
         fs::write(&site, format!("cache_file='{}'\n", own.display())).doing("write", &site)?;
         let run = || {
             let mut configure = tools::command(&script.to_string_lossy());
@@ -124,7 +124,7 @@ impl<'a> Recipe<'a> {
         unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
         if fs::copy(&kept, &own).is_ok() {
             match run() {
-                // Perhaps the environment or the machine is another one now.
+                // The environment or the machine may have changed.
                 Err(Error::Build { .. }) => {
                     unless_missing(fs::remove_file(&kept)).doing("remove", &kept)?;
                     unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
@@ -136,7 +136,7 @@ impl<'a> Recipe<'a> {
         Ok(unless_missing(fs::rename(&own, &kept)).doing("keep", &kept)?)
     }
 
-    /// In an empty directory.
+    /// Runs in an empty directory.
     fn run_configure(&self, mut command: Command) -> Result<(), Error> {
         remove_tree(&self.build)?;
         fs::create_dir(&self.build).doing("make the directory", &self.build)?;
@@ -144,7 +144,7 @@ impl<'a> Recipe<'a> {
         self.runner.run("configure", command)
     }
 
-    /// Compiles what is not up to date.
+    /// Compiles what is out of date.
     pub(super) fn compile(&self) -> Result<(), Error> {
         self.step("compiling")?;
         match self.system {
@@ -157,7 +157,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// Installs as the new directory `tree`. Its parent is the caller's alone.
+    /// Installs as the new directory `tree`. Its parent is private to the caller.
     pub(super) fn install(&self, tree: &Path) -> Result<(), Error> {
         self.step("installing")?;
         let stage = tree.with_file_name("stage");
@@ -190,13 +190,13 @@ impl<'a> Recipe<'a> {
         fs::write(&makefile, SERVER).doing("write", &makefile)?;
         let mut make = tools::command("make");
         make.arg("-C").arg(&self.build).arg("-f").arg(&makefile).arg(jobs()).args(what);
-        // Make and then the shell read it.
+        // Both make and the shell expand it.
         make.arg(format!("rpathdir={}", LIBRARIES.replace('$', "$$")));
         self.runner.run(doing, make)
     }
 }
 
-/// The option of `make` and `ninja` for as many jobs as there are processors.
+/// Option of `make` and `ninja` for as many jobs as there are processors.
 fn jobs() -> String {
     format!("-j{}", available_parallelism().map_or(1, NonZero::get))
 }
@@ -245,7 +245,7 @@ fn meson_arguments(source: &Path, how: &How, runner: &Runner<'_>) -> Result<Vec<
     Ok(arguments)
 }
 
-/// Tools that make C files of other files.
+/// Tools that generate C files.
 fn need_generators() -> Result<(), Error> {
     ["bison", "flex", "perl"].into_iter().try_for_each(tools::need)
 }

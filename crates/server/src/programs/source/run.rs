@@ -1,4 +1,4 @@
-//! Running the tools of a build: what they say goes to its log, and they end with it.
+//! Runs the tools of a build: their output goes to its log, and they end with it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -23,33 +23,33 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// One that begins a log anew.
+    /// A runner with a new log.
     pub(super) fn new(location: &Path, log: &Path, progress: &'a dyn Progress) -> Result<Self, Error> {
         File::create(log).doing("write", log)?;
         Ok(Self { location: location.to_owned(), log: log.to_owned(), version: None, progress })
     }
 
-    /// Says from now on which version is built.
+    /// Sets the version that is built.
     pub(super) fn of_version(self, version: Version) -> Self {
         Self { version: Some(version), ..self }
     }
 
-    /// What is built, for messages.
+    /// Name of what is built, for messages.
     pub(super) fn what(&self) -> String {
         self.version.map_or_else(|| "PostgreSQL".to_owned(), |version| format!("PostgreSQL {version}"))
     }
 
-    /// The source that is built.
+    /// Source that is built.
     pub(super) fn location(&self) -> &Path {
         &self.location
     }
 
-    /// What the commands say.
+    /// Log of the commands' output.
     pub(super) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Runs a command to its end. `doing` says what for, as in "could not compile".
+    /// Runs a command to its end. `doing` is its purpose, as in "could not compile".
     pub(super) fn run(&self, doing: &'static str, mut command: Command) -> Result<(), Error> {
         let mut log = OpenOptions::new().append(true).open(&self.log).doing("write", &self.log)?;
         let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -57,7 +57,7 @@ impl<'a> Runner<'a> {
         writeln!(log, "$ {}", words.join(" ")).doing("write", &self.log)?;
         command.stdout(log.try_clone().doing("write", &self.log)?).stderr(log);
         let program = PathBuf::from(command.get_program());
-        // make and ninja hand SIGTERM on to their children.
+        // make and ninja pass SIGTERM on to their children.
         let mut child = spawn(command, Signal::TERM).doing("run", &program)?;
         let status = wait_while(&mut child, || !self.progress.interrupted()).doing("wait for", &program)?;
         match status {
@@ -67,7 +67,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// How a step failed, with the end of the log.
+    /// Error of a step, with the end of the log.
     pub(super) fn failed(&self, doing: &'static str, why: &str) -> Error {
         let text = fs::read(&self.log).unwrap_or_default();
         Error::Build {

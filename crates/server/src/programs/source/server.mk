@@ -1,13 +1,13 @@
-# As much of PostgreSQL as a server needs. pgdyno runs it in a directory that was configured, once for `all` and then for
-# `install`: with everything up to date, nothing is made twice at the same time while installing in parallel.
+# The parts of PostgreSQL that a server needs. pgdyno runs this in a configured directory, first for `all`, then for
+# `install`: with everything up to date, a parallel install builds nothing twice at the same time.
 
 backend = src/backend
 
-# What these need of what they share is there for all others once they are made, each after the one before.
+# Built one after the other before all others, which share prerequisites with them.
 libpq  = src/interfaces/libpq
 initdb = src/bin/initdb
 
-# Not every major has each.
+# Not in every major.
 others := $(wildcard \
 	src/backend/utils/mb/conversion_procs src/backend/snowball src/timezone src/pl/plpgsql \
 	src/backend/replication/libpqwalreceiver src/backend/replication/pgoutput \
@@ -16,7 +16,7 @@ others := $(wildcard \
 
 directories := $(backend) $(libpq) $(initdb) $(others)
 
-# From 11 on, two rules of the backend make these, each with a make of its own: in parallel they would meet.
+# From 11 on, two rules of the backend generate these, each by its own make: in parallel they would collide.
 headers := $(shell grep -o '^generated-headers:' $(backend)/Makefile)
 
 .PHONY: all install headers $(directories:=.all) $(directories:=.install)

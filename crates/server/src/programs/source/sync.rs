@@ -1,5 +1,5 @@
-//! Bringing a source into its build directory: `source` there becomes the source as it is now, and `build` stays where
-//! a compiler run on the changed files alone gives the same as a new build.
+//! Synchronizes a source with its build directory: `source` there becomes a copy of the present source, and `build` is
+//! kept if compiling only the changed files is equivalent to a new build.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -21,14 +21,14 @@ use host::{Progress, unless_interrupted};
 
 /// The copy of the source in a build directory.
 pub(super) const SOURCE: &str = "source";
-/// Where it is built.
+/// Directory of the build.
 pub(super) const BUILD: &str = "build";
-/// What one build has no use for at its end.
+/// Files that a finished build no longer needs.
 const SCRATCH: &str = "scratch";
-/// The paths of all files of `source`, each ended by a zero. Without it, `source` is not whole.
+/// Paths of all files of `source`, each terminated by a zero. Without it, `source` is incomplete.
 const FILES: &str = "files";
 
-/// Copies what has changed, and gives the version that the source says it is.
+/// Copies what has changed, and returns the version stated in the source.
 pub(super) fn bring(
     content: &Content,
     directory: &Path,
@@ -48,7 +48,7 @@ pub(super) fn bring(
                 let to = source.join(file);
                 fs::remove_file(&to).doing("remove", &to)?;
                 copy(&from.join(file), &to)?;
-                // Newer than what was compiled of it, whatever its time was: else make would leave it.
+                // Newer than its object file, whatever its own time: otherwise make would skip it.
                 let opened = File::open(&to).doing("open", &to)?;
                 opened.set_modified(SystemTime::now()).doing("set the time of", &to)?;
             }
@@ -62,14 +62,14 @@ pub(super) fn bring(
     }
 }
 
-/// Removes what is of no use any more once a build is done. Not before: on ext4, files are made slowly while as many
-/// have just been removed.
+/// Removes what a finished build no longer needs. Not before: on ext4, creating files is slow after as many have just
+/// been removed.
 pub(super) fn clear(directory: &Path) -> Result<(), Error> {
     Ok(remove_tree(&directory.join(SCRATCH))?)
 }
 
-/// The files that have changed since the last time, where these are only C files and no file is new or gone; else
-/// none. Of such changes make and ninja know all that follows.
+/// Files that have changed since the last time, if these are only C files and no file is new or missing; else none.
+/// make and ninja know all consequences of such changes.
 fn only_code_changed<'a>(
     from: &Path,
     files: &'a [PathBuf],
@@ -91,8 +91,8 @@ fn only_code_changed<'a>(
     Ok(Some(changed))
 }
 
-/// Makes the copy the source as it is now, and puts what was built before aside. Files get the times they have in the
-/// source: by these make knows that what a tarball has of generated files is up to date.
+/// Replaces the copy by the present source, and puts the former build aside. Files get their times in the source: these
+/// show make that generated files of a tarball are up to date.
 fn begin_anew(
     from: &Path,
     files: &[PathBuf],
@@ -104,13 +104,13 @@ fn begin_anew(
     let (build, aside) = (directory.join(BUILD), directory.join(SCRATCH).join(BUILD));
     unless_missing(fs::rename(&build, &aside)).doing("move away", &build)?;
     fs::create_dir_all(&source).doing("make the directory", &source)?;
-    // What is gone first: where a file was there may be a directory now.
+    // Missing files first: a file may have become a directory.
     let wanted: HashSet<&PathBuf> = files.iter().collect();
     for file in walk(&source)?.iter().filter(|file| !wanted.contains(file)) {
         let gone = source.join(file);
         fs::remove_file(&gone).doing("remove", &gone)?;
         let above = file.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-        // Up to the first that has something else in it.
+        // Up to the first that is not empty.
         above.map(|above| fs::remove_dir(source.join(above))).take_while(Result::is_ok).for_each(drop);
     }
     for file in files {
@@ -128,7 +128,7 @@ fn begin_anew(
     Ok(fs::write(&list, listed(files)).doing("write", &list)?)
 }
 
-/// Takes it as done that a file to remove or move is not there.
+/// Treats a missing file as removed or moved.
 pub(super) fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -151,7 +151,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     take_time(from, to)
 }
 
-/// Gives a file the time of another, unless it is a link.
+/// Gives a file the modification time of another, unless it is a link.
 fn take_time(from: &Path, to: &Path) -> Result<(), Error> {
     let modified = |path| fs::symlink_metadata(path).and_then(|meta| meta.modified());
     let (wanted, is) = (modified(from).doing("look at", from)?, modified(to).doing("look at", to)?);
@@ -162,7 +162,7 @@ fn take_time(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(opened.set_modified(wanted).doing("set the time of", to)?)
 }
 
-/// Whether two files, or links, are the same but for their times.
+/// Whether two files, or links, are equal except for their times.
 fn alike(one: &Path, other: &Path) -> Result<bool, Error> {
     let (Ok(first), Ok(second)) = (fs::symlink_metadata(one), fs::symlink_metadata(other)) else {
         return Ok(false);
@@ -177,7 +177,7 @@ fn alike(one: &Path, other: &Path) -> Result<bool, Error> {
     Ok(fs::read(one).doing("read", one)? == fs::read(other).doing("read", other)?)
 }
 
-/// The version that a source says it is.
+/// Version stated in a source.
 fn version(location: &Path, source: &Path) -> Result<Version, Error> {
     let places = [("configure", "PACKAGE_VERSION="), ("meson.build", "  version:")];
     for (file, begin) in places {

@@ -1,11 +1,11 @@
-//! The tools of a build: found in `PATH`, or named with the package that has them.
+//! Tools of a build: found in `PATH`, or reported missing with their package.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Variables that a build may see. Others, such as `CFLAGS` and `MAKEFLAGS`, would change what is built without being
+/// Variables that a build may see. Others, such as `CFLAGS` and `MAKEFLAGS`, would affect the build without being
 /// recorded.
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
@@ -22,20 +22,20 @@ pub(super) fn command(tool: &str) -> Command {
     command
 }
 
-/// A git command on a repository. Whoever owns the repository: what it has is compiled and run anyway.
+/// A git command on a repository of any owner: its content is compiled and run anyway.
 pub(super) fn git(repository: &std::path::Path) -> Command {
     let mut git = command("git");
     git.args(["-c", "safe.directory=*", "-C"]).arg(repository);
     git
 }
 
-/// Where a tool is; none where it is not in `PATH`.
+/// Path of a tool; none if it is not in `PATH`.
 pub(super) fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(tool)).find(|place| place.is_file())
 }
 
-/// Refuses to go on without a tool.
+/// Fails if a tool is missing.
 pub(super) fn need(tool: &str) -> Result<(), Error> {
     match find(tool) {
         Some(_) => Ok(()),
@@ -53,7 +53,7 @@ fn package(tool: &str) -> &str {
     }
 }
 
-/// The first line of a compiler's `--version`. The compiler may be a command with arguments.
+/// First line of a compiler's `--version`. The compiler may be a command with arguments.
 pub(super) fn compiler_version(compiler: &str) -> Result<String, Error> {
     let mut words = compiler.split_whitespace();
     let program = words.next().unwrap_or_default();
